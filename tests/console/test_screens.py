@@ -32,6 +32,9 @@ PATHS = (
     *("/", "/jobs", "/jobs?state=paused", "/jobs?q=zz", "/jobs/new", "/jobs/new?form=yaml", "/jobs/news"),
     *(
         "/jobs/news/edit",
+        "/jobs/news/exclude",
+        "/jobs/news/exclude?re=test%0A/7$",
+        "/jobs/news/exclude?re=nothing",
         "/jobs/news/delete",
         "/pages",
         "/pages?outcome=failed&reason=http_404",
@@ -41,10 +44,23 @@ PATHS = (
     ),
     *(
         f"/page?url={JOB_URL}&tab={tab}"
-        for tab in ("text", "markdown", "source", "links", "items", "history", "metadata")
+        for tab in ("text", "screenshot", "markdown", "source", "links", "items", "history", "metadata")
     ),
     *("/studio", "/studio?q=zz", f"/studio/{STUDIO}", f"/studio/{STUDIO}/save", f"/studio/{STUDIO}?links=1"),
-    *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
+    *("/audit", "/audit/first", "/audit/first?number=1"),
+    *(
+        "/hosts",
+        "/hosts?job=news",
+        "/items",
+        "/items?q=zz",
+        "/items?field=price&test=above&value=2&sort=-price",
+        "/sites",
+        "/rules",
+        "/rules?name=shop",
+        "/system",
+        "/log",
+        "/log?who=token&search=zz",
+    ),
 )
 STUDIO_FILES = {f"/studio/{{name}}/{name}" for name in ("frame", "rule.yaml", "rule.zip")}
 HOSTILE = (
@@ -65,9 +81,17 @@ SOURCES = Path(__file__).parents[2] / "services" / "nephila" / "console"
 
 def test_every_screen_that_can_be_loaded_is_among_these():
     """A new screen is tested from its first day."""
-    loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}").replace(STUDIO, "{name}") for path in PATHS}
+    loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}").replace(STUDIO, "{name}").replace("first", "{name}")
+              for path in PATHS}  # fmt: skip
     shown = {path for method, path, _ in SCREENS if method == "GET"}
-    assert shown - loaded == {"/search", "/items.csv", "/items.jsonl", *STUDIO_FILES}
+    assert shown - loaded == {
+        "/search",
+        "/items.csv",
+        "/items.jsonl",
+        "/items.parquet",
+        "/page/screenshot",
+        *STUDIO_FILES,
+    }
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

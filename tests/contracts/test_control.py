@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
-from nephila.control import answers, api, requests, screen_types, studio_types
+from nephila.control import answers, api, audit_types, requests, screen_types, studio_types
+from nephila.control.access.caller import OWNER
+from nephila.control.access.guard import guarded
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
@@ -91,6 +93,14 @@ class Schedulers:
                 found = [one for one in self.quarantines if half[0] == 0]
                 slot = f"{query.slot}/{half[0]}"
                 self.bus.publish(EXPLAIN_ANSWERS, 0, ExplainAnswer(slot, query.id, partitions=half, quarantines=found))
+            return
+        if query.try_exclude:
+            for half in ([0, 1], [2, 3]):
+                counted = half[0] == 0 and "5" in query.try_exclude[0]
+                tried = ExplainAnswer(f"{query.slot}/{half[0]}", query.id, partitions=half, complete=True)
+                tried.queued = tried.looked_at = 2 * (half[0] == 0)
+                tried.removed, tried.examples = (1, ["http://a.test/5"]) if counted else (0, [])
+                self.bus.publish(EXPLAIN_ANSWERS, 0, tried)
             return
         if query.forget:
             answer.released, answer.unknown = True, len(query.forget)
@@ -314,6 +324,52 @@ async def test_seeds_are_added_and_bad_ones_are_refused(rig):
     assert answer.refused[0].reason
 
 
+async def test_an_exclusion_is_tried_and_then_added(rig):
+    """The trial changes nothing; the exclusion is a new generation and stands behind those that are there."""
+    await apply(rig, scope={"exclude": ["/old"]})
+    await rig.control.add_seeds(requests.AddSeeds(name="news", urls=["http://a.test/5"], last=True))
+    before = await rig.control.get_job(name("news"))
+    wanted = requests.ExcludeUrls(name="news", exclude=["/5$"])
+    tried = await rig.control.try_exclusion(wanted)
+    assert (tried.queued, tried.looked_at, tried.removed, tried.complete) == (2, 2, 1, True)
+    assert tried.examples == ["http://a.test/5"]
+    assert (await rig.control.get_job(name("news"))).document == before.document
+    wanted.generation = tried.generation
+    assert (await rig.control.exclude(wanted)).verdict == "changed"
+    after = (await rig.control.get_job(name("news"))).document
+    assert after["spec"]["scope"]["exclude"] == ["/old", "/5$"]
+    with pytest.raises(UserError, match="was changed since the exclusion was tried"):
+        await rig.control.exclude(wanted)
+    wanted.generation = 0
+    assert (await rig.control.exclude(wanted)).verdict == "unchanged"
+
+
+@pytest.mark.parametrize("operation", ["try_exclusion", "exclude"])
+async def test_an_exclusion_that_is_no_expression_changes_nothing(rig, operation):
+    """The expression is named."""
+    await apply(rig)
+    with pytest.raises(UsageError, match=r"exclude '\(' is not a valid RE2 expression"):
+        await getattr(rig.control, operation)(requests.ExcludeUrls(name="news", exclude=["("]))
+    with pytest.raises(api.NotFound, match="there is no job 'x'"):
+        await getattr(rig.control, operation)(requests.ExcludeUrls(name="x", exclude=["/"]))
+
+
+async def test_samples_need_rows(rig):
+    """One line where none are known; an empty list where nothing was drawn."""
+    control = rig.control
+    if rig.has_settings:  # a system whose database is not known
+        with pytest.raises(UserError, match=r"this API has none: set api\.store"):
+            await control.list_samples(requests.Empty())
+    else:
+        assert (await control.list_samples(requests.Empty())).samples == []
+        with pytest.raises(api.NotFound, match="has no sample"):
+            await control.get_sample(audit_types.GetSample(sample="first"))
+        with pytest.raises(api.NotFound, match="has no sample"):
+            await control.label_row(audit_types.LabelRow(sample="x", number=1, version="", verdict="right"))
+    with pytest.raises(UserError):
+        await control.draw_sample(audit_types.DrawSample())
+
+
 async def test_seeds_that_follow_end_with_the_last(rig):
     """The job runs then, whether it was held or not."""
     job = document(scope={"mode": "any"})
@@ -412,6 +468,19 @@ async def test_dead_letters_that_are_not_there(rig):
         await rig.control.replay_dead_letters(requests.ReplayDeadLetters(ids=["0:0"]))
 
 
+async def test_the_log_of_changes_has_what_callers_changed(rig):
+    """Who, what and its object."""
+    control = guarded(rig.control, OWNER)
+    assert (await control.list_control_log(requests.ListControlLog())).entries == []
+    await control.apply_job(requests.ApplyJob(job=document(paused=True)))
+    await control.resume_job(name("news"))
+    found = (await control.list_control_log(requests.ListControlLog())).entries
+    assert [(one.who, one.operation, one.subject, one.change) for one in found] == [
+        (OWNER.name, "resume_job", "job news", "spec.paused: true → false"),
+        (OWNER.name, "apply_job", "job news", "created"),
+    ]
+
+
 async def test_members_and_status_say_what_runs(rig):
     """One member at least, and sums over all jobs."""
     await apply(rig)
@@ -478,15 +547,19 @@ async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
     for operation, request in (
         ("list_pages", screen_types.ListPages()),
         ("get_page", screen_types.GetPage(url="http://a.test/0")),
+        ("get_screenshot", screen_types.GetScreenshot(url="http://a.test/0")),
+        ("list_links_in", screen_types.GetPage(url="http://a.test/0")),
         ("list_items", screen_types.ListItems()),
         ("search_pages", screen_types.SearchPages(query="fox")),
     ):
         if rig.has_settings:
             with pytest.raises(UserError, match=r"api\.store"):
                 await getattr(rig.control, operation)(request)
-        elif operation == "get_page":
-            with pytest.raises(api.NotFound, match="no row"):
-                await rig.control.get_page(request)
+        elif operation in ("get_page", "get_screenshot"):
+            with pytest.raises(api.NotFound, match=r"no (row|screenshot)"):
+                await getattr(rig.control, operation)(request)
+        elif operation == "list_links_in":
+            assert (await rig.control.list_links_in(request)).links == []
         elif operation == "search_pages":
             assert (await rig.control.search_pages(request)).hits == []
         else:

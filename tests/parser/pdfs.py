@@ -53,3 +53,18 @@ def bomb(megabytes: int) -> bytes:
         b"<</Length %d/Filter[/FlateDecode/FlateDecode]>>stream\n%s\nendstream" % (len(packed), packed),
     ]
     return whole(objects)
+
+
+def placed(*texts: tuple[float, float, float, str], rules: tuple[tuple[float, float, float, float], ...] = ()) -> bytes:
+    """A page of texts at x and y, with their sizes, and of lines from point to point."""
+    content = "".join(f"BT /F1 {size} Tf {x} {y} Td ({text}) Tj ET\n" for x, y, size, text in texts)
+    content += "".join(f"{x} {y} m {to_x} {to_y} l S\n" for x, y, to_x, to_y in rules)
+    objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Count 1/Kids[5 0 R]>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        "<<>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Resources<</Font<</F1 3 0 R>>>>/Contents 6 0 R>>",
+        f"<</Length {len(content)}>>stream\n{content}\nendstream",
+    ]
+    return whole([one.encode("latin-1") for one in objects])

@@ -15,11 +15,12 @@ from typing import Any, Final, Literal
 
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
+from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
-from nephila.native import UrlError
+from nephila.kernel.seeds import url_errors
 
 Render = Literal["never", "auto", "always"]
 POLL_S: Final = 0.1
@@ -65,19 +66,31 @@ class Scrapes:
         self._newest: dict[str, tuple[str, str]] = {}
         """Job → (url_key, fetched_at) of the newest row that was looked at, while URLs of it are awaited."""
         self._polling: asyncio.Task[None] | None = None
+        self._rules: dict[str, list[str]] = {}
+        """Job → the rules that its pages are read by."""
 
     async def page(
-        self, url: str, *, max_age_s: float = 0.0, wait_s: float = WAIT_S, render: Render = "never"
+        self,
+        url: str,
+        *,
+        max_age_s: float = 0.0,
+        wait_s: float = WAIT_S,
+        render: Render = "never",
+        rules: Sequence[str] = (),
     ) -> screen_types.PageDetail:
         """The page of a URL, behind its redirects. `max_age_s`: a stored page of this age will do; 0: fetch it now.
+        `rules`: all rules that pages may be read by, the same in all calls that want items.
 
         Raises `NotStored` with the row, `WaitTimeout`, `Busy`, `UsageError` for a text that is no URL, and what the
         control API raises.
         """
         deadline = self._clock.monotonic() + wait_s
         job = self._name if render == "never" else f"{self._name}-{render}"
+        if rules:
+            job += "-items"
+            await self._set_rules(job, url, render, list(rules))
         for _ in range(_REDIRECTS):
-            found = await self._stored(url, "" if max_age_s else job)
+            found = await self._stored(url, "" if max_age_s and not rules else job)
             if found is None or self._age_s(found.page) > max_age_s:
                 row = await self._fetched(url, job, render, deadline)
                 found = await self._stored(row.url, job)
@@ -93,7 +106,7 @@ class Scrapes:
         raise UserError(f"{url[:500]}: more than {_REDIRECTS} redirects")
 
     async def markdown(self, found: screen_types.PageDetail) -> str:
-        """The page as Markdown where its body is stored, else its text."""
+        """The page as Markdown; its text where the row has no structure."""
         if "html" not in found.page.content_type:
             return found.text
         try:
@@ -162,10 +175,17 @@ class Scrapes:
         try:
             added = await self.control.add_seeds(requests.AddSeeds(name=job, urls=[url]))
         except NotFound:
-            spec = {"seeds": [url], "scope": {"mode": "any", "maxDepth": 0}, "links": True, "render": render}
-            added = await self.control.apply_job(requests.ApplyJob(job=crawl_job(job, spec)))
+            added = await self.control.apply_job(requests.ApplyJob(job=_page_job(job, url, render)))
         if added.refused:
             raise UsageError(f"{url[:500]}: {added.refused[0].reason}")
+
+    async def _set_rules(self, job: str, url: str, render: Render, rules: list[str]) -> None:
+        """Have the job, which is created with its first URL, read pages by these rules."""
+        if self._rules.get(job) == rules:
+            return
+        wanted = _page_job(job, url, render, rules)
+        await self.control.apply_job(requests.ApplyJob(job=wanted))
+        self._rules[job] = rules
 
     async def _poll(self) -> None:
         """Look at the newest rows until no URL is awaited."""
@@ -221,12 +241,11 @@ def _identity(rows: Sequence[screen_types.PageRow]) -> tuple[str, str]:
 
 def url_key(url: str) -> str:
     """The key of its row. Raises `UsageError`."""
-    try:
+    with url_errors(url):
         return parse_routed(url).fingerprint.hex()
-    except UrlError as error:
-        raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
 
 
-def crawl_job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """A CrawlJob document."""
-    return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
+def _page_job(name: str, url: str, render: Render, rules: Sequence[str] = ()) -> dict[str, Any]:
+    """The job that takes single URLs."""
+    scope = {"mode": "any", "maxDepth": 0}
+    return crawl_job(name, {"seeds": [url], "scope": scope, "links": True, "render": render, "rules": list(rules)})

@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.adapters.scrapes import WAIT_S, NotStored, WaitTimeout, crawl_job, url_key
+from nephila.adapters.scrapes import WAIT_S, NotStored, WaitTimeout, url_key
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
+from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.waits import sleep

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from nephila.kernel.hidden_characters import HIDDEN
 from nephila.kernel.runtime.late_pattern import late_pattern
 
 _SEQUENCES = late_pattern(
@@ -17,11 +18,7 @@ _SEQUENCES = late_pattern(
     r"|\x1b[ -/]*[0-~]?"
 )
 _BLANKS = late_pattern(r"[\s\x1c-\x1f\x85\u2028\u2029]+")
-# Controls, soft hyphen, zero-width and direction marks (they make a URL read as another one), tags, lone surrogates.
-_HIDDEN = late_pattern(
-    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-)
+_HIDDEN = late_pattern(r"[\x00-\x1f" + HIDDEN + "]")
 _UNSEEN = late_pattern(r"(?![\n\t]|\r\n)" + _HIDDEN.pattern)
 _MARKUP = late_pattern(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
 _SLACK = 16

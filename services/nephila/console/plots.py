@@ -13,6 +13,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from nephila.console.messages import translate as _
+from nephila.control.audit_types import Precision
 from nephila.control.screen_types import Sample, TimeBin
 from nephila.kernel.figures import count, span
 
@@ -47,6 +48,19 @@ def timeline(bins: Sequence[TimeBin], step_s: int) -> Markup:
     parts.append(_times(first, first + step_s * max(steps, 12)))
     unit = _("second") if step_s == 1 else span(step_s)
     return _svg("".join(parts), _("Fetches that ended per %(unit)s; times in UTC") % {"unit": unit})
+
+
+def interval(found: Precision) -> Markup:
+    """An estimate from 0 to 1 as a point on its interval."""
+    width = WIDTH - 8
+    low, high, at = (4 + width * min(max(value, 0.0), 1.0) for value in (found.low, found.high, found.estimate))
+    marks = "".join(f'<path class="grid" d="M{4 + width * tenth / 10:.1f} 4v16"/>' for tenth in range(11))
+    bar = f'<rect class="range" x="{low:.1f}" y="8" width="{max(high - low, 2):.1f}" height="8" rx="4"/>'
+    label = escape(_("Interval of the precision, from 0 to 100 %"))
+    return Markup(
+        f'<svg class="interval" viewBox="0 0 {WIDTH} 24" preserveAspectRatio="none" role="img" aria-label="{label}">'
+        f'{marks}{bar}<path class="point" d="M{at:.1f} 3v18"/></svg>'
+    )
 
 
 def curves(samples: Sequence[Sample]) -> Markup:

@@ -15,11 +15,9 @@ from urllib.parse import urlencode, urlsplit
 from markupsafe import Markup
 
 from nephila.console.messages import translate as _
+from nephila.kernel.hidden_characters import HIDDEN
 
-_HIDDEN: Final = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
+_HIDDEN: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f" + HIDDEN + "]")
 BASE: Final = "/console"
 
 

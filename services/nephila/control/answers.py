@@ -172,6 +172,23 @@ class QuarantineList(msgspec.Struct, kw_only=True):
     quarantines: list[Quarantine]
 
 
+class ExclusionTried(msgspec.Struct, kw_only=True):
+    """What an exclusion would remove from the queue of a job. URLs that are fetched meanwhile may count or not."""
+
+    name: str
+    generation: int
+    """Of the job, when it was tried."""
+    queued: int
+    """URLs in the queue."""
+    looked_at: int
+    removed: int
+    """Of those that were looked at."""
+    complete: bool
+    """False: not all queued URLs were looked at, and `removed` is a lower bound."""
+    examples: list[str]
+    """Up to 20 of those that would be removed, chosen at random."""
+
+
 class QuarantineReleased(msgspec.Struct, kw_only=True):
     """A part of a host is fetched from again."""
 
@@ -397,3 +414,26 @@ class Settings(msgspec.Struct, kw_only=True):
 
     settings: dict[str, Any] = {}
     """Those that are not at their default."""
+
+
+class ControlLogEntry(msgspec.Struct, kw_only=True):
+    """Somebody changed something."""
+
+    id: str
+    at: float
+    """Seconds since 1970 UTC."""
+    who: str
+    """The token, the user of a session, or the socket."""
+    operation: str
+    subject: str
+    """The object, as "job news"."""
+    change: str
+    """What is different, in short; secrets are hidden."""
+
+
+class ControlLog(msgspec.Struct, kw_only=True):
+    """Some changes."""
+
+    entries: list[ControlLogEntry]
+    next: str = ""
+    """Pass it as `before` for older ones; empty: these were the oldest."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from nephila.control import answers, requests, screen_types, studio_types
+from nephila.control import answers, audit_types, requests, screen_types, studio_types
 from nephila.kernel.runtime.errors import UserError
 
 MAX_JOBS = 10_000
@@ -23,6 +23,10 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 class NotFound(UserError):
     """No job, rule, quarantine or dead letter has this name."""
+
+
+class Forbidden(UserError):
+    """The caller's role or tenants do not allow the operation."""
 
 
 def over_http(method: str, path: str) -> Callable[[M], M]:
@@ -79,6 +83,14 @@ class Control(Protocol):
     async def release_quarantine(self, request: requests.ReleaseQuarantine) -> answers.QuarantineReleased:
         """Fetch from a quarantined part of a host again."""
 
+    @over_http("POST", "/jobs/{name}/exclude/try")
+    async def try_exclusion(self, request: requests.ExcludeUrls) -> answers.ExclusionTried:
+        """Which queued URLs of a job an exclusion would remove; nothing is changed."""
+
+    @over_http("POST", "/jobs/{name}/exclude")
+    async def exclude(self, request: requests.ExcludeUrls) -> answers.JobApplied:
+        """Add exclusions to a job; queued URLs that match are not fetched."""
+
     @over_http("POST", "/jobs/{name}/forget")
     async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
         """Forget URLs of a job: they are crawled again when they are found again."""
@@ -99,6 +111,14 @@ class Control(Protocol):
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         """One URL with text, links, items and fetches."""
 
+    @over_http("GET", "/page/links-in")
+    async def list_links_in(self, request: screen_types.GetPage) -> screen_types.LinksIn:
+        """Links that lead to a URL, where links are stored."""
+
+    @over_http("GET", "/page/screenshot")
+    async def get_screenshot(self, request: screen_types.GetScreenshot) -> screen_types.Screenshot:
+        """The screenshot of a rendered page, where they are kept."""
+
     @over_http("GET", "/page/body")
     async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
         """The body of a stored HTML page, as Markdown or as its source."""
@@ -106,6 +126,22 @@ class Control(Protocol):
     @over_http("GET", "/items")
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         """Items that rules extracted."""
+
+    @over_http("GET", "/audit")
+    async def list_samples(self, request: requests.Empty) -> audit_types.SampleList:
+        """Samples that people label, with the precision found so far."""
+
+    @over_http("POST", "/audit")
+    async def draw_sample(self, request: audit_types.DrawSample) -> audit_types.SampleOf:
+        """Draw a sample of pages or items."""
+
+    @over_http("GET", "/audit/{sample}")
+    async def get_sample(self, request: audit_types.GetSample) -> audit_types.SampleDetail:
+        """A sample, and one of its rows as it is judged."""
+
+    @over_http("POST", "/audit/{sample}/labels")
+    async def label_row(self, request: audit_types.LabelRow) -> audit_types.RowLabelled:
+        """Store a verdict on a row of a sample."""
 
     @over_http("GET", "/outcomes")
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
@@ -190,3 +226,7 @@ class Control(Protocol):
     @over_http("PATCH", "/settings")
     async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
         """Change live settings; returns all of them."""
+
+    @over_http("GET", "/control-log")
+    async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
+        """Who changed what over this API."""

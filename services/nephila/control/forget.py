@@ -14,7 +14,7 @@ from nephila.kernel.documents.job_document import keeps_routes, spec_of
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.runtime.errors import UsageError
-from nephila.native import UrlError
+from nephila.kernel.seeds import url_errors
 from nephila.storage.read import ended_urls
 from nephila.storage.source import Source
 
@@ -25,10 +25,8 @@ MAX_URLS = 1_000_000
 def check(request: requests.ForgetUrls) -> None:
     """Raises `UsageError` for a request that names nothing, a URL or an expression that cannot be read."""
     for number, url in enumerate(request.urls):
-        try:
+        with url_errors(url, f"urls[{number}]: "):
             parse_routed(url)
-        except UrlError as error:
-            raise UsageError(f"urls[{number}]: {url[:100]!a} is not a URL that can be crawled: {error}") from None
     if not request.urls and not request.match:
         raise UsageError("say which URLs to forget: some URLs, or an expression (--match RE)")
     try:

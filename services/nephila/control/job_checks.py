@@ -1,8 +1,10 @@
-"""Checks of a job that comes over the API: its tenant, and its sitemaps, feeds and files of seeds. Pure."""
+"""Checks of a job that comes over the API: its tenant, and its sitemaps, feeds and files of seeds; exclusions that are
+added to it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from nephila.kernel.documents.job_document import JobDocument, lists_of
 from nephila.kernel.messages import Seed
@@ -28,3 +30,11 @@ def source_seeds(document: JobDocument, *, seeds_follow: bool) -> list[Seed]:
             "the job (nephila jobs apply -f does it), or add them as seeds"
         )
     return [Seed(document.name, place, kind) for kind, place in lists_of(document.spec)]
+
+
+def with_exclusions(document: Mapping[str, Any], exclude: Sequence[str]) -> dict[str, Any]:
+    """The document of a job with further exclusions behind those it has."""
+    spec = document.get("spec", {})
+    scope = spec.get("scope", {})
+    wanted = [*dict.fromkeys([*scope.get("exclude", []), *exclude])]
+    return {**document, "spec": {**spec, "scope": {**scope, "exclude": wanted}}}

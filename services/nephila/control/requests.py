@@ -99,6 +99,20 @@ class ReleaseQuarantine(Request):
     pattern: Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 
+class ExcludeUrls(Request):
+    """Expressions that are added to the exclusions of a job's scope."""
+
+    name: Name
+    exclude: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=2000, pattern=r"^[^\x00-\x1f]+$")]],
+        Meta(min_length=1, max_length=20),
+    ]
+    """RE2, searched in the full URL."""
+    generation: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
+    """Refuse when the job has another generation: it was changed since; 0: apply in any case. A trial does not
+    read it."""
+
+
 class ForgetUrls(Request):
     """Forget URLs of a job: they are crawled again when they are found again."""
 
@@ -172,3 +186,20 @@ class ChangeSettings(Request):
     settings: Annotated[dict[SettingName, Any], Meta(max_length=100)]
     member: Annotated[str, Meta(max_length=300)] = ""
     """Of this member alone, as NAME or SERVICE/NAME; empty: of all members that read the setting."""
+
+
+LogText = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
+
+
+class ListControlLog(Request):
+    """Changes made over the control API, the newest first."""
+
+    who: LogText = ""
+    """Of this token or user only."""
+    operation: Annotated[str, Meta(max_length=100, pattern=r"^[a-z_]*$")] = ""
+    """Of this operation only."""
+    search: LogText = ""
+    """Part of the object or of the change; letters in any case."""
+    before: Annotated[str, Meta(max_length=100, pattern=r"^[0-9a-f-]*$")] = ""
+    """Continue behind this entry, the `next` of the answer before."""
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,15 @@ MAX_LINE = 1 << 24
 def is_job_file(text: str) -> bool:
     """Whether an argument is the name of a job file and not a URL."""
     return text.endswith((".yaml", ".yml")) and "://" not in text
+
+
+@contextmanager
+def url_errors(url: str, place: str = "") -> Iterator[None]:
+    """A `UrlError` of the block becomes a `UsageError` of one line; `place` is the text before the URL in it."""
+    try:
+        yield
+    except UrlError as error:
+        raise UsageError(f"{place}{url[:100]!a} is not a URL that can be crawled: {error}") from None
 
 
 def seed_url(text: str) -> str:

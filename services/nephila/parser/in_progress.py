@@ -41,8 +41,9 @@ class PageKind(Enum):
     PDF = "PDF"
     TEXT = "text"
     """JSON, XML, CSV and other text."""
+    OFFICE = "office files"
     FILE = "files"
-    """Office files, pictures, archives: no text is read."""
+    """Pictures, archives: no text is read."""
 
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.

@@ -53,6 +53,7 @@ _KINDS: Final[Mapping[BodyKind, PageKind]] = {
     **dict.fromkeys(TEXTS, PageKind.TEXT),
     BodyKind.HTML: PageKind.HTML,
     BodyKind.PDF: PageKind.PDF,
+    BodyKind.OFFICE: PageKind.OFFICE,
 }
 
 

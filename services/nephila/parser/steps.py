@@ -19,16 +19,17 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
-from nephila.native import to_utf8
+from nephila.native import recoded, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
+from nephila.parser.documents.office.metadata import read_office
+from nephila.parser.documents.office.task import OFFICE, office_kind, office_payload, with_text
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import read_document
 from nephila.parser.in_progress import HTML, NO_PASS, TEXT, PageCall, PageInProgress, PageKind, Work
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
-from nephila.parser.markdown import page_markdown
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_of_text
@@ -160,7 +161,7 @@ class PageSteps:
         return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent), use)
 
     def pdf(self, p: PageInProgress) -> Answer:
-        """Text, metadata and links of a PDF; without a library the row has the reason."""
+        """Text, Markdown, metadata and links of a PDF; without a library the row has the reason."""
         limits, use = (self.config.max_text_bytes, self.config.max_links), partial(self.builder.from_document, p)
         read = self._in_child(p, PDF, lambda body: pdf_payload(body, *limits), use)
 
@@ -173,6 +174,19 @@ class PageSteps:
                 use(DocumentContent(problem=f"not read: {broken.detail}"))
 
         return work
+
+    def office(self, p: PageInProgress) -> Answer:
+        """Metadata of an office file, then text and links by a child."""
+        metadata = read_office(p.body)
+        kind, limits = office_kind(p.body, metadata), (self.config.max_text_bytes, self.config.max_links)
+        self.builder.from_document(p, metadata)
+        if not kind:
+            return None
+
+        def use(found: DocumentContent) -> None:
+            self.builder.from_document(p, with_text(metadata, found))
+
+        return self._in_child(p, OFFICE, lambda body: office_payload(body, kind, *limits), use)
 
     def document(self, p: PageInProgress) -> Answer:
         """Text, metadata and links of other documents; each reader bounds itself."""
@@ -187,11 +201,6 @@ class PageSteps:
         """Note on a page that scripts fill in."""
         if p.found.link_count <= SHELL_LINKS and is_shell(p.found.text, p.body):
             note(p.record, SHELL, "few words, and scripts: its content may need --render auto")
-        return None
-
-    def markdown(self, p: PageInProgress) -> Answer:
-        """Main text as Markdown."""
-        p.record.markdown = page_markdown(p.body, p.encoding, p.found)
         return None
 
     def extra_links(self, p: PageInProgress) -> Answer:
@@ -213,7 +222,9 @@ class PageSteps:
         p.found = NO_PASS
 
         def use(text: bytes) -> None:
-            p.record.text = text or p.record.text
+            if text:
+                p.record.structure = recoded(p.record.structure, bytes(p.record.text), text)
+                p.record.text = text
 
         return self._in_child(p, lib.TRAFILATURA, lambda body: lib.payload_of(to_utf8(body, encoding), url, limit), use)
 
@@ -294,9 +305,9 @@ STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.encoding, _DECODED),
     StepRow(PageSteps.page_pass, _HTML, child="above `max_inline_bytes`"),
     StepRow(PageSteps.pdf, frozenset((PageKind.PDF,)), child="always"),
+    StepRow(PageSteps.office, frozenset((PageKind.OFFICE,)), child="always", problem="text_problem"),
     StepRow(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
     StepRow(PageSteps.shell, _INLINE, "rendered: no", lambda _, __, rendered: not rendered),
-    StepRow(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),
     StepRow(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
     StepRow(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
     StepRow(PageSteps.items, _DECODED, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"),

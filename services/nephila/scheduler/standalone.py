@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,11 @@ from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.file_log import FileLog, FileSnapshots
 from nephila.scheduler.durability.recovery import open_frontier
 from nephila.scheduler.durability.restored import Restored
+from nephila.scheduler.engine.dispatch import Slots
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.explain.exclusion_trial import ExclusionTrial, Partition
 from nephila.scheduler.frontier.frontier import FrontierCounters
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.member import Member, MemberState
@@ -80,10 +82,12 @@ class Scheduler(Member):
         *,
         on_turn: Callable[[], None] | None = None,
         on_fatal: Callable[[BaseException], None] | None = None,
+        slots: Slots | None = None,
     ) -> None:
         """`on_wider(uid)`: the scope of a job has a new anchor. Links that were filtered out because they had been sent
         before must be sent again. `on_turn` is called after each turn; the program shows progress and ends the crawl
-        there. `on_fatal` is called once, when the log can no longer be written."""
+        there. `on_fatal` is called once, when the log can no longer be written. `slots` chooses the job of each fetch;
+        None: by the shares of the jobs."""
         super().__init__(config, clock, SchedulerCounters(refused_seeds=deque()), on_fatal=on_fatal)
         self.bus = bus
         self.log = CommitLog(Path(config.directory))
@@ -91,7 +95,7 @@ class Scheduler(Member):
         self._restored: Restored | None = None
         self.on_turn = on_turn
         build = file_parts(config, self.files, clock, rng, on_wider)
-        self.partition = PartitionOwner(build, bus, clock, self.counts, self)
+        self.partition = PartitionOwner(build, bus, clock, self.counts, self, slots)
         self.owners[self.partition.number] = self.partition
         self.frontier = self.partition.frontier
         self.dispatcher = self.partition.dispatcher
@@ -258,6 +262,12 @@ class Scheduler(Member):
             return False
         self.partition.wake()
         return True
+
+    def try_exclusion(self, job: str, exclude: Sequence[str]) -> ExclusionTrial | None:
+        """A walk that tells which queued URLs of a job these expressions would remove; None without the job. Raises
+        `UsageError` for an expression that is not one."""
+        known = self.frontier.jobs.get(job)
+        return ExclusionTrial([Partition(self.frontier, known)], exclude, self.clock) if known is not None else None
 
     def forget(self, job: str, urls: Iterable[tuple[str, Outcome]]) -> Forgotten | None:
         """Forget URLs of a job, each with how it has ended; None without the job."""

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Parse
-from nephila.parser.documents import csv_text, json_text, office, xml_text
+from nephila.parser.documents import csv_text, json_text, xml_text
 from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
-from nephila.parser.documents.office import MAX_MEMBER_BYTES, read_office
+from nephila.parser.documents.office import metadata as office
+from nephila.parser.documents.office.metadata import MAX_MEMBER_BYTES, read_office
 from nephila.parser.documents.xml_text import read_xml
 from nephila.parser.single.extract import extract
 
@@ -257,7 +258,10 @@ def test_zip_bomb_is_unpacked_no_further_than_allowed(monkeypatch: pytest.Monkey
 async def test_documents_become_rows() -> None:
     """Text, title and what else is said stand in the row."""
     room = await Room().start()
-    record = room.record(DOCX, content_type="application/octet-stream")
+    room.send(DOCX, content_type="application/octet-stream")
+    await room.parser.drain(60.0)
+    record = room.log[-1]
+    assert isinstance(record, m.Record)
     meta = json.loads(record.meta)
     assert (record.title, record.text, meta["author"], meta["sniffed_type"]) == (
         "Plan & more",

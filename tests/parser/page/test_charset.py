@@ -68,6 +68,31 @@ def test_encodings_that_few_pages_have(encoding: str, text: str) -> None:
     assert encoding_of(body, "", sniff_encoding) == encoding
 
 
+@pytest.mark.parametrize(
+    ("encoding", "codec", "text"),
+    [
+        ("macintosh", "mac-roman", "Après avoir été élu, le président a annoncé que les députés étaient présents."),
+        ("macintosh", "mac-roman", "„Wir müssen früher aufstehen“, sagte er."),
+        ("x-mac-cyrillic", "mac-cyrillic", "Приложение F. GNU General Public License, Version 2, June 1991"),
+        ("windows-1251", "cp1251", "Приложение F. GNU General Public License, Version 2, June 1991"),
+        ("x-mac-cyrillic", "mac-cyrillic", "абільший бюджет щоб забезпечити собі максимум прибутків від переходів"),
+        ("windows-1250", "cp1250", "Ştergeţi fişierul şi închideţi fereastra"),
+        ("windows-1257", "cp1257", "Įdiegti programą, kad galėtumėte skaityti žinutes"),
+        ("windows-1252", "cp1252", "Cosa è GNU/Linux? GNU/Linux è un sistema operativo"),
+        ("windows-1252", "cp1252", "Chapter 3. What’s in “the box”?"),
+    ],
+)
+def test_short_texts(encoding: str, codec: str, text: str) -> None:
+    """A sentence, a line that is mostly English, and letters of old Macintoshes."""
+    assert detect(page(text, codec)) == encoding
+
+
+def test_an_english_page_with_a_japanese_line() -> None:
+    """The words around its letters count as much as the language of the page."""
+    english = "Then click the button, and wait until the window opens. " * 60
+    assert detect(page(english + "日本語のドキュメンテーション" + english, "cp932")) == "shift_jis"
+
+
 def test_vietnamese_tones_stand_behind_their_letters() -> None:
     """In windows-1258 they are characters of their own."""
     text = "Chính phu\u0309 \u0111a\u0303 quyê\u0301t \u0111i\u0323nh xây dư\u0323ng con \u0111ươ\u0300ng mơ\u0301i"

@@ -208,3 +208,24 @@ async def test_urls_are_forgotten_by_the_owner_of_their_partition_and_after_a_ta
     job = world.owner_of(url).frontier.jobs["t"]
     assert parse_url(url).fingerprint not in job.seen
     assert parse_url("http://h0.test/4").fingerprint in job.seen
+
+
+async def test_an_exclusion_is_tried_in_all_partitions(world):
+    """Each scheduler answers once for its own; the crawl goes on."""
+    until = world.clock.now() + 10.0
+    world.outside.publish(EXPLAIN_QUERIES, 0, ExplainQuery("x", "q", "", "t", until, try_exclude=["/[0-6]$"]))
+    found = await answers(world)
+    assert sorted(one.partitions for one in found) == [[0, 1], [2, 3]]
+    assert all(one.complete and one.looked_at == one.removed for one in found)
+    assert sum(one.removed for one in found) > 0
+    assert all(len(one.examples) == min(one.removed, 20) for one in found)
+    world.check()
+
+
+async def test_an_exclusion_of_an_unknown_job_removes_nothing_and_a_wrong_one_is_not_answered(world):
+    """The control API refuses both."""
+    until = world.clock.now() + 10.0
+    world.outside.publish(EXPLAIN_QUERIES, 0, ExplainQuery("x", "q", "", "nobody", until, try_exclude=["."]))
+    world.outside.publish(EXPLAIN_QUERIES, 0, ExplainQuery("y", "p", "", "t", until, try_exclude=["("]))
+    found = await answers(world)
+    assert [(one.id, one.removed, one.queued) for one in found] == [("q", 0, 0)] * 2

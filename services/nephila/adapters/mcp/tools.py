@@ -10,11 +10,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from pydantic import Field
 
-from nephila.adapters.scrapes import Render, Scrapes, crawl_job
+from nephila.adapters.scrapes import Render, Scrapes
 from nephila.adapters.site_map import site_map
 from nephila.adapters.untrusted import marked, visible
 from nephila.control import answers, requests, screen_types
 from nephila.control.api import Control
+from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.waits import sleep

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import getpass
 import sys
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +14,7 @@ from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
+from nephila.harvest.audit.sampling import MAX_SIZE
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import find_rows
 
@@ -29,7 +28,6 @@ Out = Annotated[str, typer.Option("--out", metavar="DIR|URL", help="Directory of
 SampleName = Annotated[str, typer.Option("--sample", metavar="NAME", help="A sample; by default the newest.")]
 LINES = 25
 """Lines of a page that are shown for labelling."""
-MAX_SIZE = 100_000
 
 
 @app.command()
@@ -44,23 +42,13 @@ def sample(
     json: Json = False,
 ) -> None:
     """Draw a stratified sample. Pages whose text was labelled before keep their labels."""
-    from nephila.harvest.audit.candidates import items as all_items
-    from nephila.harvest.audit.candidates import pages
-    from nephila.harvest.audit.sampling import STRATA, draw
-    from nephila.harvest.audit.store import SampleInfo, open_store
-    from nephila.storage.ledgers.read_connection import open_for_reading
+    from nephila.harvest.audit.session import draw_sample
+    from nephila.harvest.audit.store import open_store
 
-    if by not in STRATA:
-        raise UsageError(f"--by {by!r} is none of {', '.join(STRATA)}")
     source, only = find_rows(out)
-    at = _now()
-    with open_for_reading(source) as rows:
-        found = draw(partial(all_items if items else pages, rows, job or only or ""), by, size, seed)
-    if not found.sizes:
-        raise UserError(f"{out} has no {'items' if items else 'stored pages'} to draw from")
-    info = SampleInfo(name or at, at, "items" if items else "pages", by, seed)
-    with open_store(source, create=True) as store:
-        store.add(info, found)
+    kind = "items" if items else "pages"
+    info, found = draw_sample(source, size=size, by=by, kind=kind, name=name, seed=seed, job=job or only or "")
+    with open_store(source) as store:
         drawn = store.drawn(info.name)
     labelled = sum(one.label is not None for one in drawn)
     total, without = sum(found.sizes.values()), len(found.sizes) - len(found.drawn)
@@ -89,13 +77,14 @@ def label(
 ) -> None:
     """Label what has no label yet: right, or wrong with a reason."""
     from nephila.harvest.audit import labels_file
+    from nephila.harvest.audit.session import now, sample_named
     from nephila.harvest.audit.store import open_store
 
     if file and template:
         raise UsageError("--file reads labels and --template writes a sample; leave one of them out")
     source, _ = find_rows(out)
     with open_store(source) as store:
-        info = _sample(store, sample)
+        info = sample_named(store, sample)
         drawn = store.drawn(info.name)
         if template:
             try:
@@ -107,7 +96,7 @@ def label(
             return
         person = person or getpass.getuser()
         if file:
-            labels = labels_file.read(Path(file), drawn, person, _now())
+            labels = labels_file.read(Path(file), drawn, person, now())
             store.label(labels)
             typer.echo(f"{info.name}: {len(labels):,} labels stored")
             return
@@ -117,12 +106,13 @@ def label(
 def _ask(store: AuditStore, out: str, drawn: list[Drawn], person: str) -> None:
     """Show each page and store the verdict at once, so that a session can end at any time."""
     from nephila.harvest.audit.candidates import shown
+    from nephila.harvest.audit.session import labelling_order, now
     from nephila.harvest.audit.store import Label
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     if not sys.stdin.isatty():
         raise UsageError("labels are read from a terminal; without one use --template and --file")
-    todo = [one for one in drawn if one.label is None]
+    todo = [one for one in labelling_order(drawn) if one.label is None]
     with open_for_reading(find_rows(out)[0]) as rows:
         for position, one in enumerate(todo, 1):
             page = shown(rows, one.candidate)
@@ -141,7 +131,7 @@ def _ask(store: AuditStore, out: str, drawn: list[Drawn], person: str) -> None:
             if answer == "s":
                 continue
             reason = typer.prompt("reason", default="") if answer == "w" else ""
-            verdict = Label("right" if answer == "r" else "wrong", reason, person, _now())
+            verdict = Label("right" if answer == "r" else "wrong", reason, person, now())
             store.label([(one.candidate, verdict)])
     note(f"nothing is left without a label; next: nephila audit report --out {out}")
 
@@ -158,11 +148,12 @@ def report(
 ) -> None:
     """Show precision with its 95 % interval by stratum, over all, and over the samples before."""
     from nephila.harvest.audit.precision import of_all, of_stratum
+    from nephila.harvest.audit.session import sample_named
     from nephila.harvest.audit.store import open_store
 
     source, _ = find_rows(out)
     with open_store(source) as store:
-        info = _sample(store, sample)
+        info = sample_named(store, sample)
         counts = store.counts(info.name)
         before = [one for one in store.samples() if (one.kind, one.strata) == (info.kind, info.strata)]
         trend = [(one.name, of_all(store.counts(one.name))) for one in before]
@@ -214,17 +205,6 @@ def _write_csv(path: str, counts: list[StratumCount]) -> None:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _sample(store: AuditStore, name: str) -> SampleInfo:
-    """The sample of a name, or the newest. Raises `UserError`."""
-    samples = store.samples()
-    for one in reversed(samples):
-        if not name or one.name == name:
-            return one
-    if not samples:
-        raise UserError("there is no sample; draw one with: nephila audit sample")
-    raise UserError(f"there is no sample {name!r}; samples: {', '.join(one.name for one in samples[-10:])}")
-
-
 def _counts(one: StratumCount) -> dict[str, object]:
     names = ("name", "size", "sampled", "right", "wrong", "reasons")
     return {name: getattr(one, name) for name in names}
@@ -232,7 +212,3 @@ def _counts(one: StratumCount) -> dict[str, object]:
 
 def _text(found: Interval | None) -> str:
     return f"{found.estimate:.1%} ({found.low:.1%} to {found.high:.1%})" if found else "no label"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

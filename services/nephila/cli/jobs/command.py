@@ -167,6 +167,43 @@ def quarantines(name: Name, target: ControlTarget, json: Json = False) -> None:
 
 @app.command()
 @with_target()
+def exclude(
+    name: Name,
+    expressions: Annotated[list[str], typer.Argument(metavar="RE...", help="RE2, searched in the full URL.")],
+    *,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Add them to the job; without it they are only tried.")
+    ] = False,
+    target: ControlTarget,
+    json: Json = False,
+) -> None:
+    """Try exclusions on the queue of a job: how many URLs they remove, and some of them."""
+    request = requests.ExcludeUrls(name=name, exclude=expressions)
+    if apply:
+        _change_exclusions(call(target, lambda control: control.exclude(request)), as_json=json)
+        return
+    found = call(target, lambda control: control.try_exclusion(request))
+    if json:
+        print_json(found)
+        return
+    least = "" if found.complete else "at least "
+    typer.echo(f"{found.name}: removes {least}{found.removed:,} of {found.queued:,} queued URLs")
+    if not found.complete:
+        note(f"{found.looked_at:,} queued URLs were looked at")
+    for url in found.examples:
+        typer.echo(f"  {sanitize(url, 300)}")
+    note("nothing is changed; add the exclusion with --apply")
+
+
+def _change_exclusions(answer: answers.JobApplied, *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
+
+
+@app.command()
+@with_target()
 def release(
     name: Name,
     host: Annotated[str, typer.Argument(metavar="HOST", help="A host key, as quarantines lists it.")],

@@ -15,7 +15,7 @@ from nephila.console.messages import translate as _
 from nephila.console.screens.overview import optional
 from nephila.console.view import View, go
 from nephila.console.words import path
-from nephila.control import requests, screen_types
+from nephila.control import answers, requests, screen_types
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
@@ -110,16 +110,12 @@ async def create(view: View) -> Response:
         host = urlsplit(url if "://" in url else f"https://{url}").hostname or ""
     except ValueError:
         host = ""
-    content: dict[str, Any] = {
-        "apiVersion": API_VERSION,
-        "kind": "CrawlJob",
-        "metadata": {"name": name or "".join(c if c.isalnum() and c.isascii() else "-" for c in host).strip("-")[:60]},
-        "spec": {"seeds": [url if "://" in url else f"https://{url}"]},
-    }
+    named = name or "".join(c if c.isalnum() and c.isascii() else "-" for c in host).strip("-")[:60]
+    spec: dict[str, Any] = {"seeds": [url if "://" in url else f"https://{url}"]}
     if pages and int(pages):
-        content["spec"]["scope"] = {"maxPages": int(pages)}
+        spec["scope"] = {"maxPages": int(pages)}
     try:
-        document = job_document.from_json(content, FILE)
+        document = job_document.from_json(job_document.crawl_job(named, spec), FILE)
         return await _apply(view, document, "")
     except NotReadyError:
         raise
@@ -240,6 +236,70 @@ async def delete(view: View) -> Response:
     """POST /console/jobs/NAME/delete"""
     await view.control.delete_job(requests.JobName(name=view.name))
     return go(path("jobs", notice="deleted"))
+
+
+# ---- exclusions
+
+PATTERNS = 20
+
+
+async def exclude(view: View) -> Response:
+    """GET /console/jobs/NAME/exclude?re=…: the expressions, one a line, and what they would remove."""
+    detail = await view.control.get_job(requests.JobName(name=view.name))
+    return await _exclusions(view, detail, view.field("re"))
+
+
+async def _exclusions(view: View, detail: answers.JobDetail, text: str, refused: str = "") -> Response:
+    """`refused`: why the exclusion was not applied."""
+    wanted = _lines(text)
+    tried, problem = None, refused
+    if wanted and not refused:
+        try:
+            _check_lines(wanted)
+            tried = await view.control.try_exclusion(requests.ExcludeUrls(name=view.name, exclude=wanted))
+        except UsageError as error:
+            problem = str(error)
+    return view.render(
+        "job_exclude.html",
+        400 if problem else 200,
+        fixed=await _is_fixed(view),
+        job=detail.status,
+        present=detail.document.get("spec", {}).get("scope", {}).get("exclude", []),
+        text=text,
+        tried=tried,
+        problem=problem,
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return [*dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())]
+
+
+def _check_lines(wanted: list[str]) -> None:
+    if len(wanted) > PATTERNS:
+        raise UsageError(_("at most %(count)s expressions at once") % {"count": PATTERNS})
+    if long := next((one for one in wanted if len(one) > 2000), ""):
+        raise UsageError(_("an expression has at most 2,000 characters: %(text)s") % {"text": long[:40] + "…"})
+
+
+async def apply_exclusion(view: View) -> Response:
+    """POST /console/jobs/NAME/exclude: refused when the job was changed since the exclusion was tried."""
+    text, generation = view.form.get("re", ""), view.form.get("generation", "")
+    wanted = _lines(text)
+    try:
+        _check_lines(wanted)
+        if not wanted:
+            raise UsageError(_("write an expression"))
+        request = requests.ExcludeUrls(
+            name=view.name, exclude=wanted, generation=int(generation) if generation.isdecimal() else 0
+        )
+        answer = await view.control.exclude(request)
+    except NotReadyError:
+        raise
+    except UserError as error:
+        detail = await view.control.get_job(requests.JobName(name=view.name))
+        return await _exclusions(view, detail, text, str(error))
+    return go(path("jobs", view.name, notice=answer.verdict))
 
 
 async def release(view: View) -> Response:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outco
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
 from nephila.native import UrlError, parse_url
+from nephila.scheduler.explain.exclusion_trial import EXAMPLES
 from nephila.scheduler.explain.explain import Explanation
 
 FORGET_BATCH = 100
@@ -51,20 +53,42 @@ class Queries:
 
     async def quarantines(self, uid: str) -> list[Quarantine]:
         """See `Backend.quarantines`. Every partition answers."""
-        found: list[Quarantine] = []
-        count = self._layout().count
-        missing = set(range(count))
-        async with self._asked(ExplainQuery(job=uid, slot="quarantines", list_quarantines=True)) as answers:
-            try:
+        query = ExplainQuery(job=uid, slot="quarantines", list_quarantines=True)
+        found, missing = await self._ask_all(query)
+        if missing:
+            raise self._no_answer(f"for {missing} of {self._layout().count} partitions")
+        return sorted((one for answer in found for one in answer.quarantines), key=lambda one: (one.host, one.place))
+
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        """See `Backend.try_exclusion`. Partitions that do not answer are not counted. Raises `NotReadyError` when none
+        does: its schedulers may also be of an older release."""
+        query = ExplainQuery(job=job.uid, slot="exclusions", try_exclude=list(exclude))
+        found, missing = await self._ask_all(query)
+        if not found:
+            raise self._no_answer("for any partition")
+        return answers.ExclusionTried(
+            name=job.uid,
+            generation=job.generation,
+            queued=sum(one.queued for one in found),
+            looked_at=sum(one.looked_at for one in found),
+            removed=sum(one.removed for one in found),
+            complete=not missing and all(one.complete for one in found),
+            examples=_in_turn([one.examples for one in found])[:EXAMPLES],
+        )
+
+    async def _ask_all(self, question: ExplainQuery) -> tuple[list[ExplainAnswer], int]:
+        """The answers of all schedulers, each for partitions that were missing, and how many have no answer."""
+        found: list[ExplainAnswer] = []
+        missing = set(range(self._layout().count))
+        async with self._asked(question) as answers:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(ANSWER_S):
                     while missing:
                         answer = await answers.get()
                         if missing.intersection(answer.partitions):
                             missing.difference_update(answer.partitions)
-                            found += answer.quarantines
-            except TimeoutError:
-                raise self._no_answer(f"for {len(missing)} of {count} partitions") from None
-        return sorted(found, key=lambda one: (one.host, one.place))
+                            found.append(answer)
+        return found, len(missing)
 
     async def release(self, uid: str, host: str, pattern: str) -> None:
         """See `Backend.release`."""
@@ -144,3 +168,8 @@ class Queries:
             f"no scheduler has answered {what} in {ANSWER_S:g} s: none has it, or it is being taken over; see "
             f"nephila members, and repeat the command{trouble}"
         )
+
+
+def _in_turn(lists: list[list[str]]) -> list[str]:
+    """The first of each, then the second of each, and so on."""
+    return [one for several in zip_longest(*lists) for one in several if one is not None]

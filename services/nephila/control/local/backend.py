@@ -17,6 +17,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control.access.change_log import ChangeLog, FileLog
 from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
@@ -114,7 +115,9 @@ class LocalBackend(Backend):
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
+        self.captures = Path(parts.downloader.browser_captures or directory / "captures")
         self.letters: DeadLetters = NoDeadLetters()
+        self.log: ChangeLog = FileLog(directory, parts.clock)
         self._once = once
         self._continued_by = home.goes_on
         self._rates = Rates()
@@ -128,6 +131,8 @@ class LocalBackend(Backend):
         self._store = rules
         self._directories = directories
         self._on_change = on_change
+        self._trying = asyncio.Lock()
+        """One exclusion is tried at a time."""
         self._held: dict[str, tuple[int, Timer]] = {}
         """Job → the generation under which it is held, and when that ends without seeds."""
 
@@ -259,6 +264,25 @@ class LocalBackend(Backend):
         if not self._scheduler.release(uid, host, pattern):
             raise api.NotFound(f"{host}{pattern} is not in quarantine; see nephila jobs quarantines {uid}")
         await self._scheduler.durable()
+
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        async with self._trying:
+            trial = self._scheduler.try_exclusion(job.uid, exclude)
+            if trial is None:
+                raise api.NotFound(f"job {job.uid!r} was deleted just now")
+            queued = self.report(job).queued
+            while not trial.done:
+                trial.step()
+                await asyncio.sleep(0)  # the crawl works between two steps
+        return answers.ExclusionTried(
+            name=job.uid,
+            generation=job.generation,
+            queued=queued,
+            looked_at=trial.looked_at,
+            removed=trial.removed,
+            complete=trial.complete,
+            examples=trial.examples,
+        )
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         found = self._scheduler.forget(job.uid, urls)

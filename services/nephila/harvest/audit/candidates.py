@@ -33,7 +33,7 @@ def pages(connection: ReadConnection, job: str) -> Iterator[Candidate]:
     while True:
         found = connection.execute(query, {"job": last[0], "key": last[1], "only": job}).fetchall()
         for name, key, url, rule, text_hash, sha256 in found:
-            yield Candidate(name, key, "", -1, str(text_hash or sha256 or ""), url, rule or "")
+            yield Candidate(name, key, "", -1, page_version(text_hash, sha256), url, rule or "")
         if len(found) < _ROWS:
             return
         last = found[-1][:2]
@@ -42,8 +42,29 @@ def pages(connection: ReadConnection, job: str) -> Iterator[Candidate]:
 def items(connection: ReadConnection, job: str) -> Iterator[Candidate]:
     """The items of a job, or of all jobs. O(items)."""
     for one in all_items(connection, job or None):
-        version = blake2b(one.data.encode(errors="surrogatepass"), digest_size=8).hexdigest()
-        yield Candidate(one.job, one.url_key, one.rule, one.ordinal, version, one.url, one.rule)
+        yield Candidate(one.job, one.url_key, one.rule, one.ordinal, item_version(one.data), one.url, one.rule)
+
+
+def version_now(connection: ReadConnection, one: Candidate) -> str:
+    """The version of a page or item as the crawl has it now; empty: the crawl has it no more."""
+    values = {"job": one.job, "key": one.url_key, "rule": one.rule, "ordinal": one.ordinal}
+    if one.ordinal < 0:
+        query = "SELECT text_hash, sha256 FROM pages WHERE job = :job AND url_key = :key AND outcome = 'stored'"
+        row = connection.execute(query, values).fetchone()
+        return page_version(*row) if row else ""
+    query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND rule = :rule AND ordinal = :ordinal"
+    row = connection.execute(query, values).fetchone()
+    return item_version(row[0]) if row else ""
+
+
+def page_version(text_hash: str | None, sha256: str | None) -> str:
+    """The version of a page: the hash of its text, or of its body."""
+    return str(text_hash or sha256 or "")
+
+
+def item_version(data: str) -> str:
+    """The version of an item: a hash of its data."""
+    return blake2b(data.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def shown(connection: ReadConnection, one: Candidate) -> Shown | None:

@@ -36,6 +36,10 @@ _TABLES = (
 _SAME = " AND ".join(f"s.{name} = l.{name}" for name in ("job", "url_key", "rule", "ordinal", "version"))
 
 
+class NoSample(UserError):
+    """There is no sample, or none of this name."""
+
+
 class SampleInfo(NamedTuple):
     """A sample, without what was drawn."""
 
@@ -169,7 +173,7 @@ class AuditStore:
 
 @contextmanager
 def open_store(source: Source, *, create: bool = False) -> Iterator[AuditStore]:
-    """The audit of a crawl's directory or database. Raises `UserError` where there is none and `create` is false."""
+    """The audit of a crawl's directory or database. Raises `NoSample` where there is none and `create` is false."""
     with _postgres(source, create=create) if isinstance(source, str) else _sqlite(source, create=create) as found:
         yield found
 
@@ -178,7 +182,7 @@ def open_store(source: Source, *, create: bool = False) -> Iterator[AuditStore]:
 def _sqlite(directory: Path, *, create: bool) -> Iterator[AuditStore]:
     path = directory / FILE
     if not create and not path.is_file():
-        raise UserError(f"{directory} has no sample; draw one with: nephila audit sample --out {directory}")
+        raise NoSample(f"{directory} has no sample; draw one with: nephila audit sample --out {directory}")
     connection = None
     try:
         connection = sqlite3.connect(path, isolation_level=None, timeout=30)
@@ -202,7 +206,7 @@ def _postgres(url: str, *, create: bool) -> Iterator[AuditStore]:
         with translate_errors(url):
             store = AuditStore(connection, postgres=True)
             if not create and not connection.execute("SELECT to_regclass('audit_samples') IS NOT NULL").fetchone()[0]:  # type: ignore[index]
-                raise UserError("this database has no sample; draw one with: nephila audit sample --out URL")
+                raise NoSample("this database has no sample; draw one with: nephila audit sample --out URL")
             store.create_tables()
             yield store
     finally:

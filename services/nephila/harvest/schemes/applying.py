@@ -19,7 +19,7 @@ from nephila.harvest.schemes import documents, planner
 from nephila.harvest.schemes.documents import Documents
 from nephila.harvest.schemes.planner import NavigationSeed
 from nephila.harvest.schemes.platform_rules import rule_names
-from nephila.kernel.documents.field_types import API_VERSION
+from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.fragment_routes import ROUTE, form_of
 from nephila.kernel.runtime.errors import UserError, suggest
@@ -114,7 +114,7 @@ def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> Stat
     spec["rules"] = [*sorted(own), *(rule for rule in spec.get("rules", ()) if rule not in own)]
     spec["schemes"] = msgspec.to_builtins(state)
     spec.setdefault("seeds", [])
-    document = {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
+    document = crawl_job(name, spec)
     return StateChange(name, document, state, before, known is None)
 
 

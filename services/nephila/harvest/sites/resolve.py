@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from nephila.harvest.sites.settings import nested, paths
 from nephila.harvest.sites.site_documents import DirectoryDocument, SiteDocument, Sites
 from nephila.harvest.sites.surt import expression, surt
-from nephila.kernel.documents.field_types import API_VERSION, instant_text
-from nephila.kernel.documents.job_document import JobDocument, from_json
+from nephila.kernel.documents.field_types import instant_text
+from nephila.kernel.documents.job_document import JobDocument, crawl_job, from_json
 from nephila.kernel.runtime.errors import UsageError, UsageErrors
 
 DEFAULTS: dict[str, Any] = {
@@ -84,7 +84,7 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDo
     spec["recrawl"] = {"monitor": True, "goneAfter": GONE_AFTER, "refreshAt": instant_text(started_at)}
     if found.get("freshness"):
         spec["recrawl"]["freshness"] = found["freshness"]
-    document = {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
+    document = crawl_job(name, spec)
     return from_json(document, f"{directory.location}: job")
 
 

@@ -131,7 +131,12 @@ def document_of(job: CrawlJob) -> dict[str, Any]:
     spec = spec_of(job)
     shown = {"paused": job.paused, **{name: _whole(getattr(spec, name)) for name in SHOWN}}
     content = {**without_empty(msgspec.to_builtins(spec)), **shown}
-    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": content}
+    return crawl_job(job.uid, content)
+
+
+def crawl_job(name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The document with this spec, which is not checked."""
+    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
 
 
 def _whole(value: Any) -> Any:

@@ -31,6 +31,9 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     forget: list[str] = msgspec.field(default_factory=list)
     # How they had ended, an Outcome each; empty: not known.
     forget_outcomes: bytes = b""
+    # Instead count the queued URLs of the job that these expressions would exclude, in all partitions of each
+    # scheduler; slot and url are not used.
+    try_exclude: list[str] = msgspec.field(default_factory=list)
 
 
 class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
@@ -46,10 +49,19 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     usage_error: bool = False
     # The part is released, or the URLs are forgotten, and that is in the log.
     released: bool = False
-    # The partitions of these quarantines.
+    # The partitions of these quarantines, or of these counts.
     partitions: list[int] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
     # URLs that are forgotten, that are queued or in flight and stay, and that the job does not know.
     forgotten: int = 0
     open: int = 0
     unknown: int = 0
+    # Queued URLs of the job in these partitions, how many of them were looked at, and how many would be
+    # excluded.
+    queued: int = 0
+    looked_at: int = 0
+    removed: int = 0
+    # Some of those that would be excluded.
+    examples: list[str] = msgspec.field(default_factory=list)
+    # All of them were looked at.
+    complete: bool = False

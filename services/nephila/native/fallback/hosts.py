@@ -26,6 +26,10 @@ _Saved = tuple[int, list[tuple[str, float | None, bytes, list[tuple[int, list[_I
 """Arrivals; for each host its name, ready time, state, and (job, items) of its queues."""
 
 
+_HOSTS_PER_URL = 32
+"""Hosts without URLs of a job that cost a walk as much as one URL."""
+
+
 class _Host:
     __slots__ = ("name", "queues", "state")
 
@@ -209,6 +213,28 @@ class HostStore:
         queue = self._at(host).queues.get(job, [])
         ordered = heapq.nsmallest(limit, queue) if limit else sorted(queue)
         return [(key >> 40, packed) for key, packed in ordered]
+
+    def walk(
+        self, job: int, place: tuple[int, int, int], limit: int
+    ) -> tuple[tuple[int, int, int] | None, list[tuple[int, bytes]]]:
+        """At most `limit` URLs of a job, (host, packed), from a place on, in no order, and the place behind them; None:
+        they were the last. O(limit), however long the queues are; they may change between two pieces."""
+        first, _, at = place
+        found: list[tuple[int, bytes]] = []
+        left = max(limit, 1) * _HOSTS_PER_URL + _HOSTS_PER_URL - 1
+        for number in range(first, len(self._hosts)):
+            if left < _HOSTS_PER_URL:
+                return (number, 0, at), found
+            left -= 1
+            host = self._hosts[number]
+            queue = host.queues.get(job, []) if host else []
+            most = left // _HOSTS_PER_URL
+            found += [(number, packed) for _, packed in queue[at : at + most]]
+            if len(queue) - at > most:
+                return (number, 0, at + most), found
+            left -= max(len(queue) - at, 0) * _HOSTS_PER_URL
+            at = 0
+        return None, found
 
     def drop_queue(self, host: int, job: int) -> int:
         """Remove the URLs of a job on a host; how many."""

@@ -26,6 +26,8 @@ class DocumentContent(msgspec.Struct, array_like=True, forbid_unknown_fields=Tru
 
     text: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
     """UTF-8."""
+    structure: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
+    """Beside the text; empty where the kind has none."""
     title: Word = ""
     author: Word = ""
     published: Word = ""

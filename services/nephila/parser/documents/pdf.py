@@ -1,4 +1,4 @@
-"""Text, title, author, dates and links of a PDF. Run in the sandbox: pdfium is C++ and the bytes are hostile.
+"""Text, structure, metadata and links of a PDF. Run in the sandbox: pdfium is C++ and the bytes are hostile.
 
 Invariant: what was read before a limit - pages, bytes of text, links, seconds - is given, with the reason why there is
 no more; a document that cannot be read at all gives a reason and no text. Nothing is rendered, no script is run.
@@ -10,22 +10,28 @@ import ctypes
 import re
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent, without_controls
+from nephila.parser.documents.blocks import Block, cleaned, structure_of, text_of
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent
+from nephila.parser.documents.pdf_grids import Grid, Rule, grids_of
+from nephila.parser.documents.pdf_layout import Piece, Sizes, blocks_of, key_of, sizes_of
+from nephila.parser.documents.pdf_pieces import pieces_of, rules_of
 from nephila.parser.documents.pdf_task import PdfRequest
 from nephila.parser.page.text import cut_utf8, one_line
 
 _LINKS_OF_PAGE: Final = 2_000
 _ANCHOR_CHARS: Final = 300
+_OUTLINE: Final = 5_000
+_LAYOUT_S: Final = 1.5
+"""For the blocks of all pages, beyond the time for reading them: a tenth of that of common documents."""
 # PDF 32000-1, 7.9.4: D:YYYYMMDDHHmmSSOHH'mm', all but the year optional.
 _DATE: Final = re.compile(r"(?:D:)?(\d{4})(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)(\d\d)?(?:(Z)|([+-])(\d\d)'?(\d\d)?)?)?)?)?")
-# What pdfium writes for the hyphen of a word that was broken at the end of a line.
-_HYPHENS: Final = dict.fromkeys((0x02, 0xFFFE))
 _WHY: Final = {
     raw.FPDF_ERR_PASSWORD: "encrypted: a password is needed",
     raw.FPDF_ERR_SECURITY: "encrypted in a way that cannot be read",
@@ -66,7 +72,7 @@ def _read(document: Any, request: PdfRequest) -> DocumentContent:
         content.facts["description"] = subject
     until = time.monotonic() + request.budget_s
     links: dict[str, str] = {}
-    texts: list[str] = []
+    pages: list[tuple[list[Piece], list[Rule]]] = []
     size = broken = 0
     for number in range(count):
         if number >= request.max_pages:
@@ -77,37 +83,69 @@ def _read(document: Any, request: PdfRequest) -> DocumentContent:
             content.problem = f"{number} of {count} pages read in {request.budget_s:g} s"
         if content.problem:
             break
-        text, broken_here = _page(document, number, links, request.max_links)
+        pieces, rules, broken_here = _page(document, number, links, request.max_links)
         broken += broken_here
-        texts.append(text)
-        size += len(text.encode("utf-8", "replace"))
+        pages.append((pieces, rules))
+        size += sum(len(piece.text) for piece in pieces)
     if broken and not content.problem:
         content.problem = f"broken: {broken} of {count} pages cannot be read"
-    whole = "\n".join(text for text in texts if text).encode("utf-8", "replace")
-    content.text = cut_utf8(whole, request.max_text_bytes)
+    outline, sizes = _outline(document, len(pages)), sizes_of(pieces for pieces, _ in pages)
+    found: list[Block] = []
+    for number, (pieces, rules) in enumerate(pages):
+        if time.monotonic() > until + _LAYOUT_S:
+            content.problem = f"{number} of {count} pages laid out in {request.budget_s + _LAYOUT_S:g} s"
+            break
+        found += _blocks(pieces, grids_of(pieces, rules), sizes, outline.get(number, {}))
+    blocks = cleaned(found)
+    content.text = cut_utf8(text_of(blocks).encode("utf-8", "replace"), request.max_text_bytes)
+    content.structure = structure_of(blocks, content.text)
     content.links = list(links.items())
     return content
 
 
-def _page(document: Any, number: int, links: dict[str, str], max_links: int) -> tuple[str, int]:
+def _blocks(pieces: list[Piece], grids: list[Grid], sizes: Sizes, outline: dict[str, int]) -> Iterator[Block]:
+    """Blocks of one page: text between tables, and tables where their first piece stands."""
+    taken = frozenset().union(*(one.pieces for one in grids))
+    at = 0
+    for grid in sorted(grids, key=lambda one: one.first):
+        yield from blocks_of([pieces[n] for n in range(at, grid.first) if n not in taken], sizes, outline)
+        yield grid.block
+        at = grid.first
+    yield from blocks_of([pieces[n] for n in range(at, len(pieces)) if n not in taken], sizes, outline)
+
+
+def _outline(document: Any, pages: int) -> dict[int, dict[str, int]]:
+    """The headings that the document's outline has on each page, with their levels from 1."""
+    found: dict[int, dict[str, int]] = {}
+    try:
+        for entry in islice(document.get_toc(max_depth=6), _OUTLINE):
+            place = entry.get_dest()
+            number = place.get_index() if place is not None else None
+            if number is not None and 0 <= number < pages and (key := key_of(entry.get_title())):
+                found.setdefault(number, {})[key] = entry.level + 1
+    except (pdfium.PdfiumError, UnicodeDecodeError):
+        pass
+    return found
+
+
+def _page(document: Any, number: int, links: dict[str, str], max_links: int) -> tuple[list[Piece], list[Rule], int]:
     """Text of one page, and 1 when there is none to be had; links are added."""
     try:
         page = document[number]
     except pdfium.PdfiumError:
-        return "", 1
+        return [], [], 1
     try:
         text_page = page.get_textpage()
-        raw_text = text_page.get_text_bounded().translate(_HYPHENS)
-        text = "\n".join(filter(None, map(one_line, without_controls(raw_text).split("\n"))))
+        pieces, rules = pieces_of(text_page), rules_of(page)
         for url, anchor in (*_annotated(document, page, text_page), *_written(text_page)):
             if url and len(url) <= MAX_URL_CHARS and len(links) < max_links:
                 links[url] = links.get(url) or anchor
         text_page.close()
     except pdfium.PdfiumError:
-        return "", 1
+        return [], [], 1
     finally:
         page.close()
-    return text, 0
+    return pieces, rules, 0
 
 
 def _annotated(document: Any, page: Any, text_page: Any) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from nephila.parser.documents.content import DocumentContent, decode_result
 from nephila.parser.sandbox import Task
 
 WALL_S: Final = 10.0
-BUDGET_S: Final = 8.0
+BUDGET_S: Final = 7.0
 """After so long no further page is begun: a long document gives its start, instead of nothing."""
 MAX_PAGES: Final = 2_000
 

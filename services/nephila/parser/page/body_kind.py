@@ -26,7 +26,7 @@ class BodyKind(IntEnum):
     PDF = 4
     """Read in a child process."""
     OFFICE = 5
-    """Only its metadata is read; includes archives until they are opened."""
+    """Text is read in a child process; includes archives until they are opened."""
     JSON = 6
     XML = 7
     CSV = 8

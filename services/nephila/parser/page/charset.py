@@ -1,7 +1,7 @@
 """The encoding of a document: the declared one, else the one that its bytes suggest.
 
 Order: UTF-16 without a byte order mark; byte order mark, Content-Type, <meta> and valid UTF-8 (native sniff, WHATWG's
-rules); XML declaration; chardet on a bounded sample, restricted to WHATWG's encodings; windows-1252. Invariants: the
+rules); XML declaration; chardet on bounded samples, restricted to WHATWG's encodings; windows-1252. Invariants: the
 result is a WHATWG name of webencodings; a body costs a few milliseconds at most, once chardet is loaded.
 """
 
@@ -17,8 +17,8 @@ import webencodings
 from nephila.kernel.runtime.late_pattern import late_pattern
 
 Sniff = Callable[[bytes, str | None], str]
-Classify = Callable[[bytes, tuple[str, ...]], str]
-"""Sample and names of encodings → the most likely of them, "" for none."""
+Classify = Callable[[bytes, bytes], str]
+"""Text of a page, and of it the words around those beyond ASCII → a name of `_CANDIDATES`, "" for none."""
 
 DEFAULT: Final = "windows-1252"
 SCAN_BYTES: Final = 256 * 1024
@@ -27,8 +27,6 @@ WINDOW_BYTES: Final = 32 * 1024
 """Bytes from the first non-ASCII one on that the sample is taken from."""
 SAMPLE_BYTES: Final = 4 * 1024
 """Bytes given to the detector; its time grows with them, its verdict hardly."""
-MIN_HIGH_BYTES: Final = 6
-"""Fewer non-ASCII bytes than this are a lone currency sign or accent, of which a detector makes anything."""
 
 # What chardet may answer: the encodings of WHATWG's standard by its names for them, and WHATWG's name where another.
 _CANDIDATES: Final = {
@@ -37,6 +35,7 @@ _CANDIDATES: Final = {
     **{f"cp125{digit}": f"windows-125{digit}" for digit in range(9)},
     **{f"iso8859-{part}": f"iso-8859-{part}" for part in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)},
     "cp866": "ibm866",
+    "mac-roman": "macintosh",
     "cp874": "windows-874",
     "tis-620": "windows-874",
     "big5hkscs": "big5",
@@ -46,35 +45,58 @@ _CANDIDATES: Final = {
     "cp949": "euc-kr",
 }
 _NAMES: Final = tuple(_CANDIDATES)
-_LATIN_NAMES: Final = (
-    *(f"cp125{digit}" for digit in (0, 2, 4, 7, 8)),
-    *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16)),
-    "macintosh",
+_SMALL: Final = frozenset("абвгдежзийклмнопрстуфхцчшщъыьэюяёђѓєѕіїјљњћќўџ")
+_ODD: Final = frozenset("ˆ˜‡†‰ƒ¸¨´¯˘˙˚˝˛ˇ∂∑∏π∫Ω√≈∆◊ﬁﬂ≠∞≤≥\ufffd")
+_RARE: Final = frozenset("ЂЃѓЏђ")
+_JOINTS: Final = frozenset("’–—·")
+_PAIRS: Final = (("cp1251", "mac-cyrillic"), ("cp1252", "iso8859-1", "iso8859-15", "mac-roman"))
+"""An encoding and that of old Macintoshes, last, which chardet takes for it in short texts."""
+_NEIGHBOURS: Final = 3
+"""Words on each side of one beyond ASCII that the classifier reads as well."""
+
+_OTHER_SCRIPTS: Final = frozenset(
+    name
+    for name in _NAMES
+    if name.startswith(("koi8", "cp866", "cp874", "tis", "mac-c"))
+    or name in ("cp1251", "cp1253", "cp1255", "cp1256", "iso8859-5", "iso8859-6", "iso8859-7", "iso8859-8")
 )
+"""Encodings of one byte a letter whose letters stand together."""
+USUAL: Final = 1.0
+"""How much more likely windows-1252 is at the outset, divided by the number of bytes beyond ASCII."""
 _LATIN_SHARE: Final = 0.5
 """Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but
 Vietnamese (0.2 to 0.5), below 0.2 in all others (ADR 37)."""
-_LONE_LETTER: Final = late_pattern(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
-_CYRILLIC: Final = {
-    "cp1251": late_pattern(rb"[\xc0-\xdf](?=[\xe0-\xff])|(?<=[\xe0-\xff])\xff"),
-    "mac-cyrillic": late_pattern(rb"[\x80-\x9f](?=[\xdf-\xfe])|(?<=[\xe0-\xfe])\xdf"),
-}
-"""Most small letters are the same in both; capitals that begin a word, and the last letter of the alphabet, differ."""
-_CONTROLS: Final = bytes(0x20 if 0x80 <= byte < 0xA0 else byte for byte in range(0x100))
+_LONE_LETTER: Final = late_pattern(rb"(?<=[A-Za-z])[\xa1-\xff](?![\xa1-\xff])|(?<![\xa1-\xff])[\xa1-\xff](?=[A-Za-z])")
+_LONE_WORD: Final = late_pattern(rb"(?<![!-\xff])[\xa1-\xff](?![!-\xff])")
+_ASCII: Final = bytes(range(0x80))
+_CONTROLS: Final = bytes(0x20 if 0x80 <= byte <= 0xA0 else byte for byte in range(0x100))
+_ABOVE: Final = bytes(range(0xA1, 0x100))
 
 _HIGH: Final = late_pattern(rb"[\x80-\xff]")
 _TAG: Final = late_pattern(rb"<[^<>]*>")
-_ASCII: Final = bytes(range(0x80))
-_ABOVE: Final = bytes(range(0xA0, 0x100))
+_BLANK: Final = late_pattern(rb"(?<![\x80-\xff])\xa0(?![\x80-\xff])")
+"""A space that does not break, in most encodings; a lone letter in a few."""
 _PRESCAN_BYTES: Final = 1024
 _ISO_2022_JP: Final = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 
 
-def classify(sample: bytes, names: tuple[str, ...]) -> str:
-    """The encoding of a sample by chardet. The first call loads the library: 0.1 s of CPU, 27 MB."""
-    from chardet import detect as classify_sample
+def classify(text: bytes, around: bytes) -> str:
+    """The encoding that chardet finds most likely. The first call loads the library: 0.1 s of CPU, 27 MB.
 
-    return classify_sample(sample, include_encodings=names, compat_names=False)["encoding"] or ""
+    The product of two confidences decides: the whole text shows the language of a page, the words around letters beyond
+    ASCII those of a page that is mostly English (ADR 37)."""
+    from chardet import detect_all
+
+    scores: dict[str, float] = {}
+    for sample in (text, around):
+        found = detect_all(sample, ignore_threshold=True, include_encodings=_NAMES, compat_names=False)
+        given = {one["encoding"] or "": one["confidence"] for one in found}
+        scores = {name: scores.get(name, 1.0) * given.get(name, 0.0) for name in scores or given}
+    if _is_latin(text):
+        scores = {name: score for name, score in scores.items() if name not in _OTHER_SCRIPTS}
+    if "cp1252" in scores:
+        scores["cp1252"] *= 1 + USUAL / max(len(text.translate(None, _ASCII)), 1)
+    return max(scores, key=scores.__getitem__, default="")
 
 
 class ClassifierNotLoadedError(Exception):
@@ -87,16 +109,17 @@ class BackgroundClassifier:
     def __init__(self) -> None:
         self._loaded = False
 
-    def __call__(self, sample: bytes, names: tuple[str, ...]) -> str:
+    def __call__(self, text: bytes, around: bytes) -> str:
         """See `classify`. Raises `ClassifierNotLoadedError`; the caller awaits `load` and tries again."""
         if not self._loaded:
             raise ClassifierNotLoadedError
-        return classify(sample, names)
+        return classify(text, around)
 
     async def load(self) -> None:
         """Load the library and its models in a thread."""
         if not self._loaded:
-            await asyncio.to_thread(classify, "\u0442\u0435\u043a\u0441\u0442".encode("cp1251") * 50, _NAMES)
+            sample = "\u0442\u0435\u043a\u0441\u0442".encode("cp1251") * 50
+            await asyncio.to_thread(classify, sample, sample)
             self._loaded = True
 
 
@@ -135,21 +158,45 @@ def detect(body: bytes, classify: Classify = classify) -> str:
         return "iso-2022-jp" if _is_japanese(scanned) else DEFAULT
     if _is_utf8(scanned):
         return "utf-8"
-    sample = _sample(scanned)
-    if len(sample.translate(None, _ASCII)) < MIN_HIGH_BYTES:
+    text = _text(scanned)
+    if text.isascii():
         return DEFAULT
-    name = classify(sample, _LATIN_NAMES if _is_latin(sample) else _NAMES) or DEFAULT
-    if name in _CYRILLIC:
-        name = max(_CYRILLIC, key=lambda one: len(_CYRILLIC[one].findall(sample)))
-    known = webencodings.lookup(_CANDIDATES.get(name) or name)
+    name = classify(text[:SAMPLE_BYTES], _around(text)[:SAMPLE_BYTES])
+    for pair in _PAIRS:
+        if name in pair:
+            # The first on a draw: of two readings that both make sense, the one that more pages have.
+            usual, mac = (_strange(text[:SAMPLE_BYTES].decode(one, "replace")) for one in (pair[0], pair[-1]))
+            name = pair[-1] if mac < usual else name if name != pair[-1] else pair[0]
+    known = webencodings.lookup(_CANDIDATES.get(name) or name or DEFAULT)
     return str(known.name) if known is not None else DEFAULT
 
 
-def _is_latin(sample: bytes) -> bool:
+def _strange(text: str) -> int:
+    """Characters where they should not stand: capitals, symbols and rare letters behind a small letter of their kind,
+    symbols within a word, and some symbols anywhere."""
+    count = 0
+    for before, one, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        if one < "\x80":
+            continue
+        if one in _ODD or "\x80" <= one < "\xa0":
+            count += 1
+        elif before in _SMALL:
+            count += one not in _SMALL
+        elif one in _RARE:
+            count += 1
+        elif one.isalpha():
+            count += one.isupper() and before.islower()
+        else:
+            count += before.isalpha() and after.isalpha() and one not in _JOINTS
+    return count
+
+
+def _is_latin(text: bytes) -> bool:
     """French has letters that are the frequent ones of Cyrillic text; their positions distinguish the two."""
-    text = sample.translate(_CONTROLS)
+    text = text.translate(_CONTROLS)
     high = len(text) - len(text.translate(None, _ABOVE))
-    return len(_LONE_LETTER.findall(text)) >= _LATIN_SHARE * high
+    lone = len(_LONE_LETTER.findall(text))
+    return lone >= _LATIN_SHARE * high or lone + len(_LONE_WORD.findall(text)) == high
 
 
 def _is_japanese(scanned: bytes) -> bool:
@@ -176,9 +223,24 @@ def _window(scanned: bytes) -> bytes:
     return scanned[start : start + WINDOW_BYTES]
 
 
-def _sample(scanned: bytes) -> bytes:
+def _text(scanned: bytes) -> bytes:
     """The text around the non-ASCII bytes, without markup: tags and English scripts only dilute what is measured."""
-    return b" ".join(_TAG.sub(b" ", _window(scanned)).split())[:SAMPLE_BYTES]
+    return b" ".join(_BLANK.sub(b" ", _TAG.sub(b" ", _window(scanned))).split())
+
+
+def _around(text: bytes) -> bytes:
+    """The words with a letter beyond ASCII, and _NEIGHBOURS on each side of them. O(length)."""
+    words = text.split(b" ")
+    kept: list[bytes] = []
+    until = done = 0
+    for place, word in enumerate(words):
+        if not word.isascii():
+            kept += words[max(done, place - _NEIGHBOURS) : place]
+            done, until = place, place + _NEIGHBOURS + 1
+        if place < until:
+            kept.append(word)
+            done = place + 1
+    return b" ".join(kept)
 
 
 def _by_mark(body: bytes) -> str:

@@ -9,8 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from nephila.native import markdown as as_markdown
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
+from nephila.parser.documents.office.metadata import read_office
+from nephila.parser.documents.office.task import OFFICE, office_kind, office_payload, with_text, without_text
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.links.link_list import UnresolvedLink, resolve, run_to_end
@@ -46,16 +49,22 @@ def fill_document(
     config: ParserConfig,
     sandbox: BlockingSandbox,
     keep: Keep,
+    *,
+    markdown: bool = False,
 ) -> None:
     """The content of any other document found at `base`."""
     encoding = encoding_of_text(body, charset, content_type) if kind in TEXTS else ""
     if kind is BodyKind.PDF:
         content = _pdf(body, config, sandbox)
+    elif kind is BodyKind.OFFICE:
+        content = _office(body, config, sandbox)
     else:
         content = read_document(kind, content_type, body, encoding, config.max_text_bytes, config.max_links)
     result["encoding"] = encoding
     result["kind"] = kind.name.lower()
     result["text"] = content.text.decode()
+    if markdown:
+        result["markdown"] = as_markdown(content.structure, content.text, base).decode()
     for name in ("title", "author", "published", "modified", "lang", "problem"):
         _tell(result, name, getattr(content, name))
     for name, value in content.facts.items():
@@ -68,6 +77,18 @@ def _pdf(body: bytes, config: ParserConfig, sandbox: BlockingSandbox) -> Documen
         return sandbox.call(PDF, pdf_payload(body, config.max_text_bytes, config.max_links))
     except ChildError as broken:
         return DocumentContent(problem=str(broken))
+
+
+def _office(body: bytes, config: ParserConfig, sandbox: BlockingSandbox) -> DocumentContent:
+    metadata = read_office(body)
+    kind = office_kind(body, metadata)
+    if not kind:
+        return metadata
+    try:
+        payload = office_payload(body, kind, config.max_text_bytes, config.max_links)
+        return with_text(metadata, sandbox.call(OFFICE, payload))
+    except ChildError as broken:
+        return without_text(metadata, broken)
 
 
 def _tell(result: dict[str, Any], name: str, value: str) -> None:

@@ -28,6 +28,22 @@ from nephila.parser.single.html import MAX_TREE_BYTES, NOWHERE, fill_html
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
 
+TEXT_FIELDS: Final = (
+    "url",
+    "title",
+    "text",
+    "lang",
+    "published",
+    "modified",
+    "author",
+    "section",
+    "description",
+    "canonical",
+    "image",
+    "encoding",
+)
+"""Fields of an answer that are a text, "" if the document has none; for each kind of document the same."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -43,14 +59,14 @@ def extract(
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text, and with `markdown` there is a key of that name with the same as Markdown. A PDF is read in a child
-    process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not
-    all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    main text, and with `markdown` there is a key of that name with the same as Markdown. PDF and office files are read
+    in a child process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem`
+    where not all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
     """
     config = ParserConfig()
     result: dict[str, Any] = {
-        **dict.fromkeys(("url", "title", "text", "lang", "published", "author", "description", "canonical"), ""),
-        "encoding": "",
+        **dict.fromkeys(TEXT_FIELDS, ""),
+        "authors": [],
         "links": [],
         "images": [],
         "videos": [],
@@ -73,7 +89,9 @@ def extract(
             _in_child(result, body, encoding, found, config, markdown, sandbox)
     else:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
-            fill_document(result, kind, body, content_type, base, charset, config, box, _is_somewhere)
+            fill_document(
+                result, kind, body, content_type, base, charset, config, box, _is_somewhere, markdown=markdown
+            )
     return result
 
 

@@ -1,16 +1,17 @@
 """Answers queries of `nephila explain` about URLs, for the partitions of this scheduler.
 
-A query can also ask to release a quarantined part of a host, or to forget URLs; the answer is published after the
-commit. Everyone who can publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each
-PAUSE_S, and an expired query gets no answer. A query for a partition of another scheduler is ignored here, so each
-query has one answer or none.
+A query can also try an exclusion: the queues are walked in steps, and the answer is published at the end. Or it asks to
+release a quarantined part of a host, or to forget URLs; that answer is published after the commit. Everyone who can
+publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each PAUSE_S, and an expired
+query gets no answer. A query for a partition of another scheduler is ignored here, so each query has one answer or
+none.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -18,10 +19,13 @@ from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.engine.forget_urls import forget_urls
 from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.explain.exclusion_trial import MAX_PATTERNS, STEP_S, ExclusionTrial, Partition
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.frontier.job_state import Job
@@ -36,6 +40,10 @@ MAX_QUARANTINES = 10_000
 MAX_FORGET = 1000
 """URLs of one query that are forgotten."""
 MAX_URL_CHARS = 100_000
+TRIALS = 4
+"""Exclusions that are tried at once; a further one replaces the oldest, which gets no answer."""
+ANSWER_S = 2.0
+"""A trial ends so long before its query expires, so that its answer is in time."""
 CANDIDATES = 20
 """Jobs that are tried when the query names none."""
 
@@ -47,6 +55,63 @@ class JobPartitions(Protocol):
     owners: dict[int, PartitionOwner]
 
 
+class _Trial(NamedTuple):
+    """An exclusion that is tried for a query."""
+
+    walk: ExclusionTrial
+    answer: ExplainAnswer
+    owners: list[PartitionOwner]
+    until: float
+    """Monotonic: then the answer has what was counted so far."""
+
+
+class _Trials:
+    """Exclusions that are tried, each in steps of at most STEP_S."""
+
+    def __init__(self, owners: JobPartitions, member: str, bus: LogBus, clock: Clock) -> None:
+        self._owners = owners
+        self._member = member
+        self._bus = bus
+        self._clock = clock
+        self._running: deque[_Trial] = deque(maxlen=TRIALS)
+        self._timer = OneTimer(clock, self._step)
+
+    def begin(self, question: ExplainQuery, until: float) -> None:
+        """Try the exclusion of a query in all partitions; without one there is no answer."""
+        owners = list(self._owners.owners.values())
+        known = [(owner, owner.frontier.jobs.get(question.job)) for owner in owners]
+        parts = [Partition(owner.frontier, job) for owner, job in known if job is not None]
+        numbers = sorted(owner.number for owner in owners)
+        answer = ExplainAnswer(f"{question.slot}/{self._member}", question.id, partitions=numbers)
+        answer.queued = sum(part.job.queued for part in parts)
+        try:
+            walk = ExclusionTrial(parts, question.try_exclude[:MAX_PATTERNS], self._clock)
+        except UsageError:  # the control API checks them; another client waits for nothing
+            return
+        if owners:
+            self._running.append(_Trial(walk, answer, owners, until - ANSWER_S))
+            self._timer.start(STEP_S)
+
+    def _step(self) -> None:
+        """One step of the oldest trial. A partition that was lost ends it without an answer: its queues are closed."""
+        trial = self._running[0]
+        lost = any(owner.lost for owner in trial.owners)
+        if not lost:
+            trial.walk.step()
+        if lost or trial.walk.done or self._clock.monotonic() > trial.until:
+            self._running.popleft()
+            if not lost:
+                self._answer(trial)
+        if self._running:
+            self._timer.start(STEP_S)
+
+    def _answer(self, trial: _Trial) -> None:
+        answer, walk = trial.answer, trial.walk
+        answer.looked_at, answer.removed, answer.examples = walk.looked_at, walk.removed, walk.examples
+        answer.complete = walk.complete
+        self._bus.publish(EXPLAIN_ANSWERS, 0, answer)
+
+
 class ExplainQueryHandler:
     """Subscribes to the queries of all partitions and answers those of its own."""
 
@@ -56,6 +121,7 @@ class ExplainQueryHandler:
         self._bus = bus
         self._clock = clock
         self._waiting: deque[tuple[ExplainQuery, float]] = deque(maxlen=WAITING)
+        self._trials = _Trials(owners, member, bus, clock)
         self._due = False
 
     def start(self) -> None:
@@ -82,6 +148,9 @@ class ExplainQueryHandler:
         question, until = self._waiting.popleft()
         if self._waiting:
             self._soon()
+        if question.try_exclude:
+            self._trials.begin(question, until)
+            return
         answer = self.answer(question) if self._clock.monotonic() < until else None
         if answer is not None and answer.released:
             owner = self._owners.owners[int(answer.slot)]

@@ -42,6 +42,14 @@ class DelayedUrls:
         jobs = self._jobs.numbered
         return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._heap if job in jobs]
 
+    def __len__(self) -> int:
+        """URLs of all jobs."""
+        return len(self._heap)
+
+    def part(self, job: int, start: int, limit: int) -> list[tuple[int, bytes]]:
+        """(host, packed URL) of a job, by its number, among `limit` places of the heap from `start` on. O(limit)."""
+        return [(host, packed) for _, _, host, number, packed in self._heap[start : start + limit] if number == job]
+
     def hosts(self) -> set[int]:
         """Hosts of delayed URLs, which hold the number of their host."""
         return {host for _, _, host, _, _ in self._heap}

@@ -20,6 +20,7 @@ mod slices;
 mod store;
 mod table;
 mod tiers;
+mod walk;
 
 pub use admit::LinkScope;
 pub use py::HostStore;

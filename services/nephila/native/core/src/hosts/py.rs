@@ -14,6 +14,7 @@ use super::merge::merge;
 use super::run::Window;
 use super::store::{Slice, Store};
 use super::table;
+use super::walk::Place;
 use crate::md5;
 
 /// Hosts with their queues and the workbench; see README.md. One thread at a time.
@@ -48,6 +49,8 @@ fn ids_of(hosts: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
 }
 
 type Packed<'py> = Option<Bound<'py, PyBytes>>;
+/// The next place, and (host, packed).
+type Piece<'py> = (Option<Place>, Vec<(u32, Bound<'py, PyBytes>)>);
 
 fn packed<'py>(py: Python<'py>, found: Option<Vec<u8>>) -> Packed<'py> {
     found.map(|bytes| PyBytes::new(py, &bytes))
@@ -226,6 +229,15 @@ impl HostStore {
             Ok(limit == 0 || out.len() < limit)
         })?;
         Ok(out)
+    }
+
+    /// At most `limit` URLs of a job, (host, packed), from a place on, in no order, and the place behind them; None: they
+    /// were the last. O(limit), however long the queues are; they may change between two pieces.
+    fn walk<'py>(&self, py: Python<'py>, job: i64, place: Place, limit: usize) -> PyResult<Piece<'py>> {
+        let mut out = Vec::new();
+        let each = |host, data: &[u8]| out.push((host, PyBytes::new(py, data)));
+        let next = self.0.walk(self.0.check_job(job)?, place, limit.max(1), each)?;
+        Ok((next, out))
     }
 
     /// Drop the URLs of a job on a host; how many.
