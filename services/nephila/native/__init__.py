@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         LinkScope,
         NearCopyIndex,
         PagePass,
+        PatternFilter,
         RobotsRules,
         Trie,
         UrlError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         blocks,
         is_storable,
         is_tidy,
+        links_without,
         markdown,
         page_pass,
         parse_any,
@@ -73,6 +75,7 @@ else:
     LinkScope = _chosen.LinkScope
     NearCopyIndex = _chosen.NearCopyIndex
     PagePass = _chosen.PagePass
+    PatternFilter = _chosen.PatternFilter
     RobotsRules = _chosen.RobotsRules
     Trie = _chosen.Trie
     UrlError = _chosen.UrlError
@@ -81,6 +84,7 @@ else:
     blocks = _chosen.blocks
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
+    links_without = _chosen.links_without
     markdown = _chosen.markdown
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
@@ -127,6 +131,7 @@ __all__ = [
     "LinkScope",
     "NearCopyIndex",
     "PagePass",
+    "PatternFilter",
     "RobotsRules",
     "Trie",
     "UrlError",
@@ -136,6 +141,7 @@ __all__ = [
     "check_implementation",
     "is_storable",
     "is_tidy",
+    "links_without",
     "markdown",
     "page_pass",
     "parse_any",

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from nephila.native.fallback.hosts import HostStore
 from nephila.native.fallback.keywords import KeywordSet
+from nephila.native.fallback.link_buffers import links_without
 from nephila.native.fallback.link_scope import LinkScope
 from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
+from nephila.native.fallback.pattern_filter import PatternFilter
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native.fallback.srcset import best_of_srcset
 from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
@@ -24,6 +26,7 @@ __all__ = [
     "LinkScope",
     "NearCopyIndex",
     "PagePass",
+    "PatternFilter",
     "RobotsRules",
     "Trie",
     "UrlError",
@@ -32,6 +35,7 @@ __all__ = [
     "blocks",
     "is_storable",
     "is_tidy",
+    "links_without",
     "markdown",
     "page_pass",
     "parse_any",

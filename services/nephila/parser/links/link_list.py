@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Generator, Iterator
-from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError, links_without, parse_url
 from nephila.parser.page.text import cut_utf8
 
 T = TypeVar("T")
@@ -30,6 +29,21 @@ MAX_URL_CHARS: Final = 8192
 MAX_ANCHOR_BYTES: Final = 200
 KIND_SITEMAP: Final = 6 << 1
 """Flags of a link in a sitemap index, which is a sitemap itself. Bits 1-3 are the kind; 0-5 are those of a page."""
+
+NOFOLLOW: Final = 1
+"""Flag of a link marked nofollow, ugc or sponsored."""
+_COLUMNS: Final = (
+    "fingerprints",
+    "urls",
+    "url_ends",
+    "host_spans",
+    "anchors",
+    "anchor_ends",
+    "flags",
+    "lastmods",
+    "priorities",
+)
+"""What a message has of each link, in the order of `links_without`."""
 
 SITEMAP: Final = "sitemap"
 SITEMAP_INDEX: Final = "sitemap index"
@@ -147,43 +161,8 @@ def list_messages(
 
 def without_nofollow(links: m.Outlinks) -> m.Outlinks:
     """The message without links marked nofollow, ugc or sponsored. O(bytes)."""
-    flags = links.flags
-    keep = [at for at in range(len(flags)) if not flags[at] & 1]
-    if len(keep) == len(flags):
-        return links
-    hosts = struct.unpack(f"<{2 * len(flags)}I", links.host_spans)
-    url_starts, url_ends = _spans(links.url_ends)
-    text_starts, text_ends = _spans(links.anchor_ends)
-    urls: list[bytes] = []
-    spans: list[int] = []
-    ends: list[int] = []
-    end = 0
-    for at in keep:
-        urls.append(links.urls[url_starts[at] : url_ends[at]])
-        shift = end - url_starts[at]
-        spans += (hosts[2 * at] + shift, hosts[2 * at + 1] + shift)
-        end += len(urls[-1])
-        ends.append(end)
-    texts = [links.anchors[text_starts[at] : text_ends[at]] for at in keep]
-    lastmods = [links.lastmods[8 * at : 8 * at + 8] for at in keep] if links.lastmods else []
-    return msgspec.structs.replace(
-        links,
-        fingerprints=b"".join([links.fingerprints[16 * at : 16 * at + 16] for at in keep]),
-        urls=b"".join(urls),
-        url_ends=struct.pack(f"<{len(keep)}I", *ends),
-        host_spans=struct.pack(f"<{2 * len(keep)}I", *spans),
-        anchors=b"".join(texts),
-        anchor_ends=struct.pack(f"<{len(keep)}I", *accumulate(map(len, texts))),
-        flags=bytes([flags[at] for at in keep]),
-        lastmods=b"".join(lastmods),
-        priorities=bytes([links.priorities[at] for at in keep]) if links.priorities else b"",
-    )
-
-
-def _spans(packed: bytes) -> tuple[list[int], list[int]]:
-    """Starts and ends of concatenated values."""
-    ends = list(struct.unpack(f"<{len(packed) // 4}I", packed))
-    return [0, *ends[:-1]], ends
+    kept = links_without(NOFOLLOW, *[getattr(links, name) for name in _COLUMNS])
+    return links if kept is None else msgspec.structs.replace(links, **dict(zip(_COLUMNS, kept, strict=True)))
 
 
 def link_context(page: m.Page) -> m.Context | None:

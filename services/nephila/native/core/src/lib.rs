@@ -15,6 +15,7 @@ mod hosts;
 #[cfg(unix)]
 mod http_client;
 mod keywords;
+mod link_buffers;
 mod links;
 mod maintext;
 mod markdown;
@@ -26,6 +27,7 @@ pub mod page_check;
 #[cfg(unix)]
 mod page_reader;
 mod pass;
+mod pattern_filter;
 mod robots;
 mod search;
 mod simhash;
@@ -96,6 +98,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;
     module.add_function(wrap_pyfunction!(to_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(is_storable, module)?)?;
+    module.add_function(wrap_pyfunction!(link_buffers::links_without, module)?)?;
+    module.add_class::<pattern_filter::PatternFilter>()?;
     module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::quoted, module)?)?;

@@ -1,0 +1,59 @@
+"""Packed links without those that have a flag; layout: ../README.md."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+
+def _spans(packed: bytes, count: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Starts and ends of concatenated values."""
+    ends = struct.unpack(f"<{count}I", packed)
+    return [0, *ends[:-1]], ends
+
+
+def _pack(numbers: Iterable[int]) -> bytes:
+    listed = list(numbers)
+    return struct.pack(f"<{len(listed)}I", *listed)
+
+
+def links_without(
+    mask: int,
+    fingerprints: bytes,
+    urls: bytes,
+    url_ends: bytes,
+    host_spans: bytes,
+    anchors: bytes,
+    anchor_ends: bytes,
+    flags: bytes,
+    lastmods: bytes,
+    priorities: bytes,
+) -> tuple[bytes, ...] | None:
+    """The columns, in the order of the arguments, of the links that have no bit of `mask` in their flags; None where
+    all stay. The last two may be empty. ValueError for columns that do not fit together. O(bytes)."""
+    count = len(flags)
+    keep = [at for at in range(count) if not flags[at] & mask]
+    if len(keep) == count:
+        return None
+    try:
+        hosts = struct.unpack(f"<{2 * count}I", host_spans)
+        starts, ends = _spans(url_ends, count)
+        text_starts, text_ends = _spans(anchor_ends, count)
+    except struct.error as error:
+        raise ValueError("columns of links that do not fit together") from error
+    kept = [urls[starts[at] : ends[at]] for at in keep]
+    texts = [anchors[text_starts[at] : text_ends[at]] for at in keep]
+    new_ends = list(accumulate(map(len, kept)))
+    shifts = [end - ends[at] for at, end in zip(keep, new_ends, strict=True)]
+    return (
+        b"".join([fingerprints[16 * at : 16 * at + 16] for at in keep]),
+        b"".join(kept),
+        _pack(new_ends),
+        _pack(hosts[2 * at + part] + shift for at, shift in zip(keep, shifts, strict=True) for part in (0, 1)),
+        b"".join(texts),
+        _pack(accumulate(map(len, texts))),
+        bytes([flags[at] for at in keep]),
+        b"".join([lastmods[8 * at : 8 * at + 8] for at in keep]) if lastmods else b"",
+        bytes([priorities[at] for at in keep]) if priorities else b"",
+    )
