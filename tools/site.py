@@ -59,6 +59,7 @@ PAGES: Final[dict[str, Any]] = {
     "Look up": {
         "Commands": "generated:commands",
         "Control API": "docs/control.md",
+        "Access": "docs/access.md",
         "Operations of the API": "generated:operations",
         "Configuration": "docs/configuration.md",
         "Metrics": "docs/metrics.md",

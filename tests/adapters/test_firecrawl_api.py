@@ -17,6 +17,7 @@ from nephila.adapters.firecrawl.application import KEPT_S, routes
 from nephila.adapters.firecrawl.clean_html import clean_html
 from nephila.adapters.firecrawl.options import id_of
 from nephila.control import requests
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.harvest.webhooks.transport import DeliveryAnswer
@@ -40,9 +41,10 @@ def called(work, *args, **given):
     return asyncio.get_running_loop().run_in_executor(_THREADS, partial(work, *args, **given))
 
 
-def served(control):
+def served(control, transport=None):
     """The application with Firecrawl's API."""
-    return application(control, token=KEY, beside=routes(control, KEY))
+    authority = Authority(control, administrator(KEY))
+    return application(control, authority=authority, beside=routes(authority, transport=transport))
 
 
 async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
@@ -182,7 +184,7 @@ async def test_events_of_a_crawl_are_delivered_signed_and_in_order(tmp_path, mon
     monkeypatch.setattr(webhooks, "RETRY", Backoff(0.01, 0.01))
     async with running(tmp_path) as rig:
         receiver = Receiver(DeliveryAnswer(503), DeliveryAnswer(0, "no answer in 10 s"))
-        client = AsgiClient(application(rig.control, token=KEY, beside=routes(rig.control, KEY, transport=receiver)))
+        client = AsgiClient(served(rig.control, receiver))
         hook = {"url": "http://hooks.test/x", "headers": {"X-Mine": "1"}, "metadata": {"team": "tea"}}
         asked = json.dumps({"url": "http://a.test/", "crawlEntireDomain": True, "webhook": hook})
         begun = (await client._request("POST", "/v2/crawl", asked.encode(), HEADERS)).json()

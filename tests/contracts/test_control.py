@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
 from nephila.control import answers, api, audit_types, requests, screen_types, studio_types
+from nephila.control.access.caller import OWNER
+from nephila.control.access.guard import guarded
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
@@ -464,6 +466,19 @@ async def test_dead_letters_that_are_not_there(rig):
     assert (await rig.control.list_dead_letters(requests.ListDeadLetters())).dead_letters == []
     with pytest.raises(api.NotFound):
         await rig.control.replay_dead_letters(requests.ReplayDeadLetters(ids=["0:0"]))
+
+
+async def test_the_log_of_changes_has_what_callers_changed(rig):
+    """Who, what and its object."""
+    control = guarded(rig.control, OWNER)
+    assert (await control.list_control_log(requests.ListControlLog())).entries == []
+    await control.apply_job(requests.ApplyJob(job=document(paused=True)))
+    await control.resume_job(name("news"))
+    found = (await control.list_control_log(requests.ListControlLog())).entries
+    assert [(one.who, one.operation, one.subject, one.change) for one in found] == [
+        (OWNER.name, "resume_job", "job news", "spec.paused: true → false"),
+        (OWNER.name, "apply_job", "job news", "created"),
+    ]
 
 
 async def test_members_and_status_say_what_runs(rig):

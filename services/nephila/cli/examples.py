@@ -29,6 +29,7 @@ EXAMPLES: Final = {
     "restore": "nephila restore backups/2026-11-23T16-40-00Z --out site",
     "check": "nephila check --out site --repair",
     "status": "nephila status --out jobs",
+    "log": "nephila log --out jobs --operation apply_job",
     "members": "nephila members --bootstrap kafka:9092",
     "settings": "nephila settings log_level=debug --bootstrap kafka:9092",
     "topics apply": "nephila topics apply --bootstrap kafka:9092",

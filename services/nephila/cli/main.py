@@ -203,6 +203,11 @@ COMMANDS = {
         "nephila.cli.services.system:members",
         "Show the programs of a system and their states.",
     ),
+    "log": Command(
+        MANY,
+        "nephila.cli.services.log:log",
+        "Show who changed what over the control API, and when.",
+    ),
     "settings": Command(
         SYSTEM,
         "nephila.cli.services.system:settings",

@@ -25,6 +25,10 @@ class NotFound(UserError):
     """No job, rule, quarantine or dead letter has this name."""
 
 
+class Forbidden(UserError):
+    """The caller's role or tenants do not allow the operation."""
+
+
 def over_http(method: str, path: str) -> Callable[[M], M]:
     """The route of an operation below /api/v1. A field of the request that the path names is part of the path; of a
     GET and a DELETE the others are query parameters, of a POST and a PATCH they are the JSON body."""
@@ -222,3 +226,7 @@ class Control(Protocol):
     @over_http("PATCH", "/settings")
     async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
         """Change live settings; returns all of them."""
+
+    @over_http("GET", "/control-log")
+    async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
+        """Who changed what over this API."""

@@ -42,7 +42,7 @@ def walk(source, **filters):
 def test_the_pages_of_a_list_have_every_row_once_and_the_newest_first(source):
     """However many there are on a page."""
     expected = {f"http://a.test/{number}" for number in range(COUNT)}
-    shown = walk(source, job=JOB)
+    shown = walk(source, jobs=[JOB])
     assert len(shown) == COUNT
     assert set(shown) == expected
     # A flush writes its failed rows behind the stored ones; each group is in the order of time.
@@ -52,10 +52,10 @@ def test_the_pages_of_a_list_have_every_row_once_and_the_newest_first(source):
 
 def test_filters_are_combined(source):
     """Job, outcome, reason, and part of URL or title."""
-    assert walk(source, outcome="failed", job=JOB) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
+    assert walk(source, outcome="failed", jobs=[JOB]) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
     assert walk(source, reason="http_404", search="/1") == ["http://a.test/15", "http://a.test/10"]
     assert walk(source, search="nr 7") == ["http://a.test/7"]
-    assert walk(source, job="nobody") == []
+    assert walk(source, jobs=["nobody"]) == []
 
 
 def test_a_search_means_its_characters(source):
@@ -72,7 +72,7 @@ def test_a_list_looks_at_a_bounded_number_of_fetches(source, monkeypatch):
     first = recent_rows.rows(source, search="/7")
     assert first.rows == []
     assert first.next
-    assert walk(source, outcome="failed", job=JOB) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
+    assert walk(source, outcome="failed", jobs=[JOB]) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
 
 
 def test_one_row_has_its_text_and_is_found_by_its_second_key(source):

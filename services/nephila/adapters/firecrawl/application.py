@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,11 +24,13 @@ from starlette.routing import BaseRoute, Route
 
 from nephila.adapters.firecrawl import options
 from nephila.adapters.firecrawl.documents import NO_RULE, document, failed_document, needs_source
-from nephila.adapters.firecrawl.webhooks import Webhook, Webhooks, read_webhook
+from nephila.adapters.firecrawl.webhooks import Watched, Webhook, Webhooks, read_webhook
 from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
-from nephila.control.api import Control, NotFound
+from nephila.control.access.authority import Authority, given_token
+from nephila.control.access.caller import Caller
+from nephila.control.api import Control, Forbidden, NotFound
 from nephila.harvest.webhooks.transport import HttpTransport, WebhookTransport
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
@@ -50,7 +51,7 @@ _INSTEAD: Final = {
     "agent": ": there is no language model here; nephila mcp serves one",
 }
 _CODES: Final = {"dns": "SCRAPE_DNS_RESOLUTION_ERROR", "tls": "SCRAPE_SSL_ERROR"}
-Work = Callable[[Request], Awaitable[Any]]
+Work = Callable[["FirecrawlApi", Request], Awaitable[Any]]
 
 
 class _Refused(Exception):
@@ -63,13 +64,22 @@ class _Refused(Exception):
 
 
 def routes(
-    control: Control, token: str, clock: Clock | None = None, transport: WebhookTransport | None = None
+    authority: Authority, clock: Clock | None = None, transport: WebhookTransport | None = None
 ) -> list[BaseRoute]:
-    """The routes for the server of the control API. `token`: what clients send as their API key, and what webhooks are
-    signed with. `transport`: of webhooks."""
-    clock = clock or SystemClock()
-    webhooks = Webhooks(control, clock, transport or HttpTransport((), WEBHOOK_S), token)
-    api = FirecrawlApi(control, clock, webhooks)
+    """The routes for the server of the control API; its tokens are the API keys. `transport`: of webhooks."""
+    known: dict[Caller, FirecrawlApi] = {}
+    time = clock or SystemClock()
+    webhooks = Webhooks(time, transport or HttpTransport((), WEBHOOK_S))
+
+    def of(caller: Caller) -> FirecrawlApi:
+        if caller not in known:
+            known[caller] = FirecrawlApi(authority.of(caller), time, webhooks)
+        return known[caller]
+
+    def guarded(work: Work) -> Callable[[Request], Awaitable[Response]]:
+        return _guarded(authority, of, work)
+
+    api = FirecrawlApi
     table: list[tuple[str, str, Work]] = [
         ("POST", "/scrape", api.scrape),
         ("POST", "/map", api.map),
@@ -80,31 +90,43 @@ def routes(
     ]
     for kind, path in (("crawl", "/crawl/{id}"), ("batch", "/batch/scrape/{id}")):
         table += [
-            ("GET", path, api.of_kind(api.status, kind)),
-            ("DELETE", path, api.of_kind(api.cancel, kind)),
-            ("GET", f"{path}/errors", api.of_kind(api.errors, kind)),
+            ("GET", path, _of_kind(api.status, kind)),
+            ("DELETE", path, _of_kind(api.cancel, kind)),
+            ("GET", f"{path}/errors", _of_kind(api.errors, kind)),
         ]
-    found: list[BaseRoute] = [
-        Route(PREFIX + path, _guarded(token, work), methods=[method]) for method, path, work in table
-    ]
-    found.append(Route(PREFIX + "/{rest:path}", _guarded(token, _unknown), methods=["GET", "POST", "DELETE", "PATCH"]))
+    found: list[BaseRoute] = [Route(PREFIX + path, guarded(work), methods=[method]) for method, path, work in table]
+    found.append(Route(PREFIX + "/{rest:path}", guarded(_unknown), methods=["GET", "POST", "DELETE", "PATCH"]))
     return found
 
 
-async def _unknown(request: Request) -> Any:
+async def _unknown(api: FirecrawlApi, request: Request) -> Any:
     path = request.url.path.removeprefix(PREFIX)
     hint = _INSTEAD.get(path.split("/")[1] if "/" in path else "", "")
     raise _Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here{hint}")
 
 
-def _guarded(token: str, work: Work) -> Callable[[Request], Awaitable[Response]]:
-    expected = f"Bearer {token}".encode()
+def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], kind: str) -> Work:
+    """The operation on the crawls of a kind."""
 
+    async def call(api: FirecrawlApi, request: Request) -> Any:
+        crawl = request.path_params["id"]
+        known = options.read_id(crawl)
+        if known is None or known.kind != kind:
+            raise _Refused(404, f"there is no {kind} {crawl[:100]!r}")
+        return await work(api, request, crawl, kind)
+
+    return call
+
+
+def _guarded(
+    authority: Authority, of: Callable[[Caller], FirecrawlApi], work: Work
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        if not hmac.compare_digest(request.headers.get("authorization", "").encode(), expected):
+        caller = authority.bearer(request.headers.get("authorization", ""))
+        if caller is None:
             return _json(401, {"success": False, "error": "the API key is missing or wrong"})
         try:
-            return _json(200, await work(request))
+            return _json(200, await work(of(caller), request))
         except _Refused as refused:
             return _json(refused.status, refused.body)
         except UserError as error:
@@ -119,7 +141,14 @@ def _guarded(token: str, work: Work) -> Callable[[Request], Awaitable[Response]]
 
 
 def _status(error: UserError) -> int:
-    for kind, status in ((UsageError, 400), (NotFound, 404), (Busy, 429), (WaitTimeout, 408), (NotReadyError, 503)):
+    for kind, status in (
+        (UsageError, 400),
+        (NotFound, 404),
+        (Forbidden, 403),
+        (Busy, 429),
+        (WaitTimeout, 408),
+        (NotReadyError, 503),
+    ):
         if isinstance(error, kind):
             return status
     return 409
@@ -158,18 +187,6 @@ class FirecrawlApi:
         self._clock = clock
         self._scrapes = Scrapes(control, clock)
         self._schemas: dict[str, Mapping[str, Any]] = {}
-
-    def of_kind(self, work: Callable[[Request, str, str], Awaitable[Any]], kind: str) -> Work:
-        """The operation on the crawls of a kind."""
-
-        async def call(request: Request) -> Any:
-            crawl = request.path_params["id"]
-            known = options.read_id(crawl)
-            if known is None or known.kind != kind:
-                raise _Refused(404, f"there is no {kind} {crawl[:100]!r}")
-            return await work(request, crawl, kind)
-
-        return call
 
     async def scrape(self, request: Request) -> Any:
         given = await _body(request)
@@ -285,10 +302,10 @@ class FirecrawlApi:
         if wanted.schema is not None:
             self._schemas[crawl] = wanted.schema
         if hook is not None:
-            self._deliver(crawl, hook)
+            self._deliver(crawl, hook, given_token(request.headers.get("authorization", "")))
         return {"success": True, "id": crawl, "url": f"{_base(request)}/{path}/{crawl}"}
 
-    def _deliver(self, crawl: str, hook: Webhook) -> None:
+    def _deliver(self, crawl: str, hook: Webhook, key: str) -> None:
         known = options.read_id(crawl)
         assert known is not None
 
@@ -298,7 +315,7 @@ class FirecrawlApi:
         async def state() -> str:
             return (await self._state(crawl))[0]
 
-        self._webhooks.begin(crawl, known.kind, hook, page, state)
+        self._webhooks.begin(Watched(self._control, key, crawl, known.kind, hook), page, state)
 
     async def _row_document(
         self, row: screen_types.PageRow | screen_types.SearchHit, crawl: str, formats: tuple[options.Format, ...]

@@ -15,7 +15,7 @@ import hmac
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -73,14 +73,24 @@ def read_webhook(given: Any) -> Webhook | None:
     return found
 
 
+class Watched(NamedTuple):
+    """A crawl with a webhook."""
+
+    control: Control
+    """As its owner may use it."""
+    key: str
+    """The API key that started it."""
+    crawl: str
+    kind: str
+    hook: Webhook
+
+
 class Webhooks:
     """Deliveries of all crawls. `close` ends them."""
 
-    def __init__(self, control: Control, clock: Clock, transport: WebhookTransport, key: str) -> None:
-        self._control = control
+    def __init__(self, clock: Clock, transport: WebhookTransport) -> None:
         self._clock = clock
         self._transport = transport
-        self._key = key.encode()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def check(self) -> None:
@@ -90,9 +100,9 @@ class Webhooks:
                 f"{MAX_CRAWLS} crawls have a webhook, the most at once; leave it out and ask for the status"
             )
 
-    def begin(self, crawl: str, kind: str, hook: Webhook, document: Document, state: State) -> None:
+    def begin(self, watched: Watched, document: Document, state: State) -> None:
         """Deliver the events of a crawl from its start to its end."""
-        task = asyncio.ensure_future(self._run(_Delivery(self, crawl, _KINDS[kind], hook), document, state))
+        task = asyncio.ensure_future(self._run(watched, document, state))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -103,14 +113,15 @@ class Webhooks:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._transport.close()
 
-    async def _run(self, delivery: _Delivery, document: Document, state: State) -> None:
+    async def _run(self, watched: Watched, document: Document, state: State) -> None:
+        delivery = _Delivery(self, watched)
         try:
             await delivery.send("started")
             seen: set[str] = set()
             while True:
                 # Before the rows: all rows of a crawl that has ended are there.
                 ended = await self._ready(state)
-                for row in await self._ready(lambda: self._new_rows(delivery.crawl, seen)):
+                for row in await self._ready(lambda: self._new_rows(watched, seen)):
                     found = await self._ready(lambda row=row: document(row))  # type: ignore[misc]
                     seen.add(row.url_key)
                     if found is not None:
@@ -123,11 +134,11 @@ class Webhooks:
                     return
                 await sleep(self._clock, POLL_S)
         except _GivenUp as error:
-            log.warning("the webhook of %s is given up: %s", delivery.crawl, error)
+            log.warning("the webhook of %s is given up: %s", watched.crawl, error)
         except UserError as error:
-            log.warning("the webhook of %s ends: %s", delivery.crawl, error)
+            log.warning("the webhook of %s ends: %s", watched.crawl, error)
         except Exception:
-            log.exception("the webhook of %s ends", delivery.crawl)
+            log.exception("the webhook of %s ends", watched.crawl)
 
     async def _ready(self, work: Callable[[], Awaitable[Any]]) -> Any:
         while True:
@@ -135,22 +146,23 @@ class Webhooks:
                 return await work()
             await sleep(self._clock, POLL_S)
 
-    async def _new_rows(self, crawl: str, seen: set[str]) -> list[screen_types.PageRow]:
+    async def _new_rows(self, watched: Watched, seen: set[str]) -> list[screen_types.PageRow]:
         """Stored rows that were not delivered, the oldest first."""
         found: list[screen_types.PageRow] = []
         before = 0
         while True:
-            wanted = screen_types.ListPages(job=crawl, outcome="stored", before=before, limit=200)
-            part = await self._control.list_pages(wanted)
+            wanted = screen_types.ListPages(job=watched.crawl, outcome="stored", before=before, limit=200)
+            part = await watched.control.list_pages(wanted)
             new = [row for row in part.pages if row.url_key not in seen]
             found += new
             before = part.next
             if not before or len(new) < len(part.pages):
                 return found[::-1]
 
-    async def post(self, hook: Webhook, body: bytes) -> None:
+    async def post(self, watched: Watched, body: bytes) -> None:
         """Deliver one event. Raises `_GivenUp`."""
-        signed = hmac.new(self._key, body, hashlib.sha256).hexdigest()
+        hook = watched.hook
+        signed = hmac.new(watched.key.encode(), body, hashlib.sha256).hexdigest()
         headers = {
             **hook.headers,
             "Content-Type": "application/json",
@@ -173,22 +185,21 @@ class _GivenUp(Exception):
 class _Delivery:
     """Events of one crawl."""
 
-    def __init__(self, webhooks: Webhooks, crawl: str, begin: str, hook: Webhook) -> None:
-        self.crawl = crawl
+    def __init__(self, webhooks: Webhooks, watched: Watched) -> None:
         self._webhooks = webhooks
-        self._begin = begin
-        self._hook = hook
+        self._watched = watched
 
     async def send(self, event: Event, data: list[Mapping[str, Any]] | None = None, error: str = "") -> None:
         """Deliver an event, if the crawl wants it."""
-        if event not in self._hook.events:
+        watched = self._watched
+        if event not in watched.hook.events:
             return
         body = {
             "success": event != "failed",
-            "type": f"{self._begin}.{event}",
-            "id": self.crawl,
+            "type": f"{_KINDS[watched.kind]}.{event}",
+            "id": watched.crawl,
             "data": data or [],
-            "metadata": self._hook.metadata,
+            "metadata": watched.hook.metadata,
             **({"error": error} if error else {}),
         }
-        await self._webhooks.post(self._hook, msgspec.json.encode(body))
+        await self._webhooks.post(watched, msgspec.json.encode(body))

@@ -64,7 +64,12 @@ def mcp(
 
 
 async def _serve(control: Control, stop: asyncio.Event, address: TcpAddress | None) -> None:
-    """Serve until the event is set, or the input has ended."""
+    """Serve until the event is set, or the input has ended. An agent is an editor."""
+    from nephila.control.access.caller import Caller
+    from nephila.control.access.guard import guarded
+    from nephila.control.access.roles import Role
+
+    control = guarded(control, Caller("mcp", Role.EDITOR))
     from nephila.adapters.mcp.server import http_application, serve_stdio
     from nephila.control.http.server import tcp_server
     from nephila.kernel.runtime.clock import SystemClock

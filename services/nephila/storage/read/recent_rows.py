@@ -7,10 +7,10 @@ On PostgreSQL `fetches` has no index on `id`: there a page of rows costs a scan 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
 from nephila.storage.read.patterns import contains, pattern
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
@@ -60,31 +60,40 @@ class StoredRow(NamedTuple):
 def rows(
     source: Source,
     *,
-    job: str = "",
+    jobs: Collection[str] | None = None,
     outcome: str = "",
     reason: str = "",
     search: str = "",
     before: int = 0,
     limit: int = 50,
 ) -> FoundRows:
-    """The newest rows behind `before`. A URL is listed once, at its newest fetch. `search`: part of the URL or of the
-    title; letters of ASCII in any case. Fewer rows than `limit` may be found although older ones follow: see `next`."""
-    terms = {name: value for name, value in (("job", job), ("outcome", outcome), ("reason", reason)) if value}
+    """The newest rows of these jobs, of all for None, behind `before`. A URL is listed once, at its newest fetch.
+    `search`: part of the URL or of the title; letters of ASCII in any case. Fewer rows than `limit` may be found
+    although older ones follow: see `next`."""
+    terms = {name: value for name, value in (("outcome", outcome), ("reason", reason)) if value}
     try:
         with open_for_reading(source) as connection:
-            return _rows(connection, terms, search, before, limit)
+            return _rows(connection, jobs, terms, search, before, limit)
     except NoTables:
         return FoundRows([], 0)
 
 
-def _rows(connection: ReadConnection, terms: Mapping[str, str], search: str, before: int, limit: int) -> FoundRows:
+def _rows(
+    connection: ReadConnection,
+    jobs: Collection[str] | None,
+    terms: Mapping[str, str],
+    search: str,
+    before: int,
+    limit: int,
+) -> FoundRows:
     first, last = connection.execute("SELECT min(id), max(id) FROM fetches", {}).fetchone()
     if last is None:
         return FoundRows([], 0)
     top = min(before, last + 1) if before else last + 1
     floor = max(top - (SEARCHED if search else LOOKED_AT), first)
-    where = "".join(f" AND f.{name} = :{name}" for name in terms)
-    values: dict[str, Any] = {**terms, "top": top, "floor": floor, "limit": limit}
+    condition, named = only_jobs("f.job", jobs)
+    where = condition + "".join(f" AND f.{name} = :{name}" for name in terms)
+    values: dict[str, Any] = {**named, **terms, "top": top, "floor": floor, "limit": limit}
     if search:
         where += f" AND ({contains('p.url')} OR {contains('p.title')})"
         values["part"] = pattern(search)
@@ -154,20 +163,20 @@ class FoundLinks(NamedTuple):
     """All links were looked at, and no more than LINKS lead there."""
 
 
-def links_to(source: Source, job: str, keys: list[bytes]) -> FoundLinks:
-    """Links to a URL, by its keys, among the first `LINKS_LOOKED_AT` links of all jobs. `job`: of this one; empty: of
+def links_to(source: Source, jobs: Collection[str] | None, keys: list[bytes]) -> FoundLinks:
+    """Links to a URL, by its keys, among the first `LINKS_LOOKED_AT` links of all jobs. `jobs`: of these; None: of
     all."""
-    only = "l.job = :job AND " if job else ""
+    only, named = only_jobs("l.job", jobs)
     names = {f"key{number}": key.hex() for number, key in enumerate(keys)}
     looked_at = f"(SELECT job, from_key, to_key, anchor FROM links LIMIT {LINKS_LOOKED_AT})"
     query = (
         f"SELECT p.url, l.anchor, p.outcome FROM {looked_at} AS l JOIN pages AS p ON p.job = l.job AND"
-        f" p.url_key = l.from_key WHERE {only}l.to_key IN ({', '.join(f':{name}' for name in names)}) LIMIT {LINKS}"
+        f" p.url_key = l.from_key WHERE l.to_key IN ({', '.join(f':{name}' for name in names)}){only} LIMIT {LINKS}"
     )
     more = f"SELECT count(*) FROM (SELECT 1 FROM links LIMIT {LINKS_LOOKED_AT + 1}) AS l"
     try:
         with open_for_reading(source) as connection:
-            found = [tuple(row) for row in connection.execute(query, {"job": job, **names}).fetchall()]
+            found = [tuple(row) for row in connection.execute(query, {**named, **names}).fetchall()]
             (links,) = connection.execute(more, {}).fetchone()
     except NoTables:
         return FoundLinks([], True)
