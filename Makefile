@@ -127,6 +127,10 @@ site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows i
 judge-scrapy: $(DEV)  ## the tests of Scrapy for schedulers and duplicate filters, unchanged, over ours (1 minute; downloads its sources)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.scrapy_suite
 
+.PHONY: show-first-page
+show-first-page: $(DEV)  ## a bare container from nothing to the first Markdown page, timed (after make wheels; needs Docker. ARGS=--here: in a virtual environment)
+	@$(BIN)/python -m tools.first_page dist/nephila-*-cp311-abi3-*.whl $(ARGS)
+
 show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
@@ -210,6 +214,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
 	@$(BIN)/python -m tools.metrics_reference --check
 	@$(BIN)/python -m tools.reasons_reference --check
+	@PYTHONPATH=services:. $(BIN)/python -m tools.man_page --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
@@ -260,6 +265,7 @@ schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configurati
 	@$(BIN)/python tools/configuration.py
 	@$(BIN)/python -m tools.metrics_reference
 	@$(BIN)/python -m tools.reasons_reference
+	@PYTHONPATH=services:. $(BIN)/python -m tools.man_page
 	@$(BIN)/python -m tools.state_diagrams
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from nephila.adapters.firecrawl.application import routes
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 
@@ -68,7 +69,8 @@ async def main() -> int:
         return install.returncode
     with tempfile.TemporaryDirectory() as directory:
         async with running(Path(directory)) as rig:
-            served = application(rig.control, token=KEY, beside=routes(rig.control, KEY))
+            authority = Authority(rig.control, administrator(KEY))
+            served = application(rig.control, authority=authority, beside=routes(authority))
             server = tcp_server(served, "127.0.0.1", 0, "--api")
             await server.open()
             environment = {**os.environ, "KEY": KEY, "API": f"http://127.0.0.1:{server.port}"}

@@ -195,23 +195,23 @@ def commands() -> str:
     for panel, names in panels.items():
         lines += [f"## {panel}", ""]
         for name in names:
-            for words, command in _leaves(cli._load(name), name):
-                lines += [f"### nephila {words}", "", _paragraph(command.help or command.short_help or ""), ""]
+            for words, command in leaves(cli._load(name), name):
+                lines += [f"### nephila {words}", "", paragraph(command.help or command.short_help or ""), ""]
                 if words in EXAMPLES:
                     lines += ["```sh", EXAMPLES[words], "```", ""]
                 lines += [*_options(command), ""]
     return "\n".join(lines)
 
 
-def _leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:
+def leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:
     below = getattr(command, "commands", {})
     for name, one in below.items():
-        yield from _leaves(one, f"{words} {name}")
+        yield from leaves(one, f"{words} {name}")
     if not below:
         yield words, command
 
 
-def _paragraph(text: str) -> str:
+def paragraph(text: str) -> str:
     return " ".join(text.replace("\b", "").split("\f")[0].split())
 
 
@@ -226,7 +226,7 @@ def _options(command: Any) -> list[str]:
             else f"`{one.human_readable_name}`"
         )
         kind = (one.metavar or "") if one.param_type_name == "option" and not getattr(one, "is_flag", False) else ""
-        text = _paragraph(getattr(one, "help", "") or "").replace("|", "\\|")
+        text = paragraph(getattr(one, "help", "") or "").replace("|", "\\|")
         rows.append(f"| {names} | {kind.replace('|', ' or ')} | {text} |")
     return ["| option | value | |", "|---|---|---|", *rows] if rows else []
 
@@ -267,7 +267,7 @@ def _body_fields(document: dict[str, Any], operation: dict[str, Any]) -> list[di
 def _field_row(found: dict[str, Any]) -> str:
     schema = found.get("schema", {})
     kind = schema.get("type") or schema.get("$ref", "").rpartition("/")[2] or "any"
-    text = _paragraph(str(found.get("description") or schema.get("description") or "")).replace("|", "\\|")
+    text = paragraph(str(found.get("description") or schema.get("description") or "")).replace("|", "\\|")
     return f"| `{found['name']}`{' (required)' if found.get('required') else ''} | {kind} | {text} |"
 
 

@@ -105,6 +105,17 @@ def test_a_killed_spider_resumes_with_every_page_once(tmp_path):
         assert sum(asked.values()) <= PAGES + 2
 
 
+def test_a_killed_frontier_is_started_again_and_continues(tmp_path):
+    with serve(tree) as web:
+        going = spider(tmp_path, web.port, 0.05)
+        wait_until(lambda: sum(rows(tmp_path).values()) >= 10)
+        os.kill(int((tmp_path / "frontier" / ".lock").read_text()), signal.SIGKILL)
+        assert going.wait(60) == 0
+        extra = rows(tmp_path) - EVERY
+        assert set(rows(tmp_path)) == set(EVERY)
+        assert sum(extra.values()) <= 1
+
+
 def test_two_processes_share_the_pages_and_the_pause_of_a_host(tmp_path):
     began: list[float] = []
 

@@ -9,6 +9,7 @@ import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 from nephila.api.langchain import NephilaLoader
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -54,7 +55,9 @@ async def test_a_finished_directory_is_loaded_in_a_running_loop_and_searched(tmp
 
 async def test_a_server_is_loaded_with_its_token(tmp_path):
     async with running(tmp_path) as rig:
-        http = tcp_server(application(rig.control, token=TOKEN), "127.0.0.1", 0, "--api")
+        http = tcp_server(
+            application(rig.control, authority=Authority(rig.control, administrator(TOKEN))), "127.0.0.1", 0, "--api"
+        )
         await http.open()
         try:
             from nephila.adapters.scrapes import Scrapes

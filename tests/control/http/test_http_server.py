@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import stat
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -196,6 +197,23 @@ async def test_a_head_that_does_not_come_ends_the_connection(tmp_path, monkeypat
     assert await reader.read() == b""
     writer.close()
     await server.close()
+
+
+def test_a_connection_that_was_just_used_is_kept():
+    """A client that sends its next request 10 s after it connected does not lose it."""
+    loop, transport = Mock(), Mock()
+    transport.is_closing.return_value = False
+    connection = object.__new__(http_server._Protocol)
+    connection.loop, connection.transport, connection.cycle, connection._waiting = loop, transport, None, {}
+    loop.time.return_value = 9.0  # its answer is complete
+    connection._note()
+    loop.time.return_value = http_server.HEAD_S
+    connection._check()
+    assert not transport.close.called
+    (left, again), _ = loop.call_later.call_args
+    loop.time.return_value += left
+    again()
+    assert transport.close.called
 
 
 async def test_a_fault_of_an_implementation_is_one_json_answer(server, tmp_path, caplog):

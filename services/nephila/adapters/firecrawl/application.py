@@ -17,28 +17,34 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from nephila.adapters.firecrawl import options
 from nephila.adapters.firecrawl.documents import NO_RULE, document, failed_document, needs_source
+from nephila.adapters.firecrawl.exchange import (
+    PREFIX,
+    Refused,
+    answered,
+    base_url,
+    json_answer,
+    read_body,
+    status_of,
+    whole_number,
+)
 from nephila.adapters.firecrawl.webhooks import Watched, Webhook, Webhooks, read_webhook
-from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout, url_key
+from nephila.adapters.scrapes import NotStored, Scrapes, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
 from nephila.control.access.authority import Authority, given_token
 from nephila.control.access.caller import Caller
-from nephila.control.api import Control, Forbidden, NotFound
+from nephila.control.api import Control, NotFound
 from nephila.harvest.webhooks.transport import HttpTransport, WebhookTransport
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
 
 log = logging.getLogger(__name__)
-PREFIX: Final = "/v2"
-MAX_BODY: Final = 1 << 20
-BODY_S: Final = 30.0
 PAGE: Final = 20
 """Documents of one answer."""
 ERRORS: Final = 200
@@ -50,17 +56,7 @@ _INSTEAD: Final = {
     "extract": ": scrape with format json and a schema, by a rule that has its fields",
     "agent": ": there is no language model here; nephila mcp serves one",
 }
-_CODES: Final = {"dns": "SCRAPE_DNS_RESOLUTION_ERROR", "tls": "SCRAPE_SSL_ERROR"}
 Work = Callable[["FirecrawlApi", Request], Awaitable[Any]]
-
-
-class _Refused(Exception):
-    """An answer that is an error."""
-
-    def __init__(self, status: int, message: str, code: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.body = {"success": False, "error": message, **({"code": code} if code else {})}
 
 
 def routes(
@@ -102,7 +98,7 @@ def routes(
 async def _unknown(api: FirecrawlApi, request: Request) -> Any:
     path = request.url.path.removeprefix(PREFIX)
     hint = _INSTEAD.get(path.split("/")[1] if "/" in path else "", "")
-    raise _Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here{hint}")
+    raise Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here{hint}")
 
 
 def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], kind: str) -> Work:
@@ -112,7 +108,7 @@ def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], 
         crawl = request.path_params["id"]
         known = options.read_id(crawl)
         if known is None or known.kind != kind:
-            raise _Refused(404, f"there is no {kind} {crawl[:100]!r}")
+            raise Refused(404, f"there is no {kind} {crawl[:100]!r}")
         return await work(api, request, crawl, kind)
 
     return call
@@ -124,58 +120,22 @@ def _guarded(
     async def answer(request: Request) -> Response:
         caller = authority.bearer(request.headers.get("authorization", ""))
         if caller is None:
-            return _json(401, {"success": False, "error": "the API key is missing or wrong"})
+            return json_answer(401, {"success": False, "error": "the API key is missing or wrong"})
         try:
-            return _json(200, await work(of(caller), request))
-        except _Refused as refused:
-            return _json(refused.status, refused.body)
+            return json_answer(200, await work(of(caller), request))
+        except Refused as refused:
+            return json_answer(refused.status, refused.body)
         except UserError as error:
-            return _json(_status(error), {"success": False, "error": str(error)})
+            return json_answer(status_of(error), {"success": False, "error": str(error)})
         except ClientDisconnect:
             return Response(status_code=408)
         except Exception:
             log.exception("an operation of Firecrawl's API failed")
-            return _json(503, {"success": False, "error": "the operation failed; the log of the program says why"})
+            return json_answer(
+                503, {"success": False, "error": "the operation failed; the log of the program says why"}
+            )
 
     return answer
-
-
-def _status(error: UserError) -> int:
-    for kind, status in (
-        (UsageError, 400),
-        (NotFound, 404),
-        (Forbidden, 403),
-        (Busy, 429),
-        (WaitTimeout, 408),
-        (NotReadyError, 503),
-    ):
-        if isinstance(error, kind):
-            return status
-    return 409
-
-
-def _json(status: int, body: Any) -> Response:
-    return Response(msgspec.json.encode(body), status, media_type="application/json")
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    chunks, size = [], 0
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > MAX_BODY:
-                    raise _Refused(413, f"the body is longer than {MAX_BODY:,} bytes")
-                chunks.append(chunk)
-    except TimeoutError:
-        raise _Refused(408, f"the body did not arrive in {BODY_S:g} s") from None
-    try:
-        found = msgspec.json.decode(b"".join(chunks))
-    except UNREADABLE:
-        raise _Refused(400, "the body is not JSON") from None
-    if not isinstance(found, dict):
-        raise _Refused(400, "the body is not a JSON object")
-    return found
 
 
 class FirecrawlApi:
@@ -189,7 +149,7 @@ class FirecrawlApi:
         self._schemas: dict[str, Mapping[str, Any]] = {}
 
     async def scrape(self, request: Request) -> Any:
-        given = await _body(request)
+        given = await read_body(request)
         wanted = options.scrape_options(given, beside=frozenset(("url",)))
         url = options.text(given, "url")
         rules = await self._rules_for(wanted.schema)
@@ -202,10 +162,10 @@ class FirecrawlApi:
                 render="always" if wanted.rendered else "never",
             )
         except NotStored as ended:
-            return {"success": True, "data": failed_document(_answered(ended.row), url)}
+            return {"success": True, "data": failed_document(answered(ended.row), url)}
         data = await self._document(found, wanted.formats, wanted.schema, url)
         if wanted.schema is not None and data["json"] is None:
-            raise _Refused(422, f"{found.page.url[:500]}: {NO_RULE}")
+            raise Refused(422, f"{found.page.url[:500]}: {NO_RULE}")
         return {"success": True, "data": data}
 
     async def _rules_for(self, schema: Mapping[str, Any] | None) -> list[str]:
@@ -215,7 +175,7 @@ class FirecrawlApi:
         rules = (await self._control.list_rules(requests.Empty())).rules
         known = {name for one in rules for name in one.document.get("spec", {}).get("fields", {})}
         if not known & schema["properties"].keys():
-            raise _Refused(422, NO_RULE)
+            raise Refused(422, NO_RULE)
         return [one.name for one in rules]
 
     async def _document(
@@ -233,14 +193,14 @@ class FirecrawlApi:
         return await asyncio.to_thread(document, found, formats, schema, asked, markdown=markdown, source=source)
 
     async def map(self, request: Request) -> Any:
-        given = await _body(request)
+        given = await read_body(request)
         known = frozenset(("url", "search", "limit", "sitemap", "includeSubdomains", "timeout"))
         options.scrape_options({name: value for name, value in given.items() if name not in known})
         limit = options.number(given, "limit", 5000, 1, 100_000)
         timeout = options.number(given, "timeout", options.DEFAULT_TIMEOUT_S * 1000, 1, 10**9) / 1000
         search = given.get("search") or ""
         if not isinstance(search, str):
-            raise _Refused(400, "search is not a text")
+            raise Refused(400, "search is not a text")
         try:
             found = await site_map(
                 self._control,
@@ -251,20 +211,20 @@ class FirecrawlApi:
                 wait_s=min(timeout, options.MAX_TIMEOUT_S),
             )
         except NotStored as ended:
-            _answered(ended.row)
-            raise _Refused(409, str(ended)) from None
+            answered(ended.row)
+            raise Refused(409, str(ended)) from None
         links = [{"url": one.url, **({"title": one.title} if one.title else {})} for one in found]
         return {"success": True, "links": links}
 
     async def start_crawl(self, request: Request) -> Any:
-        given = await _body(request)
+        given = await read_body(request)
         _, wanted = options.crawl_document("", given)
         crawl = options.id_of("crawl", self._clock.now(), secrets.token_hex(6), wanted.formats)
         job, _ = options.crawl_document(crawl, given)
         return await self._start(request, given, job, crawl, "crawl", wanted)
 
     async def start_batch(self, request: Request) -> Any:
-        given = await _body(request)
+        given = await read_body(request)
         beside = frozenset(("urls", "ignoreInvalidURLs", "webhook"))
         wanted = options.scrape_options(given, beside=beside)
         urls, invalid = [], []
@@ -275,7 +235,7 @@ class FirecrawlApi:
             except UsageError:
                 invalid.append(url)
         if invalid and (given.get("ignoreInvalidURLs") is not True or not urls):
-            raise _Refused(400, f"{invalid[0][:200]!a} is not a URL that can be crawled")
+            raise Refused(400, f"{invalid[0][:200]!a} is not a URL that can be crawled")
         crawl = options.id_of("batch", self._clock.now(), secrets.token_hex(6), wanted.formats)
         job = options.batch_document(crawl, urls, wanted)
         started = await self._start(request, given, job, crawl, "batch/scrape", wanted)
@@ -298,12 +258,12 @@ class FirecrawlApi:
         applied = await self._control.apply_job(requests.ApplyJob(job=job))
         if applied.refused and applied.refused_count >= len(job["spec"]["seeds"]):
             await self._control.delete_job(requests.JobName(name=crawl))
-            raise _Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
+            raise Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
         if wanted.schema is not None:
             self._schemas[crawl] = wanted.schema
         if hook is not None:
             self._deliver(crawl, hook, given_token(request.headers.get("authorization", "")))
-        return {"success": True, "id": crawl, "url": f"{_base(request)}/{path}/{crawl}"}
+        return {"success": True, "id": crawl, "url": f"{base_url(request)}/{path}/{crawl}"}
 
     def _deliver(self, crawl: str, hook: Webhook, key: str) -> None:
         known = options.read_id(crawl)
@@ -329,7 +289,7 @@ class FirecrawlApi:
 
     async def search(self, request: Request) -> Any:
         """Pages that were crawled here, of hosts that the request names."""
-        wanted = options.search_options(await _body(request))
+        wanted = options.search_options(await read_body(request))
         hits: dict[str, screen_types.SearchHit] = {}
         for query in wanted.queries:
             found = await self._control.search_pages(screen_types.SearchPages(query=query, limit=wanted.limit))
@@ -359,7 +319,7 @@ class FirecrawlApi:
     async def status(self, request: Request, crawl: str, kind: str) -> Any:
         known = options.read_id(crawl)
         assert known is not None
-        before, limit = _whole(request, "before", 0), min(_whole(request, "limit", PAGE), PAGE)
+        before, limit = whole_number(request, "before", 0), min(whole_number(request, "limit", PAGE), PAGE)
         wanted = screen_types.ListPages(job=crawl, outcome="stored", before=before, limit=max(limit, 1))
         found = await self._control.list_pages(wanted)
         state, total, completed = await self._state(crawl)
@@ -379,7 +339,7 @@ class FirecrawlApi:
         }
         if found.next:
             path = "crawl" if kind == "crawl" else "batch/scrape"
-            answer["next"] = f"{_base(request)}/{path}/{crawl}?{urlencode({'before': found.next, 'limit': limit})}"
+            answer["next"] = f"{base_url(request)}/{path}/{crawl}?{urlencode({'before': found.next, 'limit': limit})}"
         return answer
 
     async def _state(self, crawl: str) -> tuple[str, int, int]:
@@ -387,7 +347,7 @@ class FirecrawlApi:
         try:
             job = (await self._control.get_job(requests.JobName(name=crawl))).status
         except NotFound:
-            raise _Refused(404, f"there is no crawl {crawl[:100]!r}, or it has expired") from None
+            raise Refused(404, f"there is no crawl {crawl[:100]!r}, or it has expired") from None
         ended = job.stored + job.denied + job.failed + job.dropped
         left = job.queued + job.in_flight
         if job.state == "paused":
@@ -399,7 +359,7 @@ class FirecrawlApi:
     async def cancel(self, request: Request, crawl: str, kind: str) -> Any:
         state, _, _ = await self._state(crawl)
         if state in ("completed", "failed"):
-            raise _Refused(409, f"the crawl {crawl} has ended already")
+            raise Refused(409, f"the crawl {crawl} has ended already")
         if state != "cancelled":
             await self._control.pause_job(requests.JobName(name=crawl))
         return {"success": True, "status": "cancelled"}
@@ -435,26 +395,3 @@ class FirecrawlApi:
                 url = seeds[0].get("url", "") if seeds and isinstance(seeds[0], dict) else ""
                 crawls.append({"id": job.name, "teamId": job.tenant, "url": url, "options": None})
         return {"success": True, "crawls": crawls}
-
-
-def _answered(row: screen_types.PageRow) -> screen_types.PageRow:
-    """The row of a page that its server answered; raises `_Refused` for every other end."""
-    if row.reason.startswith("http_"):
-        return row
-    message = f"{row.url[:500]}: {row.words}"
-    if row.reason == "robots":
-        raise _Refused(403, message)
-    raise _Refused(500, message, _CODES.get(row.reason, f"SCRAPE_{row.reason.upper()}"))
-
-
-def _base(request: Request) -> str:
-    return f"{request.url.scheme}://{request.headers.get('host', 'localhost')}{PREFIX}"
-
-
-def _whole(request: Request, name: str, default: int) -> int:
-    given = request.query_params.get(name)
-    if given is None:
-        return default
-    if not given.isascii() or not given.isdecimal() or len(given) > 18:
-        raise _Refused(400, f"{name} is {given[:50]!r}, not a whole number")
-    return int(given)

@@ -6,6 +6,7 @@ Calls block for one round trip, some 0.1 ms: the engine of Scrapy wants its answ
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from nephila.adapters.scrapy import protocol
 from nephila.control.http import unix_socket
 from nephila.kernel.runtime.errors import UserError
 
+log = logging.getLogger(__name__)
 START_S: Final = 60.0
 """Longest wait for a frontier that starts; one of 10⁶ URLs takes a few seconds."""
 ANSWER_S: Final = 120.0
@@ -26,7 +28,7 @@ A = TypeVar("A")
 
 
 class Lost(UserError):
-    """The frontier is gone. Its URLs are on disk: the next start continues."""
+    """The frontier is gone. Its URLs are on disk: one that is started again continues."""
 
 
 class Connection:
@@ -35,9 +37,15 @@ class Connection:
     def __init__(self, directory: Path, hello: protocol.Hello) -> None:
         """Raises `UserError` when the frontier cannot be had, or refuses the spider."""
         self._directory = directory
-        self._socket = self._connected(hello)
+        self._hello = hello
         self._buffer = bytearray()
-        answer = self.call(hello, protocol.Settled)
+        self._join()
+
+    def _join(self) -> None:
+        self._buffer.clear()
+        self._socket = self._connected(self._hello)
+        self._send(self._hello)
+        answer = self._answer(protocol.Settled)
         if answer.error:
             self.close()
             raise UserError(answer.error)
@@ -60,23 +68,38 @@ class Connection:
             time.sleep(_LOOK_S)
 
     def tell(self, message: protocol.Sent) -> None:
-        """Send a message that has no answer. Raises `Lost`."""
+        """Send a message that has no answer. Raises `UserError`."""
+        self._call(message, None)
+
+    def call(self, message: protocol.Sent, kind: type[A]) -> A:
+        """Send a message and return its answer. Raises `UserError`."""
+        found: A = self._call(message, kind)
+        return found
+
+    def ask(self) -> protocol.Lease | protocol.Nothing:
+        """A request that may be fetched now. Raises `UserError`."""
+        found: protocol.Lease | protocol.Nothing = self._call(protocol.Ask(), (protocol.Lease, protocol.Nothing))
+        return found
+
+    def _call(self, message: protocol.Sent, kind: Any) -> Any:
+        """A frontier that was killed is started again, once for a message: it has given all leases back."""
+        try:
+            return self._called(message, kind)
+        except Lost as error:
+            log.warning("%s", error)
+            self.close()
+            self._join()
+            return self._called(message, kind)
+
+    def _called(self, message: protocol.Sent, kind: Any) -> Any:
+        self._send(message)
+        return self._answer(kind) if kind is not None else None
+
+    def _send(self, message: protocol.Sent) -> None:
         try:
             self._socket.sendall(protocol.frame(message))
         except OSError as error:
             raise self._lost(error) from None
-
-    def call(self, message: protocol.Sent, kind: type[A]) -> A:
-        """Send a message and return its answer. Raises `Lost`."""
-        self.tell(message)
-        found: A = self._answer(kind)
-        return found
-
-    def ask(self) -> protocol.Lease | protocol.Nothing:
-        """A request that may be fetched now. Raises `Lost`."""
-        self.tell(protocol.Ask())
-        found: protocol.Lease | protocol.Nothing = self._answer((protocol.Lease, protocol.Nothing))
-        return found
 
     def _answer(self, kind: Any) -> Any:
         answer = protocol.decode_answer(self._frame())
@@ -102,7 +125,7 @@ class Connection:
         return found
 
     def _lost(self, why: object) -> Lost:
-        return Lost(f"the frontier in {self._directory} is gone ({why}); run the spider again, it continues")
+        return Lost(f"the frontier in {self._directory} is gone ({why}); the next one continues")
 
     def close(self) -> None:
         """Give back what is not done, and leave."""

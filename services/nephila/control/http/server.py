@@ -38,6 +38,8 @@ class _Protocol(H11Protocol):
     """Closes connections on which no whole request head arrives in time."""
 
     _timer: asyncio.TimerHandle
+    _since: float
+    """When it began to wait for a head, by the loop."""
 
     def __init__(
         self,
@@ -96,12 +98,14 @@ class _Protocol(H11Protocol):
                 del self._waiting[oldest]
                 oldest.transport.abort()
             self._waiting[self] = None
+            self._since = self.loop.time()
 
     def _check(self) -> None:
-        if self._is_waiting:
+        left = self._since + HEAD_S - self.loop.time() if self._is_waiting else HEAD_S
+        if left <= 0:
             self.transport.close()
         else:
-            self._timer = self.loop.call_later(HEAD_S, self._check)
+            self._timer = self.loop.call_later(left, self._check)
 
 
 class HttpServer:
