@@ -603,22 +603,23 @@ async def test_a_search_that_cannot_be_read_is_a_usage_error(rig):
 
 
 async def test_the_body_of_a_stored_page(rig, tmp_path):
-    """Its source, in parts; a system over Kafka has no bodies."""
+    """As Markdown or as its source, in parts; a system over Kafka has no bodies."""
     shop.write(tmp_path, shop.pages(1))
     url = f"{shop.HOST}/p/1"
-    with pytest.raises(api.NotFound, match="no page"):  # Markdown is made of its row
-        await rig.control.get_body(screen_types.GetBody(url=url))
     if rig.has_settings:
         with pytest.raises(api.NotFound, match="crawl with --keep-raw"):
-            await rig.control.get_body(screen_types.GetBody(url=url, form="source"))
+            await rig.control.get_body(screen_types.GetBody(url=url))
         return
     source = await rig.control.get_body(screen_types.GetBody(url=url, form="source"))
     assert source.text.lstrip().startswith("<")
     assert source.chars == len(source.text)
     part = await rig.control.get_body(screen_types.GetBody(url=url, form="source", start=5, limit=10))
     assert (part.text, part.chars) == (source.text[5:15], source.chars)
+    markdown = await rig.control.get_body(screen_types.GetBody(url=url))
+    assert "Table 1" in markdown.text
+    assert "<h1" not in markdown.text
     with pytest.raises(api.NotFound, match="no body"):
-        await rig.control.get_body(screen_types.GetBody(url=f"{shop.HOST}/none", form="source"))
+        await rig.control.get_body(screen_types.GetBody(url=f"{shop.HOST}/none"))
 
 
 async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):

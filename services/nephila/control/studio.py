@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from nephila.control import job_view, requests, screen_types
+from nephila.control import requests, screen_types
 from nephila.control import studio_types as types
 from nephila.control.api import NotFound
 from nephila.control.backend import Backend
@@ -307,7 +307,7 @@ class Studio:
 
 
 def _row(rows: Source | None, url: str) -> Row | None:
-    if rows is None or not job_view.is_there(rows):
+    if rows is None:
         return None
     try:
         return stored_row(rows, parse_url(url).fingerprint)
