@@ -32,14 +32,16 @@ def name_of(rows):
 def test_a_page_with_a_screenshot_says_so_and_gives_it(rows):
     """As it was written."""
     captures = rows / "captures"
-    assert not stored_rows.page_detail(rows, GetPage(url=URL), captures).screenshot
+    assert not stored_rows.page_detail(rows, GetPage(url=URL), None, captures).screenshot
     with pytest.raises(api.NotFound, match="no screenshot"):
-        stored_rows.screenshot(rows, captures, GetScreenshot(url=URL))
+        stored_rows.screenshot(rows, GetScreenshot(url=URL), None, captures)
     captures.mkdir()
     (captures / name_of(rows)).write_bytes(PNG)
-    assert stored_rows.page_detail(rows, GetPage(url=URL), captures).screenshot
-    assert stored_rows.screenshot(rows, captures, GetScreenshot(url=URL)).body == PNG
+    assert stored_rows.page_detail(rows, GetPage(url=URL), None, captures).screenshot
+    assert stored_rows.screenshot(rows, GetScreenshot(url=URL), None, captures).body == PNG
     assert not stored_rows.page_detail(rows, GetPage(url=URL), None).screenshot
+    with pytest.raises(api.NotFound, match="no screenshot"):  # of a job whose rows may not be read
+        stored_rows.screenshot(rows, GetScreenshot(url=URL), ["other"], captures)
 
 
 def test_a_file_that_is_no_picture_is_not_given(rows):
@@ -48,4 +50,4 @@ def test_a_file_that_is_no_picture_is_not_given(rows):
     captures.mkdir()
     (captures / name_of(rows)).write_bytes(b"<script>")
     with pytest.raises(UserError, match="is no PNG"):
-        stored_rows.screenshot(rows, captures, GetScreenshot(url=URL))
+        stored_rows.screenshot(rows, GetScreenshot(url=URL), None, captures)

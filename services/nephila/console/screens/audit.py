@@ -72,7 +72,7 @@ async def label(view: View) -> Response:
         "version": view.form.get("version", ""),
         "verdict": view.form.get("verdict", ""),
         "reason": view.form.get("reason", "")[:1000],
-        "person": _("console"),
+        "person": view.session.caller.name[:200] if view.session is not None else "",
     }
     try:
         request = msgspec.convert(content, audit_types.LabelRow)
