@@ -252,7 +252,8 @@ class Operations(api.Control):
         )
 
     async def list_links_in(self, request: screen_types.GetPage) -> screen_types.LinksIn:
-        return await asyncio.to_thread(stored_rows.links_in, self._backend.rows, request, self._rows_of(request.job))
+        jobs = self._rows_of(request.job)
+        return await asyncio.to_thread(stored_rows.links_in, self._backend.rows, request, jobs)
 
     async def get_screenshot(self, request: screen_types.GetScreenshot) -> screen_types.Screenshot:
         jobs = self._rows_of(request.job)

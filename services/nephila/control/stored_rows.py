@@ -89,24 +89,27 @@ def _keys(url: str) -> list[bytes]:
         return [*dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint))]
 
 
+def _newest(place: Source, jobs: Jobs, keys: list[bytes]) -> recent_rows.StoredRow | None:
+    """The row of a URL, of the job that fetched it last."""
+    rows = (recent_rows.stored_row(place, job, keys) for job in _each(jobs)) if job_view.is_there(place) else ()
+    return max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
+
+
 def links_in(source: Source | None, request: screen_types.GetPage, jobs: Jobs) -> screen_types.LinksIn:
     """See `Control.list_links_in`."""
     keys, place = _keys(request.url), there(source)
     if not job_view.is_there(place):
         return screen_types.LinksIn(links=[], complete=True)
-    parts = [recent_rows.links_to(place, job, keys) for job in _each(jobs)]
-    links = [
-        screen_types.Link(url=url, text=text, outcome=outcome) for part in parts for url, text, outcome in part.links
-    ]
-    return screen_types.LinksIn(links=links, complete=all(part.complete for part in parts))
+    found = recent_rows.links_to(place, jobs, keys)
+    links = [screen_types.Link(url=url, text=text, outcome=outcome) for url, text, outcome in found.links]
+    return screen_types.LinksIn(links=links, complete=found.complete)
 
 
 def screenshot(
     source: Source | None, request: screen_types.GetScreenshot, jobs: Jobs, captures: Path | None
 ) -> screen_types.Screenshot:
     """See `Control.get_screenshot`."""
-    keys, place = _keys(request.url), there(source)
-    found = _newest(place, jobs, keys)
+    found = _newest(there(source), jobs, _keys(request.url))
     path = _screenshot_of(captures, found.row) if found is not None else None
     if path is None:
         raise api.NotFound(f"there is no screenshot of {request.url[:200]!a}; a job takes them with browser.capture")
@@ -159,31 +162,23 @@ def page_detail(
 
 
 def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs) -> screen_types.ItemList:
-    """See `Control.list_items`. Of several jobs: one after the other, by name."""
+    """See `Control.list_items`."""
     place = there(source)
     if not job_view.is_there(place):
         return screen_types.ItemList(items=[], rules=[])
-    values = {name: getattr(request, name) for name in item_table.Wanted._fields}
-    if request.test and not request.field:
+    chosen = {name: getattr(request, name) for name in item_table.Wanted._fields if name != "jobs"}
+    wanted = item_table.Wanted(jobs, **chosen)
+    if wanted.test and not wanted.field:
         raise UsageError("field: name the field that is compared")
-    if request.test in ("above", "below") and not item_table.is_number(request.value):
-        raise UsageError(f"value: {request.value[:100]!a} is not a number; above and below compare numbers")
-    if request.sort and len(_each(jobs)) > 1:
-        raise UsageError("job: name one of your jobs; an order is that of one job's items")
-    items: list[screen_types.Item] = []
-    following, complete = "", True
-    for job in sorted(_each(jobs)):
-        if following or len(items) == request.limit:
-            break
-        wanted = item_table.Wanted(**{**values, "job": job})
-        try:
-            found = item_table.items(place, wanted, after=request.after, limit=request.limit - len(items))
-        except (ValueError, RecursionError):
-            raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
-        items += [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-        following, complete = found.next, complete and found.complete
-    rules = {rule for job in _each(jobs) for rule in item_table.rules_of_items(place, job)}
-    return screen_types.ItemList(items=items, rules=sorted(rules), next=following, complete=complete)
+    if wanted.test in ("above", "below") and not item_table.is_number(wanted.value):
+        raise UsageError(f"value: {wanted.value[:100]!a} is not a number; above and below compare numbers")
+    try:
+        found = item_table.items(place, wanted, after=request.after, limit=request.limit)
+    except (ValueError, RecursionError):
+        raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
+    items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
+    rules = item_table.rules_of_items(place, jobs)
+    return screen_types.ItemList(items=items, rules=rules, next=found.next, complete=found.complete)
 
 
 def there(source: Source | None) -> Source:

@@ -68,12 +68,12 @@ async def test_links_to_a_page_are_found_among_a_bounded_number(tmp_path, monkey
     with closing(sqlite3.connect(tmp_path / "nephila.db")) as database:
         database.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
         database.commit()
-    found = recent_rows.links_to(tmp_path, JOB, [key(9), key(0)])
+    found = recent_rows.links_to(tmp_path, [JOB], [key(9), key(0)])
     assert [(url, text, outcome) for url, text, outcome in found.links] == [
         (f"http://a.test/{n}", f"from {n}", "stored") for n in (1, 2, 3)
     ]
     assert found.complete
-    assert recent_rows.links_to(tmp_path, JOB, [key(1)]).links == []
+    assert recent_rows.links_to(tmp_path, [JOB], [key(1)]).links == []
     monkeypatch.setattr(recent_rows, "LINKS_LOOKED_AT", 2)
-    found = recent_rows.links_to(tmp_path, JOB, [key(0)])
+    found = recent_rows.links_to(tmp_path, [JOB], [key(0)])
     assert (len(found.links), found.complete) == (2, False)

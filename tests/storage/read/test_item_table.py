@@ -60,7 +60,7 @@ def test_the_pages_have_every_item_once(source):
     """Whatever their size, for each rule, job and search."""
     assert sorted(walk(source)) == sorted(walk(source, limit=100)) == [0, 1, 2, 3, 4, 5]
     assert sorted(walk(source, rule="shop")) == [1, 3, 5]
-    assert walk(source, job="x") == []
+    assert walk(source, jobs=["x"]) == []
     assert walk(source, search="BIRNE") == [3]
     assert item_table.rules_of_items(source) == ["news", "shop"]
     with pytest.raises(ValueError):

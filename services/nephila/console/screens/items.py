@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from io import BytesIO
 from typing import IO, Any
 
@@ -45,6 +45,7 @@ async def items(view: View) -> Response:
         found=found,
         rows=list(zip(found.items, rows, strict=True)),
         columns=names[:COLUMNS],
+        numeric={name for name in names[:COLUMNS] if _is_numeric(row.get(name) for row in rows)},
         fields=names[:FIELDS],
         more_columns=len(names) - COLUMNS,
         query=query,
@@ -69,6 +70,11 @@ def _request(view: View, limit: int) -> screen_types.ListItems:
         after=view.field("after")[:2000],
         limit=limit,
     )
+
+
+def _is_numeric(values: Iterable[Any]) -> bool:
+    found = [value for value in values if value is not None]
+    return bool(found) and all(isinstance(value, int | float) for value in found)
 
 
 def _unsorted(view: View) -> screen_types.ListItems:

@@ -33,6 +33,9 @@
     form.addEventListener("change", () => { if (form.reportValidity()) form.requestSubmit(); });
   }
 
+  const here = document.querySelector(".rail nav [aria-current]");
+  if (here) here.scrollIntoView({ block: "nearest", inline: "center" });
+
   // A text that is not saved is not lost by a wrong click.
   const form = document.querySelector("form.wide");
   if (form) {

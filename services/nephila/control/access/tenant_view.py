@@ -43,6 +43,7 @@ class TenantBackend(Backend):
         self.place = ""
         self.clock = inner.clock
         self.rows = inner.rows
+        self.captures = inner.captures
         self.letters: DeadLetters = _NoLetters()
         self.series: JobSeries = inner.series
         self.at_once = inner.at_once

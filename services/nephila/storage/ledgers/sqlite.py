@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 PAGE_BYTES = 8192
 """Larger pages make rows cheaper, smaller pages the key index; measured in docs/adr/0006."""
-_CACHE_KIB = 32 * 1024
+_CACHE_KIB = 16 * 1024
 _BUSY_S = 5.0
 """Maximum wait for another program's lock in one attempt; the service repeats attempts for `patience_s`."""
 

@@ -7,14 +7,14 @@ and order are evaluated here, not by the database: nephila.db and PostgreSQL hav
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from nephila.kernel.runtime.errors import UNREADABLE
-from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
 from nephila.storage.read.patterns import contains, pattern
 from nephila.storage.source import Source
 
@@ -29,7 +29,8 @@ _NOTHING: Final = object()
 class Wanted(NamedTuple):
     """Which items, and in which order."""
 
-    job: str = ""
+    jobs: Collection[str] | None = None
+    """Items of these; None: of all."""
     rule: str = ""
     search: str = ""
     """Part of the data; letters of ASCII in any case."""
@@ -137,18 +138,16 @@ class _Window:
     """The next `most` items behind a key; the rule and the search choose among them."""
 
     def __init__(self, connection: ReadConnection, wanted: Wanted, start: _Key, most: int) -> None:
-        # With a job the walk begins at its first item and ends at its last one: the key begins with the job.
-        if wanted.job and start[0] < wanted.job:
-            start = (wanted.job, "", "", -1)
         self._connection = connection
-        only = "AND job = :only" if wanted.job else ""
+        # The key begins with the job: of one job, the walk begins at its first item and ends at its last one.
+        only, named = only_jobs("job", wanted.jobs)
         self._walk = (
             "SELECT job, url_key, rule, ordinal, rule_version, data FROM items WHERE (job, url_key, rule, ordinal) >"
-            f" (:job, :key, :after_rule, :ordinal) {only} ORDER BY job, url_key, rule, ordinal LIMIT :most"
+            f" (:job, :key, :after_rule, :ordinal){only} ORDER BY job, url_key, rule, ordinal LIMIT :most"
         )
         self._values: dict[str, Any] = {
             **dict(zip(("job", "key", "after_rule", "ordinal"), start, strict=True)),
-            "only": wanted.job,
+            **named,
             "rule": wanted.rule,
             "most": most,
         }
@@ -263,12 +262,13 @@ def _order(value: Any) -> tuple[int, float, str] | None:
     return 1, 0.0, (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:1000].casefold()
 
 
-def rules_of_items(source: Source, job: str = "") -> list[str]:
-    """Names of the rules that have items, of one job or of all, by a walk of `LOOKED_AT` items at most."""
+def rules_of_items(source: Source, jobs: Collection[str] | None = None) -> list[str]:
+    """Names of the rules that have items, of some jobs or of all, by a walk of `LOOKED_AT` items at most."""
     try:
         with open_for_reading(source) as connection:
-            only = " WHERE job = :job" if job else ""
-            query = f"SELECT DISTINCT rule FROM (SELECT rule FROM items{only} LIMIT {LOOKED_AT}) AS i ORDER BY rule"
-            return [rule for (rule,) in connection.execute(query, {"job": job}).fetchall()]
+            only, named = only_jobs("job", jobs)
+            walk = f"SELECT rule FROM items WHERE 1 = 1{only} LIMIT {LOOKED_AT}"
+            query = f"SELECT DISTINCT rule FROM ({walk}) AS i ORDER BY rule"
+            return [rule for (rule,) in connection.execute(query, named).fetchall()]
     except NoTables:
         return []

@@ -163,20 +163,20 @@ class FoundLinks(NamedTuple):
     """All links were looked at, and no more than LINKS lead there."""
 
 
-def links_to(source: Source, job: str, keys: list[bytes]) -> FoundLinks:
-    """Links to a URL, by its keys, among the first `LINKS_LOOKED_AT` links of all jobs. `job`: of this one; empty: of
+def links_to(source: Source, jobs: Collection[str] | None, keys: list[bytes]) -> FoundLinks:
+    """Links to a URL, by its keys, among the first `LINKS_LOOKED_AT` links of all jobs. `jobs`: of these; None: of
     all."""
-    only = "l.job = :job AND " if job else ""
+    only, named = only_jobs("l.job", jobs)
     names = {f"key{number}": key.hex() for number, key in enumerate(keys)}
     looked_at = f"(SELECT job, from_key, to_key, anchor FROM links LIMIT {LINKS_LOOKED_AT})"
     query = (
         f"SELECT p.url, l.anchor, p.outcome FROM {looked_at} AS l JOIN pages AS p ON p.job = l.job AND"
-        f" p.url_key = l.from_key WHERE {only}l.to_key IN ({', '.join(f':{name}' for name in names)}) LIMIT {LINKS}"
+        f" p.url_key = l.from_key WHERE l.to_key IN ({', '.join(f':{name}' for name in names)}){only} LIMIT {LINKS}"
     )
     more = f"SELECT count(*) FROM (SELECT 1 FROM links LIMIT {LINKS_LOOKED_AT + 1}) AS l"
     try:
         with open_for_reading(source) as connection:
-            found = [tuple(row) for row in connection.execute(query, {"job": job, **names}).fetchall()]
+            found = [tuple(row) for row in connection.execute(query, {**named, **names}).fetchall()]
             (links,) = connection.execute(more, {}).fetchone()
     except NoTables:
         return FoundLinks([], True)
