@@ -1,10 +1,10 @@
-"""Server time of each screen of the console over a store of many rows.
+"""Server time and size of each screen of the console over a store of many rows and a queue on many hosts.
 
-    python -m benchmarks.bench_console [--rows 100000] [--repeats 5]
+    python -m benchmarks.bench_console [--rows 100000] [--hosts 10000] [--repeats 5]
 
-The store is made by SQL: stored pages of 3 KB on 1,000 hosts, 8 % of them failed, one fetch each; an item for every
-tenth page. Requests pass the whole application, without a socket. The first request of a screen is printed beside the
-median: it compiles the template, and the first look at the counts by reason reads fetches.
+Rows are those of `benchmarks.stored_rows`, on HOSTS hosts; a paused job has a queued URL on each of them. Requests pass
+the whole application, without a socket. The first request of a screen is printed beside the median: it compiles the
+template, and the first look at the counts by reason reads fetches. Screens above 200 ms or 300 KB are marked.
 """
 
 from __future__ import annotations
@@ -12,73 +12,53 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sqlite3
 import statistics
 import tempfile
 import time
-from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
-from nephila.native import parse_url
-from nephila.storage.ledgers.schema import prepare
-from nephila.storage.rows import COLUMNS
+from nephila.control.requests import SEED_BATCH, AddSeeds, ApplyJob
 
-from tests.console.console_rig import console
+from benchmarks.stored_rows import COMMON, make, url_of
+from tests.console.console_rig import ConsoleRig, console
+from tests.control.documents import document
 
-SCREENS = (
-    *("", "jobs", "jobs/news", "jobs/news/edit", "pages", "pages?outcome=failed", "pages?reason=http_404&job=news"),
-    *(
-        "pages?q=page+99",
-        "pages?q=not-there",
-        "page?url=http%3A%2F%2Fh7.test%2F7",
-        "hosts",
-        "items",
-        "items?q=not-there",
-    ),
-    *("rules", "sites", "system"),
-)
-BATCH = 20_000
-TEXT = "Rivers carry silt and gravel to the sea, and the delta grows by some metres each year. " * 34
+MOST_MS, MOST_KB = 200, 300
 
 
-def fill(directory: Path, rows: int) -> None:
-    """Write the store."""
-    values = dict.fromkeys(COLUMNS, "") | dict.fromkeys(("depth", "rule_version", "near_copy_bits"), 0)
-    path = directory / "nephila.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("PRAGMA synchronous = OFF")
-        prepare(database, path, "bench")
-        for start in range(0, rows, BATCH):
-            pages, fetches, items = [], [], []
-            for number in range(start, min(start + BATCH, rows)):
-                url = f"http://h{number % 1000}.test/{number}"
-                key = parse_url(url).fingerprint.hex()
-                failed = number % 12 == 11
-                at = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(1_790_000_000 + number // 30))
-                ended = ("failed", "http_404", 404) if failed else ("stored", "", 200)
-                row = values | {"url": url, "url_key": key, "job": "news", "title": f"Page {number}", "fetched_at": at}
-                row |= dict(zip(("outcome", "reason", "status"), ended, strict=True))
-                row |= {"bytes": 3000, "fetch_no": number + 1, "text": "" if failed else TEXT, "meta": "{}"}
-                pages.append(tuple(row[name] for name in COLUMNS))
-                fetches.append(("news", key, number + 1, 1, *ended, at, 3000, "", "", "", ""))
-                if number % 10 == 0:
-                    items.append(("news", key, "shop", 1, 0, f'{{"name": "Thing {number}", "price": {number}}}'))
-            database.execute("BEGIN")
-            database.executemany(f"INSERT INTO pages VALUES ({', '.join('?' * len(COLUMNS))})", pages)
-            names = "job, url_key, fetch_no, attempt, outcome, reason, status, fetched_at, bytes, sha256, change"
-            marks = ", ".join("?" * 13)
-            database.executemany(f"INSERT INTO fetches ({names}, text_hash, old_hash) VALUES ({marks})", fetches)
-            database.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", items)
-            database.execute("COMMIT")
+def screens(rows: int, hosts: int) -> list[str]:
+    """Addresses below /console."""
+    page = f"page?job=bench&url={quote(url_of(rows - 2, hosts), safe='')}"
+    return [
+        *("", "jobs", "jobs/many", "jobs/many/edit", "jobs/many/exclude?re=h9", "hosts", "hosts?q=h77"),
+        *("pages", "pages?outcome=failed", "pages?reason=http_404&job=bench", "pages?q=not-there&in=url"),
+        *(f"pages?q={COMMON}", "pages?q=unique77", "pages?q=page-77&in=url"),
+        *(f"{page}&tab={tab}" for tab in ("text", "links", "items", "history", "metadata")),
+        *("items", "items?q=not-there", "items?job=bench&sort=-price", "audit", "audit/first", "rules", "sites"),
+        *("system", "system/settings", "system/network", "system/webhooks", "log", "studio"),
+    ]
 
 
-async def measure(directory: Path, repeats: int) -> None:
+async def queue(rig: ConsoleRig, hosts: int) -> None:
+    """A URL on each host."""
+    job = document("many", paused=True, scope={"mode": "any"}, seeds=["http://h0.queue.test/"])
+    await rig.control.apply_job(ApplyJob(job=job))
+    for start in range(0, hosts, SEED_BATCH):
+        urls = [f"http://h{number}.queue.test/" for number in range(start, min(start + SEED_BATCH, hosts))]
+        await rig.control.add_seeds(AddSeeds(name="many", urls=urls))
+
+
+async def measure(directory: Path, rows: int, hosts: int, repeats: int) -> None:
     """Print a line for each screen."""
     async with console(directory) as rig:
         browser = await rig.opened()
+        began = time.perf_counter()
+        await queue(rig, hosts)
+        print(f"queue of {hosts:,} hosts made in {time.perf_counter() - began:.1f} s")
         rig.turning.cancel()
-        print(f"{'screen':<40} {'first ms':>9} {'median ms':>10} {'CPU ms':>7} {'KB':>6}")
-        for screen in SCREENS:
+        print(f"{'screen':<48} {'first ms':>9} {'median ms':>10} {'CPU ms':>7} {'KB':>6}")
+        for screen in screens(rows, hosts):
             times, cpu = [], []
             for _ in range(repeats + 1):
                 began, cpu_began = time.perf_counter(), time.process_time()
@@ -86,24 +66,28 @@ async def measure(directory: Path, repeats: int) -> None:
                 times.append((time.perf_counter() - began) * 1000)
                 cpu.append((time.process_time() - cpu_began) * 1000)
             if answer.status_code != 200:
-                raise SystemExit(f"{screen}: status {answer.status_code}")
+                print(f"/{screen}: status {answer.status_code}", flush=True)
+                continue
             median = statistics.median(times[1:])
             used = statistics.median(cpu[1:])
             size = len(answer.content) / 1024
-            print(f"{'/' + screen:<40} {times[0]:>9.1f} {median:>10.1f} {used:>7.1f} {size:>6.1f}", flush=True)
+            mark = " <<" if median > MOST_MS or size > MOST_KB else ""
+            shown = f"/{screen}"[:47]
+            print(f"{shown:<48} {times[0]:>9.1f} {median:>10.1f} {used:>7.1f} {size:>6.1f}{mark}", flush=True)
 
 
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        fill(directory, given.rows)
+        make(directory, given.rows, given.hosts)
         print(f"{given.rows:,} rows; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-        asyncio.run(measure(directory, given.repeats))
+        asyncio.run(measure(directory, given.rows, given.hosts, given.repeats))
 
 
 if __name__ == "__main__":

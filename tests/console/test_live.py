@@ -7,6 +7,7 @@ import contextlib
 
 import msgspec
 import pytest
+from nephila.console.application import LIVE
 from nephila.console.live import CSRF, Live
 from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.errors import NotReadyError
@@ -111,7 +112,7 @@ async def test_each_live_screen_has_events_for_its_session_alone(tmp_path):
         await server.open()
         try:
             cookie = "; ".join(f"nephila_{server.port}={value}" for value in browser.cookies.values())
-            for path in ("/", "/jobs", "/jobs?q=ne", "/jobs/news", "/hosts", "/system"):
+            for path in ("/jobs?q=ne", "/jobs/news", *LIVE):
                 async with asked(server.port, f"/console/live?at=/console{path.replace('?', '%3F')}", cookie) as reader:
                     event = await reader.readuntil(b"\n\n")
                     assert b"event: part" in event, path

@@ -59,6 +59,9 @@ PATHS = (
         "/rules?name=shop",
         "/system",
         "/log",
+        "/system/settings?section=downloader&changed=1",
+        "/system/network",
+        "/system/webhooks",
         "/log?who=token&search=zz",
     ),
 )

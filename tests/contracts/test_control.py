@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
-from nephila.control import answers, api, audit_types, requests, screen_types, studio_types
+from nephila.control import answers, api, audit_types, requests, screen_types, studio_types, system_types
 from nephila.control.access.caller import OWNER
 from nephila.control.access.guard import guarded
 from nephila.control.api import Control
@@ -484,6 +484,22 @@ async def test_the_log_of_changes_has_what_callers_changed(rig):
         (OWNER.name, "resume_job", "job news", "spec.paused: true → false"),
         (OWNER.name, "apply_job", "job news", "created"),
     ]
+
+
+async def test_settings_dns_and_webhooks_of_one_program(rig):
+    """A system has many programs, and says where to look."""
+    asked = system_types.ListConfiguration(section="downloader")
+    if rig.has_settings:
+        with pytest.raises(UserError, match="settings file"):
+            await rig.control.get_configuration(asked)
+        with pytest.raises(UserError, match="metrics"):
+            await rig.control.get_network(requests.Empty())
+        with pytest.raises(UserError, match="database of the rows"):
+            await rig.control.list_webhooks(requests.Empty())
+        return
+    assert (await rig.control.get_configuration(asked)).values == []
+    assert (await rig.control.get_network(requests.Empty())).dns.lookups == 0
+    assert (await rig.control.list_webhooks(requests.Empty())).webhooks == []
 
 
 async def test_members_and_status_say_what_runs(rig):

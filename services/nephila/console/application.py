@@ -37,6 +37,7 @@ from nephila.console.screens import (
     studio,
     studio_save,
     system,
+    system_parts,
 )
 from nephila.console.sessions import Session
 from nephila.console.view import View, go
@@ -89,11 +90,21 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
     ("GET", "/log", control_log.control_log),
     ("GET", "/system", system.system),
+    ("GET", "/system/settings", system_parts.settings),
+    ("GET", "/system/network", system_parts.network),
+    ("GET", "/system/webhooks", system_parts.webhooks),
     ("POST", "/system/settings", system.change_setting),
     ("POST", "/system/replay", system.replay),
 )
 """Method, path below /console, screen."""
-LIVE: Final = {"/": overview.overview, "/jobs": jobs.jobs, "/hosts": hosts.hosts, "/system": system.system}
+LIVE: Final = {
+    "/": overview.overview,
+    "/jobs": jobs.jobs,
+    "/hosts": hosts.hosts,
+    "/system": system.system,
+    "/system/network": system_parts.network,
+    "/system/webhooks": system_parts.webhooks,
+}
 """Screens whose figures stay fresh, beside that of a job."""
 
 

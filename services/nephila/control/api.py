@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from nephila.control import answers, audit_types, requests, screen_types, studio_types
+from nephila.control import answers, audit_types, requests, screen_types, studio_types, system_types
 from nephila.kernel.runtime.errors import UserError
 
 MAX_JOBS = 10_000
@@ -226,6 +226,18 @@ class Control(Protocol):
     @over_http("PATCH", "/settings")
     async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
         """Change live settings; returns all of them."""
+
+    @over_http("GET", "/configuration")
+    async def get_configuration(self, request: system_types.ListConfiguration) -> system_types.Configuration:
+        """The settings in effect, and where they come from."""
+
+    @over_http("GET", "/network")
+    async def get_network(self, request: requests.Empty) -> system_types.Network:
+        """DNS and proxies of one program."""
+
+    @over_http("GET", "/webhooks")
+    async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
+        """How far the webhooks are with the changes."""
 
     @over_http("GET", "/control-log")
     async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:

@@ -9,8 +9,9 @@ from msgspec import Meta
 
 from nephila.control.requests import Request
 from nephila.control.screen_types import JobFilter, Word
-from nephila.harvest.audit.sampling import MAX_SIZE
 
+MAX_SIZE = 100_000
+"""Rows of a sample, at most."""
 SampleName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f/]+$")]
 SampleKind = Literal["pages", "items"]
 

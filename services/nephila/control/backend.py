@@ -24,6 +24,7 @@ from nephila.storage.source import Source
 
 if TYPE_CHECKING:
     from nephila.control.access.change_log import ChangeLog
+    from nephila.downloader.service import Downloader
     from nephila.rulekit.stored_pages import StoredPage
 
 
@@ -170,6 +171,14 @@ class Backend(Protocol):
 
     async def complete(self, status: answers.Status) -> None:
         """Add the facts that only this kind of system has to the sums over its jobs."""
+
+    def configuration(self) -> Mapping[str, msgspec.Struct]:
+        """The configuration of each service of the program. Raises `UserError` where there are several programs."""
+        raise UserError("each member has its own settings; see its settings file, or nephila settings")
+
+    def downloaders(self) -> Sequence[Downloader]:
+        """What fetches in this process. Raises `UserError` where other programs do."""
+        raise UserError("each downloader has its own DNS cache and proxies; see its metrics")
 
     def settings(self) -> dict[str, Any]:
         """Live settings by key."""

@@ -23,6 +23,7 @@ from nephila.control import (
     screen_types,
     stored_rows,
     studio_types,
+    system_types,
 )
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
@@ -41,6 +42,7 @@ from nephila.scheduler.frontier.scope import compile_patterns
 from nephila.storage.source import ENVIRONMENT
 
 if TYPE_CHECKING:
+    from nephila.control.access.change_log import ChangeLog
     from nephila.control.studio import Studio
 
 
@@ -51,7 +53,11 @@ class Operations(api.Control):
         self._backend = backend
         self._started = backend.clock.monotonic()
         self._fetch_counts = FetchCounts(backend.rows)
-        self.log = backend.log
+
+    @property
+    def log(self) -> ChangeLog:
+        """Who changed what."""
+        return self._backend.log
 
     def within(self, tenants: frozenset[str]) -> Operations:
         """The same for jobs, rows and rules of these tenants alone."""
@@ -397,6 +403,21 @@ class Operations(api.Control):
             raise UsageError("; ".join(problems))
         await self._backend.put_settings(changes)
         return await self.get_settings(requests.Empty())
+
+    async def get_configuration(self, request: system_types.ListConfiguration) -> system_types.Configuration:
+        from nephila.control.system_views import configuration
+
+        return configuration(self._backend.configuration(), request)
+
+    async def get_network(self, request: requests.Empty) -> system_types.Network:
+        from nephila.control.system_views import network
+
+        return network(self._backend.downloaders())
+
+    async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
+        from nephila.control.system_views import webhooks
+
+        return await asyncio.to_thread(webhooks, stored_rows.there(self._backend.rows))
 
     async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
         return await self.log.read(request)

@@ -53,6 +53,7 @@ class Assembly:
         self.grace_s = grace_s
         self._directory = configs.storage.directory
         self._downloader_config = configs.downloader
+        self._configs = {name: getattr(configs, name) for name in ("scheduler", "downloader", "parser", "storage")}
         self._on_fatal = on_fatal
         self.bus = bus
         # Storage first: a raw sink has to see a page before the parser makes its record.
@@ -103,6 +104,8 @@ class Assembly:
             no_browser=self._no_browser,
             downloader=self._downloader_config,
             processes=(lambda: workers.pids) if workers is not None else tuple,
+            downloaders=[one for one in (self.downloader, self.browser) if one is not None],
+            configs=self._configs,
         )
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:

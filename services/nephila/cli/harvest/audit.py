@@ -14,7 +14,7 @@ from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
-from nephila.harvest.audit.sampling import MAX_SIZE
+from nephila.control.audit_types import MAX_SIZE
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import find_rows
 

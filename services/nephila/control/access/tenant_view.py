@@ -25,6 +25,7 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.read import reader
 
 if TYPE_CHECKING:
+    from nephila.downloader.service import Downloader
     from nephila.rulekit.stored_pages import StoredPage
 
 EXPLAINED = 20
@@ -194,6 +195,12 @@ class TenantBackend(Backend):
     async def complete(self, status: answers.Status) -> None:
         """The sums over the own jobs are all there is."""
         return
+
+    def configuration(self) -> Mapping[str, msgspec.Struct]:
+        raise UserError(CLOSED)
+
+    def downloaders(self) -> Sequence[Downloader]:
+        raise UserError(CLOSED)
 
     def settings(self) -> dict[str, Any]:
         raise UserError(CLOSED)

@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -17,7 +18,6 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import answers, api, job_view, requests, screen_types
-from nephila.control.access.change_log import ChangeLog, FileLog
 from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
@@ -38,6 +38,8 @@ from nephila.scheduler.standalone import Scheduler
 from nephila.storage.source import Source
 
 if TYPE_CHECKING:
+    from nephila.control.access.change_log import ChangeLog
+    from nephila.downloader.service import Downloader
     from nephila.rulekit.stored_pages import StoredPage
 
 HOLD_S = 60.0
@@ -71,6 +73,10 @@ class Parts(msgspec.Struct, frozen=True):
     """Why pages cannot be rendered, with the remedy; empty: they can."""
     downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
     """How the program fetches: its name, addresses that it may ask."""
+    downloaders: Sequence[Downloader] = ()
+    """What fetches in this process; none where worker processes do."""
+    configs: Mapping[str, msgspec.Struct] = {}
+    """Service → its configuration."""
 
 
 class NoDeadLetters:
@@ -117,7 +123,7 @@ class LocalBackend(Backend):
         self.rows: Source | None = rows or directory
         self.captures = Path(parts.downloader.browser_captures or directory / "captures")
         self.letters: DeadLetters = NoDeadLetters()
-        self.log: ChangeLog = FileLog(directory, parts.clock)
+        self._directory = directory
         self._once = once
         self._continued_by = home.goes_on
         self._rates = Rates()
@@ -135,6 +141,13 @@ class LocalBackend(Backend):
         """One exclusion is tried at a time."""
         self._held: dict[str, tuple[int, Timer]] = {}
         """Job → the generation under which it is held, and when that ends without seeds."""
+
+    @cached_property
+    def log(self) -> ChangeLog:  # type: ignore[override]
+        """Loaded by the first change over the API: most crawls have none."""
+        from nephila.control.access.change_log import FileLog
+
+        return FileLog(self._directory, self.clock)
 
     def note(self) -> None:
         """Something may have ended: keep the rates and the curves."""
@@ -356,6 +369,14 @@ class LocalBackend(Backend):
         ]
         members[0].in_flight = job_view.in_flight(self._scheduler)
         return members
+
+    def configuration(self) -> Mapping[str, msgspec.Struct]:
+        return self._parts.configs
+
+    def downloaders(self) -> Sequence[Downloader]:
+        if not self._parts.downloaders and self._parts.processes():
+            raise UserError("worker processes fetch here, each with its own DNS cache and proxies; see /metrics")
+        return self._parts.downloaders
 
     async def complete(self, status: answers.Status) -> None:
         status.in_flight = job_view.in_flight(self._scheduler)

@@ -15,8 +15,6 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 STRATA = ("directory", "rule", "job")
-MAX_SIZE = 100_000
-"""Rows of a sample, at most."""
 
 
 class Candidate(NamedTuple):

@@ -4,7 +4,6 @@ from nephila.kernel.messages.addresses import AddressAnnouncement, AddressInFlig
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.changes import PageChange
 from nephila.kernel.messages.context import Context, Render
-from nephila.kernel.messages.control_log import ControlChange
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
@@ -14,7 +13,7 @@ from nephila.kernel.messages.parse import Capture, DeadLetter, LinkSource, Outco
 from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
-from nephila.kernel.messages.settings import Setting
+from nephila.kernel.messages.settings import ControlChange, Setting
 
 __all__ = [
     "AddressAnnouncement",
