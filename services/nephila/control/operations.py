@@ -22,6 +22,7 @@ from nephila.control import (
     screen_types,
     stored_rows,
     studio_types,
+    what_if,
 )
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
@@ -243,6 +244,12 @@ class Operations(api.Control):
 
     async def label_row(self, request: audit_types.LabelRow) -> audit_types.RowLabelled:
         return await asyncio.to_thread(audit.label, self._backend.rows, request)
+
+    async def get_audit_outcome(self, request: audit_types.GetAuditOutcome) -> audit_types.AuditOutcomeOf:
+        return await asyncio.to_thread(audit.outcome, self._backend.rows, request)
+
+    async def compare_frequencies(self, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
+        return await asyncio.to_thread(what_if.compared, self._backend.rows, request)
 
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
         return await asyncio.to_thread(self._fetch_counts.read, request.job)
