@@ -8,13 +8,14 @@ WEB    ?= build/plain-web
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
 WCXB   ?= ../shared/data/wcxb-dev
+READABILITY ?= ../shared/data/readability-test-pages/test-pages.tar.xz
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: canary chart images lock test-cluster show-metrics show-firecrawl judge-scrapy site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -123,6 +124,9 @@ site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows i
 	@$(BIN)/python -m mkdocs --version > /dev/null 2>&1 || $(BIN)/python -m pip install --disable-pip-version-check -q 'mkdocs-material>=9.6,<10'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
 
+judge-scrapy: $(DEV)  ## the tests of Scrapy for schedulers and duplicate filters, unchanged, over ours (1 minute; downloads its sources)
+	@PYTHONPATH=services:. $(BIN)/python -m tools.scrapy_suite
+
 show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
@@ -180,6 +184,9 @@ CHARSETS ?= $(HOME)/.cache/nephila-bench/charsets
 bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length, beside four detectors (CHARSETS=CACHE WCXB=DIR; two minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_charsets $(CHARSETS) --wcxb $(WCXB) --rivals $(ARGS)
+
+bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
 
 bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 languages beside the HTML of the same source (CHARSETS=CACHE; a minute)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_pdf $(CHARSETS) $(ARGS)

@@ -1,16 +1,16 @@
-"""Markdown of documentation pages beside trafilatura's: what is kept of headings, code, tables, lists and links.
+"""Markdown of documentation pages beside rivals: what is kept of headings, code, paragraphs, table cells and links, and
+how many lines of a page are boilerplate.
 
-`python -m benchmarks.bench_markdown DIR`: DIR has unpacked documentation packages of Debian (`apt-get download
-python3.11-doc git-doc postgresql-doc-15 python-django-doc nodejs-doc rust-doc`, `dpkg-deb -x FILE DIR/PACKAGE`). The
-truth is what stands in the element that holds a page's content, read by lxml; the Markdown is rendered by markdown-it,
-and what comes out is read in the same way. A heading counts with its level, a line of code with its indentation, a row
-with all its cells, an item with its depth. `extra` is the share of words that do not stand in that element.
+`python -m benchmarks.bench_markdown CACHE [--rivals] [--pages 25]`: CACHE is a directory outside of the repository; the
+sets come there (documentation_sets.py). The truth is what stands in the element that holds a page's
+content, read by lxml; the Markdown is rendered by markdown-it and read in the same way. A heading counts with its
+level, a line of code with its indentation, a cell and a paragraph by their words. A line is boilerplate if most of its
+words stand nowhere in the content; trafilatura has the page, markdownify the content itself (it does not look for one).
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import re
 import time
 from collections import Counter
@@ -18,19 +18,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lxml import etree
 from lxml import html as lxml_html
 
-CONTENT = {
-    "python3.11-doc": '//div[@role="main"]|//div[@class="body"]',
-    "python-django-doc": '//*[@id="yui-main"]',
-    "git-doc": "//body",
-    "postgresql-doc-15": '//body/div[not(starts-with(@class,"nav"))]',
-    "nodejs-doc": '//*[@id="apicontent"]',
-    "rust-doc": "//main",
-}
-WHAT = ("headings", "code lines", "table rows", "list items", "links")
-SIGNS = re.compile(r"[¶§#\s]+$")
+from benchmarks.documentation_sets import Page, fetch, pages
+
+WHAT = ("headings", "code lines", "paragraphs", "cells", "links")
+SIGNS = re.compile(r"[¶§#⚓\s]+$")
+BAR = {"prev", "previous", "next", "up", "home"}
+"""Words of bars of navigation."""
+LEAST_WORDS = 5
+"""A shorter paragraph may stand in a page by chance."""
+URL = "http://docs.example/page.html"
+Make = Callable[[Page], str]
 
 
 def words(text: str) -> str:
@@ -48,134 +47,120 @@ def units(root: Any) -> dict[str, Counter[Any]]:
         if re.fullmatch("h[1-6]", tag):
             if text := words(node.text_content()):
                 found["headings"][(tag, text)] += 1
-        elif tag == "pre":
+        elif tag == "pre" and not node.xpath(".//pre"):
             for line in node.text_content().split("\n"):
                 if line.strip():
                     found["code lines"][line.rstrip()] += 1
-        elif tag == "tr":
-            cells = tuple(words(cell.text_content()) for cell in node if cell.tag in ("td", "th"))
-            nested = node.xpath("ancestor-or-self::*//table//table|.//pre|.//h1|.//h2|.//h3|.//h4")
-            if len(cells) > 1 and any(cells) and not nested:
-                found["table rows"][cells] += 1
-        elif tag == "li":
-            own = node.text_content()
-            first = words(own)[:30]
-            if first:
-                found["list items"][(len(node.xpath("ancestor::ul|ancestor::ol")), first)] += 1
+        elif tag in ("td", "th"):
+            # A cell with blocks that no cell of Markdown can have is none.
+            text = words(node.text_content())
+            if text and not node.xpath("ancestor-or-self::*//table//table|.//pre|.//h1|.//h2|.//h3|.//h4"):
+                found["cells"][text] += 1
+        elif tag == "p":
+            if len(node.text_content().split()) >= LEAST_WORDS and not node.xpath("ancestor::table|ancestor::pre"):
+                found["paragraphs"][words(node.text_content())] += 1
         elif tag == "a" and node.get("href") and words(node.text_content()):
             found["links"][words(node.text_content())] += 1
     return found
 
 
-def kept(truth: dict[str, Counter[Any]], got: dict[str, Counter[Any]], dl: int) -> dict[str, tuple[int, int]]:
-    """(kept, in all) of each kind; `dl`: lists of descriptions are lists there."""
-    result = {name: ((truth[name] & got[name]).total(), truth[name].total()) for name in WHAT}
-    if dl:
-        hit = 0
-        left = Counter(got["list items"])
-        for (depth, first), count in truth["list items"].items():
-            for _ in range(count):
-                deep = next((d for d in range(depth, depth + 6) if left[(d, first)] > 0), None)
-                if deep is not None:
-                    left[(deep, first)] -= 1
-                    hit += 1
-        result["list items"] = (hit, truth["list items"].total())
-    return result
+def boilerplate(text: str, content: str) -> int:
+    """Lines of the Markdown of which more than half of the words are not in the content."""
+    known = set(re.findall(r"\w+", content.lower()))
+    count = 0
+    for line in text.lower().split("\n"):
+        if line.lstrip("> ").startswith("```"):
+            continue
+        # Pictures, targets of links, tags and escapes are no words.
+        line = re.sub(r"!\[[^]]*\]\([^)]*\)|\]\([^)]*\)|<[^>]*>", " ", line).replace("\\", "")
+        said = re.findall(r"\w+", line)
+        count += bool(said) and 2 * sum(word not in known for word in said) > len(said)
+        # The words of a bar may stand in the content, too.
+        count += len(said) > 0 and set(said) <= BAR
+    return count
 
 
-def ours(body: bytes, url: str) -> str:
-    """`nephila extract --markdown`."""
-    from nephila.parser.single.extract import extract
+def ours(page: Page) -> str:
+    """From the structure that a row stores."""
+    from nephila.native import markdown, page_pass
 
-    return str(extract(body, url, markdown=True)["markdown"])
+    found = page_pass(page.body, URL, "utf-8")
+    return markdown(found.structure, found.main_text or found.text, URL).decode()
 
 
-def theirs(body: bytes, url: str) -> str:
-    """trafilatura's with everything switched on."""
+def trafilatura_markdown(page: Page) -> str:
+    """With everything switched on."""
     import trafilatura
 
     return (
         trafilatura.extract(
-            body, url=url, output_format="markdown", include_links=True, include_tables=True, include_formatting=True
+            page.body, url=URL, output_format="markdown", include_links=True, include_tables=True,
+            include_formatting=True,
         )
         or ""
-    )
+    )  # fmt: skip
 
 
-def pages(place: Path, package: str, count: int) -> list[tuple[bytes, Any]]:
-    """Some pages and their content."""
-    names = sorted(str(path) for path in (place / package).rglob("*.html") if 4_000 < path.stat().st_size < 600_000)
-    random.Random(42).shuffle(names)
-    found = []
-    for name in names:
-        body = Path(name).read_bytes()
-        root = lxml_html.fromstring(body, parser=lxml_html.HTMLParser(encoding="utf-8"))
-        content = root.xpath(CONTENT[package])
-        if not content or len(content[0].text_content()) < 1_500:
-            continue
-        for part in content[0].xpath('.//script|.//style|.//*[starts-with(@class,"nav")]|.//td[@class="linenos"]'):
-            part.drop_tree()
-        for sign in content[0].xpath('.//a[@class="headerlink" or @class="mark" or @class="anchor"]'):
-            sign.drop_tree()
-        for end in content[0].xpath(".//pre//br"):
-            end.tail = "\n" + (end.tail or "")
-        found.append((body, content[0]))
-        if len(found) == count:
-            break
-    return found
+def markdownify_markdown(page: Page) -> str:
+    """Of the content alone."""
+    import markdownify
+
+    return str(markdownify.markdownify(lxml_html.tostring(page.content, encoding="unicode"), heading_style="ATX"))
 
 
-def measure(sets: dict[str, list[tuple[bytes, Any]]], make: Callable[[bytes, str], str]) -> None:
-    """One table: packages by what is kept."""
+def measure(sets: dict[str, list[Page]], make: Make) -> None:
+    """One table: sets by what is kept."""
     from markdown_it import MarkdownIt
 
     render = MarkdownIt("commonmark", {"html": True}).enable("table").render
-    total = {name: [0, 0] for name in WHAT}
-    seconds = extra = said = count = 0.0
-    for package, chosen in sets.items():
-        sums = {name: [0, 0] for name in WHAT}
-        more = all_words = 0
-        for body, content in chosen:
+    total: Counter[str] = Counter()
+    for generator, chosen in sets.items():
+        sums: Counter[str] = Counter()
+        for page in chosen:
             began = time.thread_time()
-            text = make(body, "http://docs.example/page.html")
-            seconds += time.thread_time() - began
-            count += 1
-            root = lxml_html.fromstring(f"<div>{render(text)}</div>") if text else etree.Element("div")
-            for name, (hit, whole) in kept(units(content), units(root), 1).items():
-                sums[name][0] += hit
-                sums[name][1] += whole
-            truth = Counter(re.findall(r"\w+", content.text_content().lower()))
-            got = Counter(re.findall(r"\w+", root.text_content().lower() if text else ""))
-            more += (got - truth).total()
-            all_words += got.total()
-        extra += more
-        said += all_words
-        for name in WHAT:
-            total[name][0] += sums[name][0]
-            total[name][1] += sums[name][1]
-        show(package, len(chosen), sums, more, all_words)
-    show("all", int(count), total, extra, said)
-    print(f"| {1000 * seconds / count:.1f} ms per page |")
+            text = make(page)
+            sums["ms"] += round(1e6 * (time.thread_time() - began))
+            root = lxml_html.fromstring(f"<div>{render(text)}</div>" if text else "<div></div>")
+            truth, got = units(page.content), units(root)
+            for name in WHAT:
+                # A line of code may stand in a paragraph of the truth, and a paragraph in an item that is tight.
+                sums[name] += (truth[name] & got[name]).total()
+                sums[f"all {name}"] += truth[name].total()
+            if lost := truth["paragraphs"] - got["paragraphs"]:
+                whole = words(root.text_content())
+                sums["paragraphs"] += sum(count for text, count in lost.items() if text in whole)
+            sums["lines"] += boilerplate(text, page.content.text_content())
+            sums["pages"] += 1
+        total += sums
+        show(generator, sums)
+    show("all", total)
 
 
-def show(name: str, count: int, sums: dict[str, list[int]], more: float, said: float) -> None:
+def show(name: str, sums: Counter[str]) -> None:
     """A row."""
-    cells = " | ".join(f"{100 * a / b:.1f} % of {b}" if b else "-" for a, b in sums.values())
-    print(f"| {name} ({count}) | {cells} | {100 * more / max(said, 1):.1f} % |", flush=True)
+    whole = [(sums[one], sums[f"all {one}"]) for one in WHAT]
+    cells = [f"{kept / known:.3f} of {known}" if known else "-" for kept, known in whole]
+    count = max(sums["pages"], 1)
+    lines, ms = sums["lines"] / count, sums["ms"] / count / 1000
+    print(f"| {name} ({sums['pages']}) | {' | '.join(cells)} | {lines:.2f} | {ms:.2f} |", flush=True)
 
 
 def main() -> None:
     """See the module."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("place", type=Path)
-    parser.add_argument("--pages", type=int, default=25)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("--pages", type=int, default=25, help="of each set")
     parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--only", default="", help="one generator")
     arguments = parser.parse_args()
-    sets = {
-        name: pages(arguments.place, name, arguments.pages) for name in CONTENT if (arguments.place / name).is_dir()
-    }
-    for name, make in (("nephila", ours), ("trafilatura", theirs)) if arguments.rivals else (("nephila", ours),):
-        print(f"\n{name}\n| pages | {' | '.join(WHAT)} | extra |\n|{' --- |' * (len(WHAT) + 2)}")
+    chosen = [one for one in fetch(arguments.cache) if arguments.only in ("", one.generator)]
+    sets = {one.generator: list(pages(arguments.cache, one, arguments.pages)) for one in chosen}
+    makers: dict[str, Make] = {"nephila": ours}
+    if arguments.rivals:
+        makers |= {"trafilatura": trafilatura_markdown, "markdownify (content)": markdownify_markdown}
+    for name, make in makers.items():
+        print(f"\n{name}\n\n| set (pages) | {' | '.join(WHAT)} | boilerplate lines/page | ms/page |")
+        print(f"|{' --- |' * (len(WHAT) + 3)}")
         measure(sets, make)
 
 

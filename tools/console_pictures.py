@@ -26,17 +26,23 @@ SCREENS = {
     "overview": "",
     "jobs": "jobs",
     "job": "jobs/library",
+    "exclude": "jobs/library/exclude?re=%2F%5Cd%2B1%24",
     "new": "jobs/new",
     "edit": "jobs/library/edit",
     "pages": "pages",
     "page": "page?job=library&url=http%3A%2F%2F127.0.0.1%3A{port}%2F12",
+    "page-links": "page?job=library&tab=links&url=http%3A%2F%2F127.0.0.1%3A{port}%2F12",
     "hosts": "hosts",
-    "items": "items",
+    "items": "items?field=price&test=above&value=20&sort=-price",
+    "audit": "audit",
+    "audit-sample": "audit/books",
     "rules": "rules?name=shop",
     "studio": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "studio-save": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "system": "system",
 }
+JUDGED = "rrrrwrrrrrrrrrrrrwrrrrrr"
+"""Keys that are pressed on a sample before its pictures."""
 CLICKED = ("Volume 14", "Author 0", "23.90")
 """What becomes fields in the pictures of the studio."""
 WIDE, NARROW = (1280, 860), (375, 860)
@@ -56,7 +62,7 @@ kind: CrawlJob
 metadata: {name: library}
 spec:
   seeds: [SEEDS]
-  scope: {mode: any, maxPages: 1500}
+  scope: {mode: any, maxPages: 6000}
   politeness: {delay: 300ms}
   links: true
   rules: [shop]
@@ -124,6 +130,8 @@ async def pictures(address: str, port: int, names: list[str]) -> None:
                 if state is None:
                     await page.goto(address)
                     state = await context.storage_state()
+                    if any(name.startswith("audit") for name in names):
+                        await _judge(page, base)
                 for name in names:
                     await page.goto(base + SCREENS[name].format(port=port))
                     if name.startswith("studio"):
@@ -143,6 +151,18 @@ async def pictures(address: str, port: int, names: list[str]) -> None:
             FOLDER / f"{name}.png", optimize=True
         )
         print(FOLDER / f"{name}.png", (FOLDER / f"{name}.png").stat().st_size)
+
+
+async def _judge(page: Any, base: str) -> None:
+    """Draw a sample and judge some of its pages by the keyboard."""
+    await page.goto(base + "audit")
+    await page.get_by_label("Name").fill("books")
+    await page.get_by_role("button", name="Draw").click()
+    for key in JUDGED:
+        before = page.url
+        await page.keyboard.press(key)
+        await page.wait_for_url(lambda url, before=before: url != before)
+        await page.wait_for_load_state()
 
 
 async def _make_rule(page: Any, name: str) -> None:

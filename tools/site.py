@@ -39,6 +39,7 @@ PAGES: Final[dict[str, Any]] = {
         "In a browser: the console": "docs/console.md",
         "For agents: MCP": "docs/agents.md",
         "Clients of Firecrawl": "docs/firecrawl.md",
+        "Spiders of Scrapy": "docs/scrapy.md",
         "Sites, directories, keywords": "docs/harvest.md",
     },
     "Write rules": {"Rules": "docs/rules.md", "Middleware": "docs/middleware.md"},
@@ -58,6 +59,7 @@ PAGES: Final[dict[str, Any]] = {
     "Look up": {
         "Commands": "generated:commands",
         "Control API": "docs/control.md",
+        "Access": "docs/access.md",
         "Operations of the API": "generated:operations",
         "Configuration": "docs/configuration.md",
         "Metrics": "docs/metrics.md",

@@ -12,6 +12,7 @@ from firecrawl.v2.utils import error_handler as errors
 from nephila.adapters.firecrawl.application import KEPT_S, routes
 from nephila.adapters.firecrawl.options import id_of
 from nephila.control import requests
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.clock import SystemClock
@@ -34,7 +35,8 @@ def called(work, *args, **given):
 
 def served(control):
     """The application with Firecrawl's API."""
-    return application(control, token=KEY, beside=routes(control, KEY))
+    authority = Authority(control, administrator(KEY))
+    return application(control, authority=authority, beside=routes(authority))
 
 
 async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):

@@ -171,6 +171,22 @@ def test_the_control_api_has_a_token_from_a_secret() -> None:
     assert not [one for one in off if one["metadata"]["name"] == "web-nephila-api" and one["kind"] == "Deployment"]
 
 
+def test_the_access_file_of_the_control_api_is_a_secret_by_name() -> None:
+    """With the way to the provider of logins, where egress is closed."""
+    peers = '[{"ipBlock":{"cidr":"10.9.0.0/16"}}]'
+    found = objects("--set", "api.access.existingSecret=who", "--set-json", f"networkPolicy.login.peers={peers}")
+    spec = named(found, "Deployment", "web-nephila-api")["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert {"name": "access", "secret": {"secretName": "who", "defaultMode": 0o440}} in spec["volumes"]
+    assert {"name": "access", "mountPath": "/etc/nephila-access", "readOnly": True} in container["volumeMounts"]
+    assert {"name": "NEPHILA_API__ACCESS_FILE", "value": "/etc/nephila-access/access.yaml"} in container["env"]
+    rules = {one["metadata"]["name"]: one["spec"]["egress"] for one in found if one["kind"] == "NetworkPolicy"}
+    login = {"to": [{"ipBlock": {"cidr": "10.9.0.0/16"}}], "ports": [{"port": 443, "protocol": "TCP"}]}
+    assert [name for name, egress in rules.items() if login in egress] == ["web-nephila-api"]
+    plain = named(objects(), "Deployment", "web-nephila-api")["spec"]["template"]["spec"]
+    assert "access" not in [one["name"] for one in plain["volumes"]]
+
+
 def test_a_prefix_holds_for_topics_and_scalers() -> None:
     found = objects("--set", "kafka.config.prefix=prod-,parser.keda.enabled=true")
     assert system_of(found)["kafka"]["prefix"] == "prod-"

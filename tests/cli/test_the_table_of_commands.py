@@ -15,7 +15,7 @@ RUN_UNTIL_STOPPED = {
     "console",
     "mcp",
     *("up", "webhooks run", "sites run", "audit label", "browser install"),
-    *("scheduler", "downloader", "parser", "fetchparse", "storage", "api", "operator"),
+    *("scheduler", "downloader", "parser", "fetchparse", "frontier", "storage", "api", "operator"),
 }
 """Commands that print no data: programs, a dialogue, and an installation."""
 

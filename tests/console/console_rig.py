@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from nephila.console.application import Access, access, routes
+from nephila.console.application import routes
+from nephila.console.logins import Access
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.audit_types import DrawSample
 from nephila.control.http.application import application
 from nephila.control.local.backend import LocalBackend, Parts
@@ -124,8 +126,9 @@ async def console(
     await control.apply_job(ApplyJob(job=document(paused=True)))
     await control.draw_sample(DrawSample(sample="first", size=5))
     clock = ManualClock()
-    allowed = access(TOKEN, ("console.test",), clock)
-    app = application(control, token=TOKEN, beside=routes(control, allowed))
+    authority = Authority(control, administrator(TOKEN))
+    allowed = Access(authority, ("console.test",), clock)
+    app = application(control, authority=authority, beside=routes(allowed))
     try:
         yield ConsoleRig(app, control, allowed, clock, turning)
     finally:

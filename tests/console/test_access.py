@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.console.application import SCREENS
 from nephila.console.sessions import IDLE_S, INVITATION_S, LONGEST_S, SESSIONS, TRIES, TRIES_S, Sessions
+from nephila.control.access.caller import OWNER
 from nephila.control.requests import JobName
 from nephila.kernel.runtime.clock import ManualClock
 
@@ -174,22 +175,21 @@ def test_sessions_end():
 def test_an_address_that_nobody_opened_is_void_after_an_hour():
     """As one that was opened."""
     clock = ManualClock()
-    sessions = Sessions(clock, "")
+    sessions = Sessions(clock)
     token = sessions.invite()
     clock.advance(INVITATION_S + 1)
     assert sessions.redeem(token) == ""
     assert sessions.redeem("") == ""
-    assert sessions.login("") == ""
     assert sessions.find("") is None
 
 
 def test_the_number_of_sessions_is_bounded():
     """The one that was idle longest gives way."""
     clock = ManualClock()
-    sessions = Sessions(clock, "t" * 20)
-    first = sessions.login("t" * 20)
+    sessions = Sessions(clock)
+    first = sessions.open(OWNER)
     for _ in range(SESSIONS):
         clock.advance(0.001)
-        last = sessions.login("t" * 20)
+        last = sessions.open(OWNER)
     assert sessions.find(first) is None
     assert sessions.find(last) is not None

@@ -44,11 +44,22 @@ PATHS = (
     ),
     *(
         f"/page?url={JOB_URL}&tab={tab}"
-        for tab in ("text", "markdown", "source", "links", "items", "history", "metadata")
+        for tab in ("text", "screenshot", "markdown", "source", "links", "items", "history", "metadata")
     ),
     *("/studio", "/studio?q=zz", f"/studio/{STUDIO}", f"/studio/{STUDIO}/save", f"/studio/{STUDIO}?links=1"),
     *("/audit", "/audit/first", "/audit/first?number=1"),
-    *("/hosts", "/hosts?job=news", "/items", "/items?q=zz", "/sites", "/rules", "/rules?name=shop", "/system"),
+    *(
+        "/hosts",
+        "/hosts?job=news",
+        "/items",
+        "/items?q=zz",
+        "/items?field=price&test=above&value=2&sort=-price",
+        "/sites",
+        "/rules",
+        "/rules?name=shop",
+        "/system",
+    ),
+    *("/log", "/log?who=token&search=zz"),
 )
 STUDIO_FILES = {f"/studio/{{name}}/{name}" for name in ("frame", "rule.yaml", "rule.zip")}
 HOSTILE = (
@@ -72,7 +83,14 @@ def test_every_screen_that_can_be_loaded_is_among_these():
     loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}").replace(STUDIO, "{name}").replace("first", "{name}")
               for path in PATHS}  # fmt: skip
     shown = {path for method, path, _ in SCREENS if method == "GET"}
-    assert shown - loaded == {"/search", "/items.csv", "/items.jsonl", *STUDIO_FILES}
+    assert shown - loaded == {
+        "/search",
+        "/items.csv",
+        "/items.jsonl",
+        "/items.parquet",
+        "/page/screenshot",
+        *STUDIO_FILES,
+    }
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

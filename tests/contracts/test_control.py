@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
 from nephila.control import answers, api, audit_types, requests, screen_types, studio_types
+from nephila.control.access.caller import OWNER
+from nephila.control.access.guard import guarded
 from nephila.control.api import Control
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.http.application import application
@@ -470,6 +472,19 @@ async def test_dead_letters_that_are_not_there(rig):
         await rig.control.replay_dead_letters(requests.ReplayDeadLetters(ids=["0:0"]))
 
 
+async def test_the_log_of_changes_has_what_callers_changed(rig):
+    """Who, what and its object."""
+    control = guarded(rig.control, OWNER)
+    assert (await control.list_control_log(requests.ListControlLog())).entries == []
+    await control.apply_job(requests.ApplyJob(job=document(paused=True)))
+    await control.resume_job(name("news"))
+    found = (await control.list_control_log(requests.ListControlLog())).entries
+    assert [(one.who, one.operation, one.subject, one.change) for one in found] == [
+        (OWNER.name, "resume_job", "job news", "spec.paused: true → false"),
+        (OWNER.name, "apply_job", "job news", "created"),
+    ]
+
+
 async def test_members_and_status_say_what_runs(rig):
     """One member at least, and sums over all jobs."""
     await apply(rig)
@@ -536,15 +551,19 @@ async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
     for operation, request in (
         ("list_pages", screen_types.ListPages()),
         ("get_page", screen_types.GetPage(url="http://a.test/0")),
+        ("get_screenshot", screen_types.GetScreenshot(url="http://a.test/0")),
+        ("list_links_in", screen_types.GetPage(url="http://a.test/0")),
         ("list_items", screen_types.ListItems()),
         ("search_pages", screen_types.SearchPages(query="fox")),
     ):
         if rig.has_settings:
             with pytest.raises(UserError, match=r"api\.store"):
                 await getattr(rig.control, operation)(request)
-        elif operation == "get_page":
-            with pytest.raises(api.NotFound, match="no row"):
-                await rig.control.get_page(request)
+        elif operation in ("get_page", "get_screenshot"):
+            with pytest.raises(api.NotFound, match=r"no (row|screenshot)"):
+                await getattr(rig.control, operation)(request)
+        elif operation == "list_links_in":
+            assert (await rig.control.list_links_in(request)).links == []
         elif operation == "search_pages":
             assert (await rig.control.search_pages(request)).hits == []
         else:

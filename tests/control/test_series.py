@@ -18,7 +18,7 @@ def test_a_long_run_keeps_its_start_and_equal_steps():
     series = JobSeries()
     for second in range(20_000):
         series.note(float(second), 1000.0 + second, lambda n=second: [job(stored=n)])
-    found = series.read("a", [job(stored=20_000)], ManualClock())
+    found = series.read(["a"], [job(stored=20_000)], ManualClock())
     assert len(found.samples) <= SAMPLES + 2
     assert (found.samples[0].at, found.samples[0].stored) == (1000.0, 0)
     steps = {round(b.at - a.at, 3) for a, b in zip(found.samples[:-2], found.samples[1:-1], strict=True)}
@@ -31,9 +31,9 @@ def test_the_curve_of_all_jobs_is_their_sum():
     series = JobSeries()
     series.note(0.0, 1.0, lambda: [job("a", 3)])
     series.note(10.0, 11.0, lambda: [job("a", 4), job("b", 10)])
-    both = series.read("", [job("a", 4), job("b", 10)], ManualClock())
+    both = series.read(None, [job("a", 4), job("b", 10)], ManualClock())
     assert [one.stored for one in both.samples] == [3, 14, 14]
-    assert [one.stored for one in series.read("b", [job("b", 11)], ManualClock()).samples] == [10, 11]
+    assert [one.stored for one in series.read(["b"], [job("b", 11)], ManualClock()).samples] == [10, 11]
 
 
 def test_a_program_with_very_many_jobs_keeps_no_samples():
@@ -47,4 +47,4 @@ def test_a_program_with_very_many_jobs_keeps_no_samples():
     for second in range(400):
         series.note(float(second), float(second), reports)
     assert len(calls) == 1
-    assert len(series.read("", [], ManualClock()).samples) == 1
+    assert len(series.read(None, [], ManualClock()).samples) == 1

@@ -51,10 +51,9 @@ def test_a_file_per_page(web, tmp_path, workers):
     assert body(second.read_text()) == "plain words"
 
 
-@pytest.mark.parametrize("kept", [("--format", "markdown"), ("--keep-raw",), ("--format", "warc")])
-def test_export_from_files_and_bodies(web, tmp_path, kept):
-    """The same Markdown from what the crawl wrote and from the bodies that it kept; as files, lines and one stream."""
-    assert crawl(web, "http://a.test/", *kept, cwd=tmp_path).returncode == 0
+def test_an_export_needs_no_bodies(web, tmp_path):
+    """Markdown of the rows: as files, lines and one stream, with links in three styles."""
+    assert crawl(web, "http://a.test/", cwd=tmp_path).returncode == 0
     done = run("export", "o", "--format", "markdown", "-o", "md", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "nephila: 2 rows written to md\n")
     (index,) = (tmp_path / "md/a.test").glob("index-*.md")
@@ -65,13 +64,11 @@ def test_export_from_files_and_bodies(web, tmp_path, kept):
     assert [line["url"] for line in lines] == ["http://a.test/", "http://a.test/two"]
     assert lines[0]["markdown"].replace(". [two]", ".[two]") == BODY
     assert "```python\n" in run("export", "o", "--format", "markdown", cwd=tmp_path).stdout
-
-
-def test_export_without_bodies_says_so(web, tmp_path):
-    """The text is written, and how to have more."""
-    assert crawl(web, "http://a.test/", cwd=tmp_path).returncode == 0
-    done = run("export", "o", "--format", "markdown", "-o", "md", cwd=tmp_path)
-    assert "1 of 2 pages are plain text: their bodies were not kept; crawl with --format markdown" in done.stderr
+    assert "](" not in run("export", "o", "--format", "markdown", "--links", "none", cwd=tmp_path).stdout
+    assert (
+        "\n[1]: http://a.test/two\n"
+        in run("export", "o", "--format", "markdown", "--links", "reference", cwd=tmp_path).stdout
+    )
 
 
 def test_extract_fetches_a_url(web, tmp_path):

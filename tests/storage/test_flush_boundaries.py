@@ -19,6 +19,7 @@ from nephila.storage.rows import iso
 from nephila.storage.writer import Writer
 
 from tests.storage.storage_rig import key, lines, record, rows
+from tests.storage.structured import structured
 
 URLS = range(4)
 SIMHASHES = {text: number.to_bytes(8, "big") for text, number in ((b"one", 8), (b"two\nlines", 9), (b"three", 1 << 63))}
@@ -58,7 +59,7 @@ def life(seed: int, mode: m.NearCopies, count: int = 40) -> list[m.Record]:
         made = [{"rule": "shop", "rule_version": 3, "items": [b'{"n":%d}' % n]} for n in range(2)]
         kinds: list[dict[str, Any]] = [
             {**body, "simhash": b""},  # too short a text
-            {**body, "markdown": b"# as Markdown\n\n" + text},
+            {**body, **structured("<h1>as Markdown</h1><p>" + text.decode())},
             {**body, "links": links(b"http://a.test/", text[:3])},
             {**body, **made[0]},
             {**body, **made[1]},

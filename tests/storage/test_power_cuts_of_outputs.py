@@ -9,6 +9,7 @@ from nephila.storage.ledgers.sqlite import Sqlite
 
 from tests.power_cut import Disk, order
 from tests.storage.storage_rig import lines, page, record, rows, running
+from tests.storage.structured import structured
 
 SQLITE = ("nephila.db*",)
 """SQLite syncs its files itself: one fsync of the write-ahead log for each commit (synchronous=FULL)."""
@@ -50,7 +51,7 @@ async def test_a_power_cut_after_a_flush_loses_no_committed_byte(
         async with running(directory, formats=("sqlite", kind), fsync=True, parquet_rows=2) as rig:
             for number in range(start, start + 3):
                 rig.send_page(page(number))
-                rig.send(record(number, markdown=f"# {number}\n".encode(), items=[b'{"n": 1}'], rule="rule"))
+                rig.send(record(number, **structured(f"<h1>{number}</h1>"), items=[b'{"n": 1}'], rule="rule"))
             await rig.storage.flush()
             directory = disk.cut(tmp_path / str(start + 1))
     async with running(directory, formats=("sqlite", kind), fsync=True, parquet_rows=2):

@@ -265,6 +265,9 @@ spec:
         {{- end }}
         {{- if eq .component "api" }}
         - {name: NEPHILA_API__TOKEN_FILE, value: /etc/nephila-token/token}
+        {{- if $values.api.access.existingSecret }}
+        - {name: NEPHILA_API__ACCESS_FILE, value: /etc/nephila-access/access.yaml}
+        {{- end }}
         {{- end }}
         {{- if $database }}
         {{- if eq $values.database.mode "external" }}
@@ -323,6 +326,9 @@ spec:
         {{- end }}
         {{- if eq .component "api" }}
         - {name: token, mountPath: /etc/nephila-token, readOnly: true}
+        {{- if $values.api.access.existingSecret }}
+        - {name: access, mountPath: /etc/nephila-access, readOnly: true}
+        {{- end }}
         {{- end }}
         {{- include "nephila.kafkaMounts" $root | nindent 8 }}
         {{- if and $database (eq $values.database.mode "external") }}
@@ -353,6 +359,10 @@ spec:
     {{- if eq .component "api" }}
     - name: token
       secret: {secretName: {{ include "nephila.tokenSecret" $root }}, defaultMode: 0440}
+    {{- with $values.api.access.existingSecret }}
+    - name: access
+      secret: {secretName: {{ . }}, defaultMode: 0440}
+    {{- end }}
     {{- end }}
     {{- include "nephila.kafkaVolumes" $root | nindent 4 }}
     {{- if and $database (eq $values.database.mode "external") }}

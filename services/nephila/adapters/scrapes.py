@@ -94,7 +94,7 @@ class Scrapes:
         raise UserError(f"{url[:500]}: more than {_REDIRECTS} redirects")
 
     async def markdown(self, found: screen_types.PageDetail) -> str:
-        """The page as Markdown where its body is stored, else its text."""
+        """The page as Markdown; its text where the row has no structure."""
         if "html" not in found.page.content_type:
             return found.text
         try:

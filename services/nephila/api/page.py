@@ -138,6 +138,11 @@ class Page:
         return str(self.extracted["published"]) if self.body else ""
 
     @property
+    def modified(self) -> str:
+        """The date of the last change that the page names."""
+        return str(self.extracted["modified"]) if self.body else ""
+
+    @property
     def description(self) -> str:
         """The page's own description (meta description)."""
         return str(self.meta.get("description", ""))

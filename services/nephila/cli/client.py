@@ -7,7 +7,10 @@ one line that names the remedy.
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
 import shlex
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -22,6 +25,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import OutputDirectory
 
 if TYPE_CHECKING:
+    from nephila.control.access.caller import Caller
     from nephila.kernel.bus.kafka.config import KafkaConfig
 
 STARTING_S = 15.0
@@ -47,15 +51,28 @@ async def _run(control: Control, work: Callable[[Control], Awaitable[T]]) -> T:
 
 
 async def _over_kafka(settings: KafkaConfig, work: Callable[[Control], Awaitable[T]]) -> T:
+    from nephila.control.access.guard import guarded
     from nephila.control.cluster.connection import open_cluster
     from nephila.control.operations import Operations
 
     async with open_cluster(settings) as backend:
-        found = await work(Operations(backend))
+        found = await work(guarded(Operations(backend), command_line()))
         if waiting := backend.held.waiting:
             note(f"waiting until the schedulers have read the seeds of {', '.join(waiting)}")
             await backend.held.finish()
         return found
+
+
+def command_line() -> Caller:
+    """Whoever runs this command and reaches the brokers, as the log of changes names it."""
+    from nephila.control.access.caller import Caller
+    from nephila.control.access.roles import Role
+
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a process without a name, as in a container
+        user = str(os.getuid())
+    return Caller(f"{user} at {socket.gethostname()}", Role.ADMIN)
 
 
 def needed(directory: Path, wait_s: float = 0.0) -> Control:

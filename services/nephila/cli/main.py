@@ -163,6 +163,11 @@ COMMANDS = {
         "nephila.cli.services.mcp:mcp",
         "Serve crawling to agents by the Model Context Protocol.",
     ),
+    "frontier": Command(
+        MANY,
+        "nephila.cli.services.frontier:frontier",
+        "Serve a frontier to the processes of Scrapy spiders.",
+    ),
     "jobs": Command(
         MANY,
         "nephila.cli.jobs.command:app",
@@ -202,6 +207,11 @@ COMMANDS = {
         SYSTEM,
         "nephila.cli.services.system:members",
         "Show the programs of a system and their states.",
+    ),
+    "log": Command(
+        MANY,
+        "nephila.cli.services.log:log",
+        "Show who changed what over the control API, and when.",
     ),
     "settings": Command(
         SYSTEM,
@@ -263,12 +273,16 @@ COMMANDS = {
 
 EXTRAS = {
     "aiokafka": "kafka",
+    "dagster": "dagster",
     "google": "kafka",
     "kopf": "operator",
     "kubernetes": "operator",
+    "langchain_core": "langchain",
+    "llama_index": "llama-index",
     "mcp": "mcp",
     "opentelemetry": "tracing",
     "prometheus_client": "kafka",
+    "scrapy": "scrapy",
     "structlog": "kafka",
     "zstandard": "kafka",
     "psycopg": "postgres",

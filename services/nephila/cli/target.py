@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Api",
+    "ApiAccess",
     "ApiTokenFile",
     "ControlTarget",
     "Server",
@@ -54,6 +55,14 @@ Api = Annotated[
 ]
 ApiTokenFile = Annotated[
     str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=RESULT)
+]
+ApiAccess = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="File with tokens of roles, OIDC and proxies of --api (docs/access.md).",
+        rich_help_panel=RESULT,
+    ),
 ]
 
 
@@ -127,13 +136,16 @@ def with_target(find: Callable[..., ControlTarget] = target_of) -> Callable[[Cal
     return decorate
 
 
-def tcp_address(api: str, token_file: str, *, firecrawl: bool = False) -> TcpAddress | None:
-    """What --api, --api-token-file and --firecrawl say. Raises `UsageError`."""
+def tcp_address(api: str, token_file: str, access_file: str = "", *, firecrawl: bool = False) -> TcpAddress | None:
+    """What --api, --api-token-file, --api-access and --firecrawl say. Raises `UsageError`."""
     if not api:
         if firecrawl:
             raise UsageError("--firecrawl needs --api HOST:PORT, where it is served")
         return None
-    from nephila.control.http.tokens import host_and_port, read_token
+    from nephila.control.access.access_file import read_logins
+    from nephila.control.http.tokens import host_and_port
     from nephila.programs.control_servers import TcpAddress
 
-    return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"), firecrawl=firecrawl)
+    host, port = host_and_port(api, "--api")
+    token, logins = read_logins(token_file, "--api-token-file", access_file, "--api-access")
+    return TcpAddress(host, port, token, logins, firecrawl=firecrawl)

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nephila.console import gate
+from nephila.console.live import CSRF, VIEWERS, Live
+from nephila.console.logins import Access, Logins, view_of
 from nephila.console.messages import chosen, language
 from nephila.console.messages import translate as _
 from nephila.console.screens import (
     audit,
+    control_log,
     hosts,
     items,
     jobs,
@@ -35,11 +38,11 @@ from nephila.console.screens import (
     studio_save,
     system,
 )
-from nephila.console.sessions import Session, Sessions
+from nephila.console.sessions import Session
 from nephila.console.view import View, go
 from nephila.console.words import BASE
-from nephila.control.api import Control, NotFound
-from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.control.access.caller import Caller
+from nephila.control.api import Forbidden, NotFound
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
@@ -63,10 +66,12 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/jobs/{name}/exclude", jobs.apply_exclusion),
     ("GET", "/pages", pages.pages),
     ("GET", "/page", pages.page),
+    ("GET", "/page/screenshot", pages.screenshot),
     ("GET", "/hosts", hosts.hosts),
     ("GET", "/items", items.items),
     ("GET", "/items.csv", items.csv),
     ("GET", "/items.jsonl", items.jsonl),
+    ("GET", "/items.parquet", items.parquet),
     ("GET", "/audit", audit.samples),
     ("POST", "/audit", audit.draw),
     ("GET", "/audit/{name}", audit.sample),
@@ -82,43 +87,32 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/studio/{name}/commit", studio_save.commit),
     ("GET", "/studio/{name}/rule.yaml", studio_save.rule_file),
     ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
+    ("GET", "/log", control_log.control_log),
     ("GET", "/system", system.system),
     ("POST", "/system/settings", system.change_setting),
     ("POST", "/system/replay", system.replay),
 )
 """Method, path below /console, screen."""
+LIVE: Final = {"/": overview.overview, "/jobs": jobs.jobs, "/hosts": hosts.hosts, "/system": system.system}
+"""Screens whose figures stay fresh, beside that of a job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may open the console."""
-
-    sessions: Sessions
-    seal: gate.Seal
-    names: Collection[str] = ()
-    """Names of this server in addition to its addresses, localhost and the name of the machine."""
-
-
-def access(token: str = "", names: Collection[str] = (), clock: Clock | None = None) -> Access:
-    """`token`: opens a session as often as it is given."""
-    return Access(Sessions(clock or SystemClock(), token), gate.Seal(), tuple(names))
-
-
-def routes(control: Control, access: Access) -> list[BaseRoute]:
+def routes(access: Access) -> list[BaseRoute]:
     """The console below /console; the root of the server leads there."""
 
     async def root(request: Request) -> Response:
         return RedirectResponse(f"{BASE}/", 303)
 
-    return [Route("/", root), Route(BASE, root), Mount(BASE, app=_Console(control, access).application())]
+    return [Route("/", root), Route(BASE, root), Mount(BASE, app=_Console(access).application())]
 
 
 class _Console:
     """The screens of one server."""
 
-    def __init__(self, control: Control, access: Access) -> None:
-        self._control = control
+    def __init__(self, access: Access) -> None:
         self._access = access
+        self._logins = Logins(access)
+        self._live = Live()
         self._under_way = 0
 
     def application(self) -> Starlette:
@@ -130,9 +124,12 @@ class _Console:
         app = Starlette(
             routes=[
                 Mount("/static", app=_Static(packages=[("nephila.console", "static")])),
-                Route("/login", self._open(self._login), methods=["GET", "POST"]),
+                Route("/login", self._open(self._logins.login), methods=["GET", "POST"]),
+                Route("/oidc", self._open(self._logins.oidc)),
+                Route("/oidc/callback", self._open(self._logins.oidc_callback)),
                 Route("/studio/{name}/pick/{node:int}", self._open(self._picked)),
-                Route("/logout", self._guarded({"POST": self._logout}), methods=["POST"]),
+                Route("/live", self._guarded({"GET": self._watch})),
+                Route("/logout", self._guarded({"POST": self._logins.logout}), methods=["POST"]),
                 *inside,
             ],
             exception_handlers={HTTPException: self._http_error},
@@ -171,7 +168,7 @@ class _Console:
 
     def _guarded(self, screens: dict[str, Screen]) -> Callable[[Request], Awaitable[Response]]:
         async def work(request: Request) -> Response:
-            session = self._session(request)
+            session = self._logins.session(request)
             if session is None:
                 return go(f"{BASE}/login")
             form: dict[str, str] = {}
@@ -179,7 +176,7 @@ class _Console:
                 gate.check_origin(request)
                 form = await gate.read_form(request)
                 gate.check_csrf(form, session.csrf)
-            view = View(request, self._control, session, form, self._access.seal)
+            view = self._view(request, session, form)
             try:
                 return await screens["GET" if request.method == "HEAD" else request.method](view)
             except UserError as error:
@@ -187,54 +184,48 @@ class _Console:
 
         return self._open(work)
 
-    def _session(self, request: Request) -> Session | None:
-        cookie = request.cookies.get(gate.cookie_name(request), "")
-        return self._access.sessions.find(cookie, used="x-refresh" not in request.headers)
+    def _view(self, request: Request, session: Session | None = None, form: dict[str, str] | None = None) -> View:
+        return view_of(self._access, request, session, form)
 
-    # ---- sessions
+    # ---- fresh figures
 
-    async def _login(self, request: Request) -> Response:
-        sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
-        view = View(request, self._control, None, {}, self._access.seal)
-        given = request.query_params.get("token", "")
-        if request.method == "POST":
-            gate.check_origin(request)
-            given = (await gate.read_form(request)).get("token", "").strip()
-        if not given:
-            if self._session(request) is not None:
-                return go(f"{BASE}/")
-            return view.render("login.html", problem="", takes_token=sessions.takes_token)
-        if (wait_s := sessions.wait_s(address)) > 0:
-            problem = _("Too many wrong tokens. Try again in %(seconds)s s.") % {"seconds": f"{wait_s:.0f}"}
-            response = view.render("login.html", 429, problem=problem, takes_token=sessions.takes_token)
-            response.headers["retry-after"] = f"{wait_s + 1:.0f}"
-            return response
-        opened = sessions.redeem(given) or (sessions.login(given) if request.method == "POST" else "")
-        if not opened:
-            sessions.failed(address)
-            problem = _("This token is wrong, was used already, or is too old.")
-            return view.render("login.html", 403, problem=problem, takes_token=sessions.takes_token)
-        response = go(f"{BASE}/")
-        gate.set_session(response, request, opened)
-        return response
+    async def _watch(self, view: View) -> Response:
+        """GET /console/live?at=…: events with the part of a screen that changes."""
+        at = urlsplit(view.field("at"))
+        screen = LIVE.get(at.path.removeprefix(BASE)) or (jobs.job if _is_job(at.path) else None)
+        session = view.session
+        if screen is None or session is None or self._live.viewers >= VIEWERS:
+            raise gate.Refused(404 if screen is None else 503, _("There is no such screen."))
+        # What is rendered is the same for all of one role and its tenants; the name of a user is not in it.
+        caller = Caller("viewers", session.caller.role, session.caller.tenants)
+        shared = Session(caller, CSRF, session.by_proxy, session.opened, session.used)
+        words = language.get()
 
-    async def _logout(self, view: View) -> Response:
-        self._access.sessions.close(view.request.cookies.get(gate.cookie_name(view.request), ""))
-        response = go(f"{BASE}/login")
-        gate.set_session(response, view.request, "")
-        return response
+        async def render() -> str:
+            language.set(words)
+            request = Request({**view.request.scope, "path": at.path, "query_string": at.query.encode(),
+                               "path_params": {"name": unquote(at.path.rpartition("/")[2])}})  # fmt: skip
+            text = bytes((await screen(self._view(request, shared))).body).decode()
+            return text[text.index("<div data-part=") : text.rindex("</main>")]
+
+        key = (caller.role, caller.tenants, words, at.path, at.query)
+
+        def csrf() -> str:
+            found = self._logins.watching(view.request)
+            return found.csrf if found is not None else ""
+
+        events = self._live.events(key, render, csrf)
+        return StreamingResponse(events, media_type="text/event-stream")
 
     # ---- the studio
 
     async def _picked(self, request: Request) -> Response:
-        return studio.picked(View(request, self._control, None, {}, self._access.seal))
+        return studio.picked(self._view(request))
 
     # ---- errors
 
     def _message(self, request: Request, status: int, message: str) -> Response:
-        return View(request, self._control, None, {}, self._access.seal).render(
-            "error.html", status, status=status, message=message
-        )
+        return self._view(request).render("error.html", status, status=status, message=message)
 
     async def _http_error(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
@@ -242,8 +233,12 @@ class _Console:
 
     async def _nothing_here(self, request: Request, status: int) -> Response:
         message = _("There is no such screen.") if status == 404 else _("This cannot be done here.")
-        view = View(request, self._control, self._session(request), {}, self._access.seal)
+        view = self._view(request, self._logins.session(request))
         return view.render("error.html", status, status=status, message=message)
+
+
+def _is_job(path: str) -> bool:
+    return path.startswith(f"{BASE}/jobs/") and path.count("/") == 3 and not path.endswith("/new")
 
 
 class _Static(StaticFiles):
@@ -259,7 +254,8 @@ class _Static(StaticFiles):
 def _failed(view: View, error: UserError) -> Response:
     """A refusal of the control API. One that is not reachable says since when, and the page is loaded again."""
     away = isinstance(error, NotReadyError)
-    status = 503 if away else 404 if isinstance(error, NotFound) else 400 if isinstance(error, UsageError) else 409
+    kinds: tuple[tuple[type[UserError], int], ...] = ((NotFound, 404), (Forbidden, 403), (UsageError, 400))
+    status = 503 if away else next((code for kind, code in kinds if isinstance(error, kind)), 409)
     since = time.strftime("%H:%M:%S", time.gmtime())
     return view.render(
         "error.html", status, status=status, message=str(error), away=away, since=since, method=view.request.method

@@ -127,8 +127,8 @@ def cookie_name(request: Request) -> str:
     return f"nephila_{urlsplit('//' + request.headers.get('host', '')).port or 80}"
 
 
-def set_session(response: Response, request: Request, session_id: str) -> None:
-    """The cookie of a session; an empty id deletes it."""
+def set_session(response: Response, request: Request, session_id: str, *, secure: bool = False) -> None:
+    """The cookie of a session; an empty id deletes it. `secure`: browsers reach this server by https alone."""
     response.set_cookie(
         cookie_name(request),
         session_id,
@@ -136,5 +136,5 @@ def set_session(response: Response, request: Request, session_id: str) -> None:
         path="/console",
         httponly=True,
         samesite="strict",
-        secure=request.url.scheme == "https",
+        secure=secure or request.url.scheme == "https",
     )

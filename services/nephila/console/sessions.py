@@ -8,12 +8,13 @@ kept. A restart ends all sessions.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from nephila.control.access.caller import Caller
+from nephila.control.access.roles import Role
 from nephila.kernel.runtime.clock import Clock
 
 IDLE_S: Final = 2 * 3600.0
@@ -26,14 +27,19 @@ TRIES: Final = 10
 TRIES_S: Final = 60.0
 ADDRESSES: Final = 1000
 """Addresses whose tries are counted."""
+INVITED: Final = Caller("one-time address", Role.ADMIN)
+"""Whoever opens an address that a command printed."""
 
 
 @dataclass(slots=True)
 class Session:
     """One login."""
 
+    caller: Caller
     csrf: str
     """The value that each form of the session carries."""
+    by_proxy: bool
+    """The proxy before this server said who it is, and says so with each request."""
     opened: float
     used: float
 
@@ -47,11 +53,8 @@ class _Tries:
 class Sessions:
     """The sessions of one server. O(1), but for a login when all sessions are taken."""
 
-    def __init__(self, clock: Clock, token: str = "") -> None:
-        """`token`: opens a session as often as it is given; empty: only one-time tokens do."""
-        self.takes_token = bool(token)
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._token = _digest(token)
         self._sessions: dict[bytes, Session] = {}
         self._invitations: dict[bytes, float] = {}
         self._tries = _Tries()
@@ -65,11 +68,7 @@ class Sessions:
     def redeem(self, token: str) -> str:
         """The id of a new session for a one-time token; empty for one that is wrong, used or too old."""
         until = self._invitations.pop(_digest(token), 0.0)
-        return self._open() if until > self._clock.monotonic() else ""
-
-    def login(self, token: str) -> str:
-        """The id of a new session for the token of the server; empty for a wrong one."""
-        return self._open() if self.takes_token and hmac.compare_digest(_digest(token), self._token) else ""
+        return self.open(INVITED) if until > self._clock.monotonic() else ""
 
     def find(self, session_id: str, *, used: bool = True) -> Session | None:
         """The open session of this id. `used`: a person used it now, not a page that loads itself again."""
@@ -104,12 +103,13 @@ class Sessions:
         self._tries.of.setdefault(address, deque()).append(now)
         self._tries.all.append(now)
 
-    def _open(self) -> str:
+    def open(self, caller: Caller, *, by_proxy: bool = False) -> str:
+        """The id of a new session."""
         now = self._clock.monotonic()
         if len(self._sessions) >= SESSIONS:
             del self._sessions[min(self._sessions, key=lambda key: self._sessions[key].used)]
         session_id = secrets.token_urlsafe(32)
-        self._sessions[_digest(session_id)] = Session(secrets.token_urlsafe(24), now, now)
+        self._sessions[_digest(session_id)] = Session(caller, secrets.token_urlsafe(24), by_proxy, now, now)
         return session_id
 
 

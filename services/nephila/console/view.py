@@ -17,6 +17,7 @@ from nephila.console import plots, words
 from nephila.console.gate import Seal
 from nephila.console.messages import LANGUAGES, language, translate, translate_count
 from nephila.console.sessions import Session
+from nephila.control.access.guard import allowed
 from nephila.control.api import Control
 from nephila.kernel import figures
 
@@ -91,6 +92,10 @@ class View:
         """The name in the path."""
         return str(self.request.path_params["name"])
 
+    def may(self, operation: str) -> bool:
+        """Whether this session may use an operation: what it may not is left out of the screen."""
+        return self.session is not None and allowed(self.session.caller, operation)
+
     def _in_language(self, name: str) -> str:
         """The address of this screen in another language."""
         query = urlencode({**dict(self.request.query_params), "lang": name}, errors="replace")
@@ -104,6 +109,8 @@ class View:
             .render(
                 csrf=self.session.csrf if self.session is not None else "",
                 inside=self.session is not None,
+                may=self.may,
+                who=self.session.caller if self.session is not None else None,
                 here=self.request.url.path.removeprefix(words.BASE).strip("/").partition("/")[0],
                 address=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),
                 lang=language.get(),

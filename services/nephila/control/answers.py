@@ -414,3 +414,26 @@ class Settings(msgspec.Struct, kw_only=True):
 
     settings: dict[str, Any] = {}
     """Those that are not at their default."""
+
+
+class ControlLogEntry(msgspec.Struct, kw_only=True):
+    """Somebody changed something."""
+
+    id: str
+    at: float
+    """Seconds since 1970 UTC."""
+    who: str
+    """The token, the user of a session, or the socket."""
+    operation: str
+    subject: str
+    """The object, as "job news"."""
+    change: str
+    """What is different, in short; secrets are hidden."""
+
+
+class ControlLog(msgspec.Struct, kw_only=True):
+    """Some changes."""
+
+    entries: list[ControlLogEntry]
+    next: str = ""
+    """Pass it as `before` for older ones; empty: these were the oldest."""

@@ -25,6 +25,10 @@ class NotFound(UserError):
     """No job, rule, quarantine or dead letter has this name."""
 
 
+class Forbidden(UserError):
+    """The caller's role or tenants do not allow the operation."""
+
+
 def over_http(method: str, path: str) -> Callable[[M], M]:
     """The route of an operation below /api/v1. A field of the request that the path names is part of the path; of a
     GET and a DELETE the others are query parameters, of a POST and a PATCH they are the JSON body."""
@@ -106,6 +110,14 @@ class Control(Protocol):
     @over_http("GET", "/page")
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         """One URL with text, links, items and fetches."""
+
+    @over_http("GET", "/page/links-in")
+    async def list_links_in(self, request: screen_types.GetPage) -> screen_types.LinksIn:
+        """Links that lead to a URL, where links are stored."""
+
+    @over_http("GET", "/page/screenshot")
+    async def get_screenshot(self, request: screen_types.GetScreenshot) -> screen_types.Screenshot:
+        """The screenshot of a rendered page, where they are kept."""
 
     @over_http("GET", "/page/body")
     async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
@@ -222,3 +234,7 @@ class Control(Protocol):
     @over_http("PATCH", "/settings")
     async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
         """Change live settings; returns all of them."""
+
+    @over_http("GET", "/control-log")
+    async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
+        """Who changed what over this API."""

@@ -1,4 +1,4 @@
-"""The operations on audit samples. Rows and labels are read and written in a thread; an answer follows the commit."""
+"""The operations on audit samples. Rows and labels are read and written in a thread; an answered label is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nephila.control.stored_rows import there
 from nephila.harvest.audit.candidates import shown, version_now
 from nephila.harvest.audit.precision import Interval, StratumCount, of_all, of_stratum
 from nephila.harvest.audit.recall import outcome_of
-from nephila.harvest.audit.session import draw_sample, next_without_label, now, sample_named
+from nephila.harvest.audit.session import draw_sample, labelling_order, next_without_label, now, sample_named
 from nephila.harvest.audit.store import AuditStore, Drawn, Label, NoSample, SampleInfo, open_store
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.ledgers.read_connection import open_for_reading
@@ -67,14 +67,18 @@ def detail(source: Source | None, request: GetSample) -> SampleDetail:
     """See `Control.get_sample`."""
     with _opened(source, request.sample) as (store, info):
         drawn, counts = store.drawn(info.name), store.counts(info.name)
-    following = next_without_label(drawn, request.number)
+    ordered = labelling_order(drawn)
+    following = next_without_label(ordered, request.number)
     number = request.number or following
     row = _row(there(source), _numbered(drawn, number)) if number else None
+    place = next((place for place, one in enumerate(ordered) if one.number == number), 0)
     reasons = sum((one.reasons for one in counts), Counter[str]())
     return SampleDetail(
         sample=_sample(info, counts),
         row=row,
         next=following,
+        back=ordered[place - 1].number if place else 0,
+        skip=ordered[place + 1].number if place + 1 < len(ordered) else 0,
         strata=[_stratum(one) for one in sorted(counts, key=lambda one: -one.size) if one.sampled][:STRATA],
         reasons=dict(reasons.most_common(REASONS)),
     )
@@ -88,7 +92,7 @@ def label(source: Source | None, request: LabelRow) -> RowLabelled:
             raise UserError(f"number {request.number} of the sample is another version; nothing is stored")
         reason = request.reason.strip() if request.verdict == "wrong" else ""
         store.label([(one.candidate, Label(request.verdict, reason, request.person, now()))])
-        following = next_without_label(store.drawn(info.name), request.number)
+        following = next_without_label(labelling_order(store.drawn(info.name)), request.number)
         return RowLabelled(sample=_sample(info, store.counts(info.name)), next=following)
 
 

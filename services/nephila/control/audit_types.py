@@ -35,7 +35,7 @@ class GetSample(Request):
 
     sample: SampleName
     number: Annotated[int, Meta(ge=0, le=MAX_SIZE)] = 0
-    """Number of a row; 0: the first one without a label."""
+    """Number of a row; 0: the first one without a label, in the order of labelling: the strata in turn."""
 
 
 class LabelRow(Request):
@@ -121,6 +121,9 @@ class SampleDetail(msgspec.Struct, kw_only=True):
     """None: every row has a label, and none was asked for."""
     next: int
     """Number of the next row without a label; 0: there is none."""
+    back: int
+    skip: int
+    """Numbers of the rows before and behind this one, in the order of labelling; 0: there is none."""
     strata: list[Stratum]
     """Those with rows in the sample, the largest first, 200 at most."""
     reasons: dict[str, int]

@@ -23,6 +23,7 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
 if TYPE_CHECKING:
+    from nephila.control.access.change_log import ChangeLog
     from nephila.rulekit.stored_pages import StoredPage
 
 
@@ -46,8 +47,12 @@ class Backend(Protocol):
     clock: Clock
     rows: Source | None
     """The database of the rows; None where it is not known."""
+    captures: Path | None = None
+    """The directory of what browsers captured of pages; None where it is not known."""
     letters: DeadLetters
     series: JobSeries
+    log: ChangeLog
+    """Who changed what."""
     at_once: bool
     """Seeds are admitted in the turn that receives their job: a new job is not held until its seeds are in, and the
     seeds of its document are sent with each apply. Otherwise only those that are new in the document are sent."""
@@ -57,6 +62,11 @@ class Backend(Protocol):
     @property
     def tenants(self) -> Collection[str]:
         """Names of the tenants in the settings; empty: jobs may name any tenant."""
+
+    @property
+    def own_jobs(self) -> Collection[str] | None:
+        """The jobs whose rows may be read; None: of all jobs, deleted ones too."""
+        return None
 
     def check_change(self) -> None:
         """Raise `UserError` where jobs cannot be changed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 from nephila.control import answers, api, requests
 from nephila.kernel.runtime.errors import UserError
@@ -18,8 +19,10 @@ NO_ROWS = (
 class TableChanges:
     """The change feed of the rows. The control APIs use it; `nephila changes` also without a running program."""
 
-    def __init__(self, source: Source | None) -> None:
+    def __init__(self, source: Source | None, jobs: Collection[str] | None = None) -> None:
+        """`jobs`: of these only; None: of all that a request asks for."""
         self._source = source
+        self._jobs = jobs
 
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
         """See `Control.list_changes`."""
@@ -34,7 +37,7 @@ class TableChanges:
             return feed(
                 self._source,
                 since=request.since,
-                job=request.job,
+                jobs=self._jobs if self._jobs is not None or not request.job else [request.job],
                 change=request.change,
                 limit=request.limit,
                 newest=request.newest,

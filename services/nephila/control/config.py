@@ -11,7 +11,11 @@ class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Each field with its unit and its reason."""
 
     token_file: str = ""
-    """File that holds the bearer token, one word of at least 16 characters; required: the port is open to a network."""
+    """File that holds a bearer token, one word of at least 16 characters, that may do everything. This or access_file
+    is required: the port is open to a network."""
+
+    access_file: str = ""
+    """File with tokens of the roles viewer, editor and admin, and with login by OIDC or by a proxy (docs/access.md)."""
 
     console_names: tuple[str, ...] = ()
     """Names by which browsers open the console, as that of an Ingress. A request with another name in Host is refused:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -67,11 +68,11 @@ class FetchCounts:
         self._all = _Counts()
         self._jobs: dict[str, _Counts] = {}
 
-    def read(self, job: str) -> OutcomeCounts:
-        """The counts of a job, or of all; reads the database."""
+    def read(self, jobs: Collection[str] | None) -> OutcomeCounts:
+        """The counts of these jobs, of all for None; reads the database."""
         with self._lock:
             complete = self._read_on()
-            found = self._all if not job else self._jobs.get(job, _Counts())
+            found = self._all if jobs is None else _sum([self._jobs[job] for job in jobs if job in self._jobs])
             return OutcomeCounts(
                 counts=[
                     OutcomeCount(outcome=outcome, reason=reason, words=words(outcome, reason), fetches=count)
@@ -103,6 +104,21 @@ class FetchCounts:
                 return end == (last or 0)
         except NoTables:
             return True
+
+
+def _sum(parts: list[_Counts]) -> _Counts:
+    """The counts of several jobs; their steps become those of the longest."""
+    if len(parts) == 1:
+        return parts[0]
+    found = _Counts()
+    found.step = max((part.step for part in parts), default=0)
+    for part in parts:
+        found.reasons.update(part.reasons)
+        for number, counts in part.bins.items():
+            found.bins.setdefault(number * part.step_s // found.step_s, Counter()).update(counts)
+    while found.bins and max(found.bins) - min(found.bins) >= BINS:
+        found._widen()
+    return found
 
 
 def _seconds(text: str) -> int:

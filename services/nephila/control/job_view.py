@@ -212,11 +212,11 @@ def left_out(source: Source, found: Explanation) -> Explanation:
     return found
 
 
-def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
-    """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
+def fetches(source: Source, uid: str, url: str, limit: int = FETCHES) -> list[dict[str, Any]]:
+    """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(its fetches)."""
     if not is_there(source):
         return []
-    found = next((rows for key in _keys(url) if (rows := reader.history(source, uid, key)[-FETCHES:])), [])
+    found = next((rows for key in _keys(url) if (rows := reader.history(source, uid, key)[-limit:])), [])
     return [{name: value for name, value in one.items() if name not in ("id", "job", "url_key")} for one in found]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,16 @@ class Operations(api.Control):
         self._backend = backend
         self._started = backend.clock.monotonic()
         self._fetch_counts = FetchCounts(backend.rows)
+        self.log = backend.log
+
+    def within(self, tenants: frozenset[str]) -> Operations:
+        """The same for jobs, rows and rules of these tenants alone."""
+        # Most programs have no tenants: what limits to them is loaded with the first of their callers.
+        from nephila.control.access.tenant_view import TenantBackend
+
+        found = Operations(TenantBackend(self._backend, tenants))
+        found._started, found._fetch_counts = self._started, self._fetch_counts
+        return found
 
     def jobs(self) -> list[answers.Job]:
         """How all jobs stand, by name."""
@@ -222,16 +233,31 @@ class Operations(api.Control):
     # ---- what screens show
 
     async def list_pages(self, request: screen_types.ListPages) -> screen_types.PageList:
-        return await asyncio.to_thread(stored_rows.page_list, self._backend.rows, request)
+        return await asyncio.to_thread(stored_rows.page_list, self._backend.rows, request, self._rows_of(request.job))
 
     async def search_pages(self, request: screen_types.SearchPages) -> screen_types.SearchResults:
-        return await asyncio.to_thread(stored_rows.search_results, self._backend.rows, request)
+        return await asyncio.to_thread(
+            stored_rows.search_results, self._backend.rows, request, self._rows_of(request.job)
+        )
 
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
-        return await asyncio.to_thread(stored_rows.page_detail, self._backend.rows, request)
+        jobs = self._rows_of(request.job)
+        return await asyncio.to_thread(
+            stored_rows.page_detail, self._backend.rows, request, jobs, self._backend.captures
+        )
+
+    async def list_links_in(self, request: screen_types.GetPage) -> screen_types.LinksIn:
+        jobs = self._rows_of(request.job)
+        return await asyncio.to_thread(stored_rows.links_in, self._backend.rows, request, jobs)
+
+    async def get_screenshot(self, request: screen_types.GetScreenshot) -> screen_types.Screenshot:
+        jobs = self._rows_of(request.job)
+        return await asyncio.to_thread(
+            stored_rows.screenshot, self._backend.rows, request, jobs, self._backend.captures
+        )
 
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
-        return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request)
+        return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request, self._rows_of(request.job))
 
     async def list_samples(self, request: requests.Empty) -> audit_types.SampleList:
         return await asyncio.to_thread(audit.sample_list, self._backend.rows)
@@ -252,12 +278,19 @@ class Operations(api.Control):
         return await asyncio.to_thread(what_if.compared, self._backend.rows, request)
 
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
-        return await asyncio.to_thread(self._fetch_counts.read, request.job)
+        return await asyncio.to_thread(self._fetch_counts.read, self._rows_of(request.job))
+
+    def _rows_of(self, job: str) -> Collection[str] | None:
+        """The jobs whose rows answer a request for one job, or for all of them; None: all rows."""
+        own = self._backend.own_jobs
+        if job:
+            return [job] if own is None or job in own else []
+        return own
 
     async def get_series(self, request: screen_types.OfJob) -> screen_types.Series:
         jobs = [self._known(request.job)] if request.job else list(self._backend.jobs().values())
         reports = [self._backend.report(job) for job in jobs]
-        return self._backend.series.read(request.job, reports, self._backend.clock)
+        return self._backend.series.read(self._rows_of(request.job), reports, self._backend.clock)
 
     async def list_hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         if request.job:
@@ -324,7 +357,7 @@ class Operations(api.Control):
     # ---- the system
 
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
-        return await TableChanges(self._backend.rows).list_changes(request)
+        return await TableChanges(self._backend.rows, self._rows_of(request.job)).list_changes(request)
 
     async def list_dead_letters(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
         return await self._backend.letters.page(request)
@@ -364,3 +397,6 @@ class Operations(api.Control):
             raise UsageError("; ".join(problems))
         await self._backend.put_settings(changes)
         return await self.get_settings(requests.Empty())
+
+    async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
+        return await self.log.read(request)

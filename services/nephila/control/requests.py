@@ -186,3 +186,20 @@ class ChangeSettings(Request):
     settings: Annotated[dict[SettingName, Any], Meta(max_length=100)]
     member: Annotated[str, Meta(max_length=300)] = ""
     """Of this member alone, as NAME or SERVICE/NAME; empty: of all members that read the setting."""
+
+
+LogText = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
+
+
+class ListControlLog(Request):
+    """Changes made over the control API, the newest first."""
+
+    who: LogText = ""
+    """Of this token or user only."""
+    operation: Annotated[str, Meta(max_length=100, pattern=r"^[a-z_]*$")] = ""
+    """Of this operation only."""
+    search: LogText = ""
+    """Part of the object or of the change; letters in any case."""
+    before: Annotated[str, Meta(max_length=100, pattern=r"^[0-9a-f-]*$")] = ""
+    """Continue behind this entry, the `next` of the answer before."""
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50

@@ -48,6 +48,13 @@ class GetPage(Request):
     job: JobFilter = ""
 
 
+class GetScreenshot(Request):
+    """The screenshot of a page that was rendered."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    job: JobFilter = ""
+
+
 class GetBody(Request):
     """The body of a stored page."""
 
@@ -60,12 +67,19 @@ class GetBody(Request):
 
 
 class ListItems(Request):
-    """Items in the order of job, page, rule and number."""
+    """Items in the order of job, page, rule and number, or of a field."""
 
     job: JobFilter = ""
     rule: Word = ""
     search: Search = ""
     """Part of the data; letters of ASCII in any case."""
+    field: Word = ""
+    """Dotted name of a field that is compared, as price.amount."""
+    test: Literal["", "contains", "is", "not", "empty", "filled", "above", "below"] = ""
+    """How the field is compared with `value`; above and below compare numbers."""
+    value: Search = ""
+    sort: Word = ""
+    """Dotted name of a field, with - before it for the largest first: numbers, then texts, empty ones last."""
     after: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
     """Continue behind this item, the `next` of the answer before."""
     limit: PageLimit = 50
@@ -160,6 +174,23 @@ class Link(msgspec.Struct, kw_only=True):
     """Of the row of its target; empty without one."""
 
 
+class Screenshot(msgspec.Struct, kw_only=True):
+    """A picture."""
+
+    content_type: str
+    body: bytes
+    """Base64 in JSON."""
+
+
+class LinksIn(msgspec.Struct, kw_only=True):
+    """Links that lead to a page."""
+
+    links: list[Link]
+    """The first 500; the URL and the outcome are those of the page with the link."""
+    complete: bool
+    """False: there are more, or not all stored links were looked at."""
+
+
 class PageItem(msgspec.Struct, kw_only=True):
     """An item of a page."""
 
@@ -198,8 +229,10 @@ class PageDetail(msgspec.Struct, kw_only=True):
     items: list[PageItem]
     """The first 100."""
     fetches: list[dict[str, Any]]
-    """The last rows of the table `fetches`, the newest last."""
+    """The last 100 rows of the table `fetches`, the newest last."""
     previous: PageVersion | None
+    screenshot: bool = False
+    """Whether there is one; see the operation get_screenshot."""
 
 
 class Body(msgspec.Struct, kw_only=True):
@@ -234,6 +267,8 @@ class ItemList(msgspec.Struct, kw_only=True):
     """Rules that have items."""
     next: str = ""
     """Pass it as `after` for more; empty: these were the last."""
+    complete: bool = True
+    """False: there are more than the 20,000 items that were put in order."""
 
 
 class OutcomeCount(msgspec.Struct, kw_only=True):

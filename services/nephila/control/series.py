@@ -7,7 +7,7 @@ a report of every job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from nephila.control.answers import Job
@@ -45,13 +45,13 @@ class JobSeries:
             self._step_s *= 2
         self._next = now + self._step_s
 
-    def read(self, job: str, reports: Sequence[Job], clock: Clock) -> Series:
-        """`reports`: how the job, or each job, stands now."""
-        samples = [
-            _sample(at, _sum([counts[job]] if job in counts else [] if job else list(counts.values())))
-            for at, counts in self._samples
-            if not job or job in counts
-        ]
+    def read(self, jobs: Collection[str] | None, reports: Sequence[Job], clock: Clock) -> Series:
+        """The curve of these jobs, of all for None. `reports`: how each of them stands now."""
+        samples = []
+        for at, counts in self._samples:
+            found = list(counts.values()) if jobs is None else [counts[job] for job in jobs if job in counts]
+            if found or jobs is None:
+                samples.append(_sample(at, _sum(found)))
         samples.append(_sample(clock.now(), _sum([_counts(one) for one in reports])))
         return Series(samples=samples, step_s=self._step_s)
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from nephila.control.access.access_file import AccessFile, read_logins
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.cluster.dead_letters import KafkaDeadLetters
 from nephila.control.config import ControlConfig
-from nephila.control.http.tokens import read_token
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
@@ -29,12 +29,19 @@ class ControlService:
     """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
 
     def __init__(
-        self, backend: ClusterBackend, token: str, console_names: tuple[str, ...] = (), *, firecrawl: bool = False
+        self,
+        backend: ClusterBackend,
+        token: str,
+        logins: AccessFile | None,
+        console_names: tuple[str, ...] = (),
+        *,
+        firecrawl: bool = False,
     ) -> None:
-        """`console_names`, `firecrawl`: see `ControlConfig`."""
+        """`token`: may do everything; empty for none. `console_names`, `firecrawl`: see `ControlConfig`."""
         self._backend = backend
         self.control = Operations(backend)
         self.token = token
+        self.logins = logins
         self.console_names = console_names
         self.firecrawl = firecrawl
 
@@ -50,9 +57,9 @@ class ControlService:
 
 
 def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
-    """Raises `UsageError` when there is no token."""
+    """Raises `UsageError` when nobody could log in."""
     kafka = cast("KafkaBus", bus)
-    token = read_token(config.token_file, "api.token_file")
+    token, logins = read_logins(config.token_file, "api.token_file", config.access_file, "api.access_file")
     letters = KafkaDeadLetters(kafka.config, kafka.claim_store)
     backend = ClusterBackend(
         kafka,
@@ -63,4 +70,4 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         tenants=tenants(config.tenants, "api.tenants"),
         rules_directory=Path(config.rules_directory) if config.rules_directory else None,
     )
-    return ControlService(backend, token, config.console_names, firecrawl=config.firecrawl)
+    return ControlService(backend, token, logins, config.console_names, firecrawl=config.firecrawl)

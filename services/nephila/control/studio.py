@@ -11,6 +11,7 @@ import contextlib
 import difflib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,8 +24,7 @@ from nephila.control.backend import Backend
 from nephila.kernel.messages import ParseRule
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import url_errors
-from nephila.native import parse_url
-from nephila.parser.markdown import document_markdown
+from nephila.native import UrlError, parse_url
 from nephila.parser.rules import load
 from nephila.parser.rules.selectors import compiled
 from nephila.rulekit import working_copy
@@ -35,6 +35,11 @@ from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.studio import rule
 from nephila.rulekit.studio.draft import Draft
 from nephila.rulekit.studio.work import PageBody, StudioProcess, Work, body_of
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.read.reader import stored_row
+from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL, Row
+from nephila.storage.sinks.markdown_file import markdown_text, row_markdown
+from nephila.storage.source import Source
 
 OTHERS: Final = 20
 """Other pages that a rule is tried on."""
@@ -86,19 +91,24 @@ class Studio:
         return await asyncio.to_thread(self._body, request, url)
 
     def _body(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
+        if request.form == "markdown":
+            return self._markdown(request, url)
         page = next((page for name in dict.fromkeys((request.url, url)) if (page := self._bodies.page(name))), None)
         if page is None:
             raise NotFound(
                 f"no body of {request.url[:200]!a} is stored here: crawl with --keep-raw or --format sqlite,warc"
             )
-        if request.form == "markdown":
-            text = document_markdown(page.body, page.url, page.content_type, page.charset).decode("utf-8", "replace")
-        else:
-            text = page.document.source
-        part = text[request.start : request.start + request.limit]
-        return screen_types.Body(
-            url=page.url, content_type=page.content_type, fetched_at=page.fetched_at, text=part, chars=len(text)
-        )
+        return _part(request, page.url, page.content_type, page.fetched_at, page.document.source)
+
+    def _markdown(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
+        rows = self._backend.rows
+        for name in dict.fromkeys((request.url, url)):
+            row = _row(rows, name)
+            if row is not None and row[SHA256]:
+                at = datetime.fromisoformat(row[FETCHED_AT]).timestamp() if row[FETCHED_AT] else 0.0
+                text = row_markdown(row) or markdown_text(row, "")
+                return _part(request, row[URL], row[CONTENT_TYPE], at, text)
+        raise NotFound(f"no page {request.url[:200]!a} is stored here")
 
     async def open(self, request: types.OpenStudioPage) -> types.StudioDraft:
         """See `Control.open_studio_page`."""
@@ -294,6 +304,22 @@ class Studio:
         files = [(one.name, one.text) for one in found.files]
         made = await asyncio.to_thread(working_copy.commit, Path(found.working_copy), name, files, message)
         return types.RuleCommitted(commit=made.id, folder=made.folder)
+
+
+def _row(rows: Source | None, url: str) -> Row | None:
+    if rows is None:
+        return None
+    try:
+        return stored_row(rows, parse_url(url).fingerprint)
+    except (UrlError, NoTables):
+        return None
+
+
+def _part(
+    request: screen_types.GetBody, url: str, content_type: str, fetched_at: float, text: str
+) -> screen_types.Body:
+    part = text[request.start : request.start + request.limit]
+    return screen_types.Body(url=url, content_type=content_type, fetched_at=fetched_at, text=part, chars=len(text))
 
 
 def _sample(urls: Sequence[str]) -> types.UrlSample:

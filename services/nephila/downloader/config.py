@@ -173,7 +173,7 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     page_threads: int = 0
     """Threads that read HTML pages beside the event loop (native fetcher, with the parser in the same process); 0 = as
-    many as cores, at most 8, and none on one core."""
+    many as cores, at most 8, and none on one core, where the event loop reads them."""
 
     tls_verify: bool = True
     """Check certificates and host names; off only for intranets with private certificates."""

@@ -1,4 +1,4 @@
-"""Pages that page threads have read, on the way from the fetcher to the parser of the same process.
+"""Pages that the native fetcher has read, on the way to the parser of the same process.
 
 Invariant: a reading is used only for the body object, URL and charset that it was made from, so a page that a
 middleware has changed is read by the parser. A reading that the parser never takes is dropped for later ones.

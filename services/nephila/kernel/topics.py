@@ -96,6 +96,8 @@ EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, ("control",), ("sched
 EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, ("scheduler",), ("control",), key="slot")
 SETTINGS = Topic("settings", m.Setting, ("control", "kernel"), ("program", "control"), key="name")
 MEMBERS = Topic("members", m.MemberStatus, ("programs",), ("control",), key="id", expires_s=86_400.0)
+CONTROL_LOG = Topic("control-log", m.ControlChange, ("control",), ("control",), key="id", expires_s=90 * 86_400.0)
+"""Who changed what over the control API."""
 CHANGES = Topic("changes", m.PageChange, ("storage",), (), waiting=Waiting.ROW)
 """The change feed for readers outside of the system; no service reads it."""
 DEAD = Topic("dead", m.DeadLetter, ("kernel",), (), retention_s=30 * 86_400.0)
@@ -104,7 +106,7 @@ DEAD = Topic("dead", m.DeadLetter, ("kernel",), (), retention_s=30 * 86_400.0)
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
     *(ADDRESSES, EXPLAIN_QUERIES, EXPLAIN_ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
-    *(REQUESTS_BROWSER, SETTINGS, MEMBERS, CHANGES),
+    *(REQUESTS_BROWSER, SETTINGS, MEMBERS, CHANGES, CONTROL_LOG),
 )
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         UrlError,
         UrlParts,
         best_of_srcset,
+        blocks,
         is_storable,
         is_tidy,
         markdown,
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
         parse_any,
         parse_url,
         quoted,
+        recoded,
         robots_rule,
         robots_sitemaps,
         simhash,
         sniff_encoding,
+        structure_by,
         to_utf8,
         trimmed,
     )
@@ -75,6 +78,7 @@ else:
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
     best_of_srcset = _chosen.best_of_srcset
+    blocks = _chosen.blocks
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
     markdown = _chosen.markdown
@@ -82,10 +86,12 @@ else:
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
     quoted = _chosen.quoted
+    recoded = _chosen.recoded
     robots_rule = _chosen.robots_rule
     robots_sitemaps = _chosen.robots_sitemaps
     simhash = _chosen.simhash
     sniff_encoding = _chosen.sniff_encoding
+    structure_by = _chosen.structure_by
     to_utf8 = _chosen.to_utf8
     trimmed = _chosen.trimmed
 
@@ -126,6 +132,7 @@ __all__ = [
     "UrlError",
     "UrlParts",
     "best_of_srcset",
+    "blocks",
     "check_implementation",
     "is_storable",
     "is_tidy",
@@ -135,10 +142,12 @@ __all__ = [
     "parse_url",
     "partition_of",
     "quoted",
+    "recoded",
     "robots_rule",
     "robots_sitemaps",
     "simhash",
     "sniff_encoding",
+    "structure_by",
     "to_utf8",
     "trimmed",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import Buffer
 
@@ -57,6 +57,8 @@ class PagePass:
     def main_lines(self) -> bytes: ...
     @property
     def main_text(self) -> bytes: ...
+    @property
+    def structure(self) -> bytes: ...
     @property
     def text_hash(self) -> bytes: ...
     @property
@@ -203,10 +205,21 @@ def training_table(body: bytes, encoding: str) -> tuple[bytes, bytes, bytes, byt
     """What the main-text model is trained on: text, lines (`<IIIHHII`: as `text_lines`, box, innermost element), boxes
     (`<IIIIIQ`: parent, tag, context, own, every, key), and the columns of the features (i16, one behind the other)."""
 
+def structure_by(body: bytes, encoding: str, main: Sequence[int]) -> tuple[bytes, bytes]:
+    """The text of a page, and its structure if these lines are its main text."""
+
 def main_text_by(body: bytes, encoding: str, scores: Sequence[int]) -> bytes:
     """The main text by other scores (thousandths of log-odds, one a line) than the model's."""
 
-def markdown(body: bytes, encoding: str, lines: bytes, base: str, nowhere: str = "") -> bytes: ...
+def markdown(
+    structure: bytes,
+    text: bytes,
+    url: str,
+    links: Literal["inline", "reference", "none"] = "inline",
+    nowhere: str = "",
+) -> bytes: ...
+def blocks(structure: bytes, text: bytes, url: str) -> bytes: ...
+def recoded(structure: bytes, text: bytes, stored: bytes) -> bytes: ...
 def best_of_srcset(srcset: str) -> str: ...
 def page_pass(
     body: bytes,

@@ -47,10 +47,6 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_meta_entries: Positive = 100
     """Metadata entries stored of one page; real pages have fewer than forty."""
 
-    markdown: bool = False
-    """Convert the main text of HTML pages to Markdown, for the format markdown: some 1 ms a page, some 10 ms
-    without the native core."""
-
     robots_agent: str = "nephila"
     """Product token that meta robots and X-Robots-Tag may address; the same as for robots.txt."""
 

@@ -12,7 +12,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import NEAR_COPIES, JobSpec, Parse
 from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.runtime.clock import Clock
-from nephila.native import PagePass, simhash
+from nephila.native import PagePass, recoded, simhash
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.in_progress import PageInProgress
@@ -75,8 +75,9 @@ class RecordBuilder:
         set_simhash(record, job, text)
         if wanted == "all" or config.full_text:
             record.text = found.text
+            record.structure = recoded(found.structure, text, found.text) if found.main_text else found.structure
         elif wanted != "none":
-            record.text = text
+            record.text, record.structure = text, found.structure
         record.meta = to_json(
             {
                 FETCH_S: _fetch_seconds(page),
@@ -157,9 +158,7 @@ class RecordBuilder:
         """Fill in record and links from a document."""
         config, page, job, record = self._config, p.page, p.job, p.record
         record.title = content.title[: config.max_title_chars]
-        record.text = content.text
-        if config.markdown:
-            record.markdown = content.markdown
+        record.text, record.structure = content.text, content.structure
         record.text_hash = text_hash(content.text)
         set_simhash(record, job, content.text)
         record.lang = content.lang[:MAX_LANG_CHARS]

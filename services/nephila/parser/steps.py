@@ -19,7 +19,7 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
-from nephila.native import to_utf8
+from nephila.native import recoded, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.office.metadata import read_office
@@ -30,7 +30,6 @@ from nephila.parser.in_progress import HTML, NO_PASS, TEXT, PageCall, PageInProg
 from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
-from nephila.parser.markdown import page_markdown
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_of_text
@@ -204,11 +203,6 @@ class PageSteps:
             note(p.record, SHELL, "few words, and scripts: its content may need --render auto")
         return None
 
-    def markdown(self, p: PageInProgress) -> Answer:
-        """Main text as Markdown."""
-        p.record.markdown = page_markdown(p.body, p.encoding, p.found)
-        return None
-
     def extra_links(self, p: PageInProgress) -> Answer:
         """Further kinds of links."""
         found, encoding, kinds = p.found, p.encoding, kinds_of(p.job.parse, p.follow, p.page.rendered)
@@ -228,7 +222,9 @@ class PageSteps:
         p.found = NO_PASS
 
         def use(text: bytes) -> None:
-            p.record.text = text or p.record.text
+            if text:
+                p.record.structure = recoded(p.record.structure, bytes(p.record.text), text)
+                p.record.text = text
 
         return self._in_child(p, lib.TRAFILATURA, lambda body: lib.payload_of(to_utf8(body, encoding), url, limit), use)
 
@@ -312,7 +308,6 @@ STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.office, frozenset((PageKind.OFFICE,)), child="always", problem="text_problem"),
     StepRow(PageSteps.document, frozenset((PageKind.TEXT, PageKind.FILE))),
     StepRow(PageSteps.shell, _INLINE, "rendered: no", lambda _, __, rendered: not rendered),
-    StepRow(PageSteps.markdown, _INLINE, "`markdown`", lambda config, *_: config.markdown),
     StepRow(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
     StepRow(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
     StepRow(PageSteps.items, _DECODED, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"),

@@ -21,6 +21,8 @@ from nephila.control.http.unix_socket import NAME, bind
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from nephila.control.access.access_file import AccessFile
+    from nephila.control.access.authority import Authority
     from nephila.control.http.server import HttpServer
 
 BACKLOG = 64
@@ -33,23 +35,37 @@ class TcpAddress(msgspec.Struct, frozen=True):
     host: str
     """Empty: all addresses."""
     port: int
-    token: str
+    token: str = ""
+    """May do everything; empty: only the tokens of `logins` are known."""
+    logins: AccessFile | None = None
     names: tuple[str, ...] = ()
     """Names by which browsers open the console, beside addresses, localhost and the name of this machine."""
     firecrawl: bool = False
     """Serve Firecrawl's API below /v2 too."""
 
 
-def client_routes(control: Control, token: str, names: Sequence[str] = (), *, firecrawl: bool) -> list[BaseRoute]:
-    """Routes of the clients of the control API that its server serves beside it: the console, and on request
-    Firecrawl's API. `names`: as in `TcpAddress`."""
-    from nephila.console.application import access, routes  # templates to load
+def authority_of(control: Control, token: str, logins: AccessFile | None) -> Authority:
+    """Who may use a server: see `TcpAddress`. Raises `UsageError`."""
+    from nephila.control.access.access_file import callers
+    from nephila.control.access.authority import Authority, administrator
 
-    found = list(routes(control, access(token, names)))
+    named = callers(logins, "the access file") if logins is not None else []
+    return Authority(control, [*administrator(token), *named])
+
+
+def client_routes(
+    authority: Authority, logins: AccessFile | None, names: Sequence[str] = (), *, firecrawl: bool
+) -> list[BaseRoute]:
+    """Routes of the clients of the control API that its server serves beside it: the console, and on request
+    Firecrawl's API. `logins`, `names`: as in `TcpAddress`."""
+    from nephila.console.application import routes  # templates to load
+    from nephila.console.logins import Access
+
+    found = list(routes(Access(authority, names, logins=logins)))
     if firecrawl:
         from nephila.adapters.firecrawl.application import routes as firecrawl_routes
 
-        found += firecrawl_routes(control, token)
+        found += firecrawl_routes(authority)
     return found
 
 
@@ -94,8 +110,9 @@ class ControlServers:
         from nephila.control.http.application import application
         from nephila.control.http.server import tcp_server
 
-        clients = client_routes(self._control, tcp.token, tcp.names, firecrawl=tcp.firecrawl)
-        app = application(self._control, token=tcp.token, metrics=self._metrics, beside=clients)
+        authority = authority_of(self._control, tcp.token, tcp.logins)
+        clients = client_routes(authority, tcp.logins, tcp.names, firecrawl=tcp.firecrawl)
+        app = application(self._control, authority=authority, metrics=self._metrics, beside=clients)
         server = tcp_server(app, tcp.host, tcp.port, "--api")
         await server.open()
         self._tcp_server = server

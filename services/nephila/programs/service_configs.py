@@ -145,8 +145,6 @@ def make_configs(
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     if options.get("rule_scripts"):
         parser["rule_scripts"] = True
-    if {"markdown", "chunks"} & set(formats):
-        parser["markdown"] = True
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(

@@ -28,6 +28,7 @@ from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.file_log import FileLog, FileSnapshots
 from nephila.scheduler.durability.recovery import open_frontier
 from nephila.scheduler.durability.restored import Restored
+from nephila.scheduler.engine.dispatch import Slots
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
@@ -81,10 +82,12 @@ class Scheduler(Member):
         *,
         on_turn: Callable[[], None] | None = None,
         on_fatal: Callable[[BaseException], None] | None = None,
+        slots: Slots | None = None,
     ) -> None:
         """`on_wider(uid)`: the scope of a job has a new anchor. Links that were filtered out because they had been sent
         before must be sent again. `on_turn` is called after each turn; the program shows progress and ends the crawl
-        there. `on_fatal` is called once, when the log can no longer be written."""
+        there. `on_fatal` is called once, when the log can no longer be written. `slots` chooses the job of each fetch;
+        None: by the shares of the jobs."""
         super().__init__(config, clock, SchedulerCounters(refused_seeds=deque()), on_fatal=on_fatal)
         self.bus = bus
         self.log = CommitLog(Path(config.directory))
@@ -92,7 +95,7 @@ class Scheduler(Member):
         self._restored: Restored | None = None
         self.on_turn = on_turn
         build = file_parts(config, self.files, clock, rng, on_wider)
-        self.partition = PartitionOwner(build, bus, clock, self.counts, self)
+        self.partition = PartitionOwner(build, bus, clock, self.counts, self, slots)
         self.owners[self.partition.number] = self.partition
         self.frontier = self.partition.frontier
         self.dispatcher = self.partition.dispatcher

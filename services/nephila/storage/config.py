@@ -98,8 +98,7 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Greatest number of bits, of 64, in which the simhashes of near-copies differ."""
 
     chunk_chars: Positive = 2000
-    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English. Services over Kafka
-    need parser.markdown too."""
+    """Maximum characters of a chunk (format chunks), overlap included; some 500 tokens of English."""
 
     chunk_overlap: int = 200
     """Characters at the end of a chunk that the next one of the section repeats; at most half of `chunk_chars`."""

@@ -53,7 +53,10 @@ COLUMNS = (
     "meta",
     "text",
 )
-"""Columns of `pages`. The text is last: the columns before it are read without its overflow pages."""
+"""Columns of outputs. The text is last: the columns before it are read without its overflow pages."""
+STORED_COLUMNS = (*COLUMNS, "structure")
+"""Columns of `pages` and of a `Row`: the structure stands beside the text, and is no text."""
+
 
 OUTCOMES = ("unspecified", "stored", "denied", "failed", "dropped")
 """Text of each `Outcome`, by number."""
@@ -62,6 +65,11 @@ NOT_MODIFIED = Reason.NOT_MODIFIED
 """Reason of a row whose fetch only confirmed an earlier one (304)."""
 
 Row = tuple[Any, ...]
+"""The values of `STORED_COLUMNS`."""
+
+
+class Blob(bytes):
+    """A value that is no text."""
 
 
 class Items(NamedTuple):
@@ -81,6 +89,7 @@ URL, URL_KEY, JOB, OUTCOME, REASON, STATUS, TITLE = (
 BYTES, SHA256, FETCHED_AT, FETCH_ID, FETCH_NO, META, TEXT = (
     COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_id", "fetch_no", "meta", "text")
 )
+STRUCTURE = STORED_COLUMNS.index("structure")
 CONTENT_TYPE, FINAL_URL = COLUMNS.index("content_type"), COLUMNS.index("final_url")
 CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
     COLUMNS.index(name) for name in ("change", "changed_at", "first_at", "text_hash")
@@ -126,8 +135,6 @@ class RowBatch(msgspec.Struct):
     """(job, url_key, links) of rows whose links are stored."""
     items: dict[tuple[str, str], Items] = msgspec.field(default_factory=dict)
     """(job, url_key) → the items of its newest copy, which replace the earlier items; empty if there are none now."""
-    markdown: dict[tuple[str, str], bytes] = msgspec.field(default_factory=dict)
-    """(job, fetch_id) → the main text of its copy as Markdown, if the parser made it."""
     pages: list[m.Page] = msgspec.field(default_factory=list)
     """Raw pages of these fetches, for the sinks that store them."""
     records: dict[int, m.Record] = msgspec.field(default_factory=dict)
@@ -160,7 +167,9 @@ def hide_credentials(record: m.Record) -> None:
     record.url = without_credentials(record.url)
     text, data = f"//{found}@", f"//{found}@".encode()
     record.meta = record.meta.replace(text, "//")
-    record.markdown = bytes(record.markdown).replace(data, b"//")
+    if data in record.structure:
+        # Its lengths would be wrong. The text stays.
+        record.structure = b""
     record.items = [bytes(item).replace(data, b"//") for item in record.items]
 
 
@@ -206,6 +215,7 @@ def row_of(
         near.bits if near is not None else 0,
         clean(record.meta),
         clean_utf8(record.text),
+        Blob(record.structure),
     )
 
 

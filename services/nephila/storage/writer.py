@@ -348,8 +348,6 @@ class Writer:
         else:
             batch.rows.append(row)
             self._near_copies.replaced(record, near)
-            if record.markdown:
-                batch.markdown[row[JOB], row[FETCH_ID]] = record.markdown
             if change == CHANGED:
                 batch.changed.append((row[JOB], row[URL_KEY]))
             if record.links is not None:

@@ -67,7 +67,7 @@ def test_mistakes_are_explained(nephila, directory, tmp_path):
     """Usage is 2; a directory without a crawl or an output that cannot be written is 1."""
     assert nephila("export", directory).code == 2
     assert nephila("export", directory, "--format", "xml").err == (
-        "nephila: --format 'xml' is none of jsonl, csv, parquet, markdown, chunks, cdxj, wacz\n"
+        "nephila: --format 'xml' is none of jsonl, csv, parquet, markdown, chunks, blocks, cdxj, wacz\n"
     )
     assert nephila("export", directory, "--format", "jsonl", "--raw-csv").code == 2
     ran = nephila("export", str(tmp_path / "none"), "--format", "jsonl")

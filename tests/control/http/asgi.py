@@ -61,7 +61,7 @@ class AsgiClient:
             "query_string": query.encode(),
             "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
             "server": ("x", 80),
-            "client": None,
+            "client": ("127.0.0.1", 40_000),
             "root_path": "",
         }
         sent: list[dict[str, Any]] = []

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nephila.control import answers, api, requests
+from nephila.control.access.authority import Authority, administrator
 from nephila.control.http import application
 from nephila.control.http import server as http_server
 from nephila.control.http.application import MAX_BODY
@@ -28,6 +29,11 @@ from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from tests.control.http.asgi import AsgiClient
 
 TOKEN = "0123456789abcdef"  # noqa: S105
+
+
+def administered(control):
+    """Who has the token may do everything."""
+    return Authority(control, administrator(TOKEN))
 
 
 class Echo:
@@ -91,7 +97,7 @@ class Changes(Echo):
 def test_a_feed_has_the_newest_changes(name, kind):
     """With the parameters of the list of changes, the type of its format and the token; an unknown format is 404."""
     control = Changes()
-    client = AsgiClient(application.application(control, token=TOKEN))
+    client = AsgiClient(application.application(control, authority=administered(control)))
     authorized = {"authorization": f"Bearer {TOKEN}"}
     path = f"/api/v1/changes/feed/{name}"
     answer = client.get(f"{path}?job=news&limit=5", authorized)
@@ -343,7 +349,7 @@ async def test_a_directory_with_a_long_name(tmp_path):
 @pytest.fixture
 async def tcp():
     """On a free port of this machine."""
-    server = tcp_server(application.application(Echo(), token=TOKEN), "127.0.0.1", 0, "--api")
+    server = tcp_server(application.application(Echo(), authority=administered(Echo())), "127.0.0.1", 0, "--api")
     await server.open()
     yield f"http://127.0.0.1:{server.port}"
     await server.close()
@@ -384,7 +390,7 @@ def test_probes_need_no_token():
     async def metrics():
         return b"nephila_jobs 1\n", "text/plain"
 
-    app = application.application(Echo(), token=TOKEN, metrics=metrics, unready=lambda: "no broker")
+    app = application.application(Echo(), authority=administered(Echo()), metrics=metrics, unready=lambda: "no broker")
     client = AsgiClient(app)
     assert (client.get("/healthz").status_code, client.get("/healthz").text) == (200, "alive\n")
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (503, "no broker\n")

@@ -1,4 +1,4 @@
-"""Pages that are read in page threads become the same messages as those that the parser reads itself."""
+"""Pages that the native fetcher has read become the same messages as those that the parser reads itself."""
 
 from __future__ import annotations
 
@@ -90,11 +90,16 @@ async def messages(pages: list[m.Page], read_pages: ReadPages | None) -> dict[st
     return out
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-async def test_the_same_messages(threads: int) -> None:
-    """Bit by bit, whatever the page is; most readings are used."""
+SHARED_BY = 4_096
+"""Processes that share the cores: each has less than one, so it has no page thread."""
+
+
+@pytest.mark.parametrize(("threads", "processes"), [(0, SHARED_BY), (1, 1), (4, 1)])
+async def test_the_same_messages(threads: int, processes: int) -> None:
+    """Bit by bit, whatever the page is; most readings are used. Without page threads the event loop makes them."""
     read = ReadPages(ParserConfig())
-    fetcher = NativeFetcher(settings(page_threads=threads), SystemClock(), None, read)
+    config = settings(page_threads=threads, admission_processes=processes)
+    fetcher = NativeFetcher(config, SystemClock(), None, read)
     pages = []
     for name, (body, kind) in PAGES_READ.items():
         async with Server(response(body, *((f"Content-Type: {kind}",) if kind else ()))) as server:

@@ -11,6 +11,7 @@ import odfdo
 import openpyxl
 import pptx
 import pytest
+from nephila.native import markdown
 from nephila.parser.single.extract import extract
 from pptx.util import Inches
 
@@ -132,13 +133,14 @@ def test_chapters_of_a_book_are_pages() -> None:
 
 async def test_a_row_of_a_crawl_has_the_text() -> None:
     """With links, metadata and Markdown."""
-    room = await Room(markdown=True).start()
+    room = await Room().start()
     room.send(words(), content_type=TYPES["docx"])
     await room.parser.drain(60.0)
-    (record,) = [one for one in room.log if hasattr(one, "markdown")]
+    (record,) = [one for one in room.log if hasattr(one, "structure")]
     assert record.title == "Report"
     assert "Wörter und 数字." in record.text.decode()
-    assert record.markdown.startswith(b"# Yearly report")
+    made = markdown(record.structure, record.text, "http://a.test/")
+    assert made.startswith(b"# Yearly report")
     assert record.text_hash
     assert not room.dead
     await room.parser.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nephila.native import markdown as as_markdown
 from nephila.parser.documents.pdf import read
 from nephila.parser.documents.pdf_task import PdfRequest
 
@@ -14,7 +15,7 @@ def markdown(body: bytes) -> str:
     """What is read of a page."""
     content = read(PdfRequest(body, 100_000, 100))
     assert content.problem == ""
-    return content.markdown.decode()
+    return as_markdown(content.structure, content.text, "").decode()
 
 
 def test_larger_text_is_a_heading_and_lines_are_joined() -> None:

@@ -341,7 +341,7 @@ def test_without_the_driver(tmp_path, monkeypatch):
             use()
 
 
-@pytest.mark.parametrize(("what", "needed"), [("schema_version", "4"), ("key_version", "2")])
+@pytest.mark.parametrize(("what", "needed"), [("schema_version", "5"), ("key_version", "2")])
 def test_a_database_of_another_version(tmp_path, store, what, needed):
     """A newer version is refused and not changed."""
     writer(tmp_path, store).close()

@@ -76,7 +76,7 @@ def test_a_reader_continues_by_number_id_and_time(place):
     assert changes(source, since=str(first.position)).rows == everything.rows[2:]
     assert changes(source, limit=2, newest=True).rows == everything.rows[-2:]
     assert versions(changes(source, change="gone")) == [(3, 2, "gone")]
-    assert changes(source, job="none").rows == []
+    assert changes(source, jobs=["none"]).rows == []
 
 
 @pytest.mark.parametrize("since", ["yesterday", "-1", "12x", "0" * 33, "2026-13-01"])

@@ -1,9 +1,6 @@
-"""Rows for screens: pages of rows with filters, one row with all that belongs to it, pages of items."""
+"""Rows for screens: pages of rows with filters, one row with all that belongs to it."""
 
 from __future__ import annotations
-
-import sqlite3
-from contextlib import closing
 
 import pytest
 from nephila.kernel.messages import Outcome
@@ -45,7 +42,7 @@ def walk(source, **filters):
 def test_the_pages_of_a_list_have_every_row_once_and_the_newest_first(source):
     """However many there are on a page."""
     expected = {f"http://a.test/{number}" for number in range(COUNT)}
-    shown = walk(source, job=JOB)
+    shown = walk(source, jobs=[JOB])
     assert len(shown) == COUNT
     assert set(shown) == expected
     # A flush writes its failed rows behind the stored ones; each group is in the order of time.
@@ -55,10 +52,10 @@ def test_the_pages_of_a_list_have_every_row_once_and_the_newest_first(source):
 
 def test_filters_are_combined(source):
     """Job, outcome, reason, and part of URL or title."""
-    assert walk(source, outcome="failed", job=JOB) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
+    assert walk(source, outcome="failed", jobs=[JOB]) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
     assert walk(source, reason="http_404", search="/1") == ["http://a.test/15", "http://a.test/10"]
     assert walk(source, search="nr 7") == ["http://a.test/7"]
-    assert walk(source, job="nobody") == []
+    assert walk(source, jobs=["nobody"]) == []
 
 
 def test_a_search_means_its_characters(source):
@@ -75,7 +72,7 @@ def test_a_list_looks_at_a_bounded_number_of_fetches(source, monkeypatch):
     first = recent_rows.rows(source, search="/7")
     assert first.rows == []
     assert first.next
-    assert walk(source, outcome="failed", job=JOB) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
+    assert walk(source, outcome="failed", jobs=[JOB]) == [f"http://a.test/{n}" for n in (20, 15, 10, 5, 0)]
 
 
 def test_one_row_has_its_text_and_is_found_by_its_second_key(source):
@@ -92,33 +89,3 @@ def test_a_directory_without_rows_has_none(tmp_path):
     """An error says so; an empty database on a server has no rows."""
     with pytest.raises(Exception, match="no database"):
         recent_rows.rows(tmp_path)
-
-
-async def test_the_pages_of_items_have_every_item_once(tmp_path):
-    """In the order of the key, for each rule and search."""
-    async with running(tmp_path) as rig:
-        for number in range(6):
-            rig.send(record(number, url=f"http://a.test/{number}"))
-        await rig.storage.flush()
-    with closing(sqlite3.connect(tmp_path / "nephila.db")) as database:
-        for number in range(6):
-            for ordinal in range(3):
-                values = (JOB, key(number).hex(), "shop" if number % 2 else "news", 1, ordinal, f'{{"n": {ordinal}}}')
-                database.execute("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", values)
-        database.commit()
-
-    def pages(**filters):
-        found, shown, after = None, [], ""
-        while found is None or after:
-            found = recent_rows.items(tmp_path, limit=4, after=after, **filters)
-            shown += [(one.url, one.ordinal) for one in found.items]
-            after = found.next
-        return shown
-
-    assert len(pages()) == len(set(pages())) == 18
-    assert len(pages(rule="shop")) == 9
-    assert pages(job="x") == []
-    assert {ordinal for _, ordinal in pages(search='"N": 2')} == {2}
-    assert recent_rows.rules_of_items(tmp_path) == ["news", "shop"]
-    with pytest.raises(ValueError):
-        recent_rows.items(tmp_path, after="[1]")

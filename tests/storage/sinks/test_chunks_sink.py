@@ -13,6 +13,7 @@ from nephila.storage.read.export import export
 from nephila.storage.writer import Writer
 
 from tests.storage.storage_rig import key, record
+from tests.storage.structured import structured
 
 
 def crawl(directory: Path, *records: Any, **config: Any) -> list[dict[str, Any]]:
@@ -25,8 +26,8 @@ def crawl(directory: Path, *records: Any, **config: Any) -> list[dict[str, Any]]
 
 
 def test_a_page_is_its_chunks_with_their_place(tmp_path):
-    """Markdown where the parser made it, plain text elsewhere; a page that failed has none."""
-    marked = record(1, markdown=b"# Top\n\n## One\n\nFirst.\n\n## Two\n\nSecond.")
+    """Markdown of a row's structure, plain text of one without; a page that failed has none."""
+    marked = record(1, **structured("<h1>Top</h1><h2>One</h2><p>First.</p><h2>Two</h2><p>Second."))
     found = crawl(tmp_path, marked, record(2), record(3, outcome=2, reason="http_404", sha256=b"", text=b""))
     assert [(one["headings"], one["position"], one["chunks"]) for one in found] == [
         (["Top", "One"], 0, 2),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +27,9 @@ from nephila.adapters.firecrawl.documents import document, failed_document
 from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
-from nephila.control.api import Control, NotFound
+from nephila.control.access.authority import Authority
+from nephila.control.access.caller import Caller
+from nephila.control.api import Control, Forbidden, NotFound
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
@@ -42,7 +43,7 @@ ERRORS: Final = 200
 KEPT_S: Final = 86_400
 """How long an ended crawl is known."""
 _CODES: Final = {"dns": "SCRAPE_DNS_RESOLUTION_ERROR", "tls": "SCRAPE_SSL_ERROR"}
-Work = Callable[[Request], Awaitable[Any]]
+Work = Callable[["FirecrawlApi", Request], Awaitable[Any]]
 
 
 class _Refused(Exception):
@@ -54,9 +55,19 @@ class _Refused(Exception):
         self.body = {"success": False, "error": message, **({"code": code} if code else {})}
 
 
-def routes(control: Control, token: str, clock: Clock | None = None) -> list[BaseRoute]:
-    """The routes for the server of the control API. `token`: what clients send as their API key."""
-    api = FirecrawlApi(control, clock or SystemClock())
+def routes(authority: Authority, clock: Clock | None = None) -> list[BaseRoute]:
+    """The routes for the server of the control API; its tokens are the API keys."""
+    known: dict[Caller, FirecrawlApi] = {}
+
+    def of(caller: Caller) -> FirecrawlApi:
+        if caller not in known:
+            known[caller] = FirecrawlApi(authority.of(caller), clock or SystemClock())
+        return known[caller]
+
+    def guarded(work: Work) -> Callable[[Request], Awaitable[Response]]:
+        return _guarded(authority, of, work)
+
+    api = FirecrawlApi
     table: list[tuple[str, str, Work]] = [
         ("POST", "/scrape", api.scrape),
         ("POST", "/map", api.map),
@@ -66,29 +77,41 @@ def routes(control: Control, token: str, clock: Clock | None = None) -> list[Bas
     ]
     for kind, path in (("crawl", "/crawl/{id}"), ("batch", "/batch/scrape/{id}")):
         table += [
-            ("GET", path, api.of_kind(api.status, kind)),
-            ("DELETE", path, api.of_kind(api.cancel, kind)),
-            ("GET", f"{path}/errors", api.of_kind(api.errors, kind)),
+            ("GET", path, _of_kind(api.status, kind)),
+            ("DELETE", path, _of_kind(api.cancel, kind)),
+            ("GET", f"{path}/errors", _of_kind(api.errors, kind)),
         ]
-    found: list[BaseRoute] = [
-        Route(PREFIX + path, _guarded(token, work), methods=[method]) for method, path, work in table
-    ]
-    found.append(Route(PREFIX + "/{rest:path}", _guarded(token, _unknown), methods=["GET", "POST", "DELETE", "PATCH"]))
+    found: list[BaseRoute] = [Route(PREFIX + path, guarded(work), methods=[method]) for method, path, work in table]
+    found.append(Route(PREFIX + "/{rest:path}", guarded(_unknown), methods=["GET", "POST", "DELETE", "PATCH"]))
     return found
 
 
-async def _unknown(request: Request) -> Any:
+async def _unknown(api: FirecrawlApi, request: Request) -> Any:
     raise _Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here")
 
 
-def _guarded(token: str, work: Work) -> Callable[[Request], Awaitable[Response]]:
-    expected = f"Bearer {token}".encode()
+def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], kind: str) -> Work:
+    """The operation on the crawls of a kind."""
 
+    async def call(api: FirecrawlApi, request: Request) -> Any:
+        crawl = request.path_params["id"]
+        known = options.read_id(crawl)
+        if known is None or known.kind != kind:
+            raise _Refused(404, f"there is no {kind} {crawl[:100]!r}")
+        return await work(api, request, crawl, kind)
+
+    return call
+
+
+def _guarded(
+    authority: Authority, of: Callable[[Caller], FirecrawlApi], work: Work
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        if not hmac.compare_digest(request.headers.get("authorization", "").encode(), expected):
+        caller = authority.bearer(request.headers.get("authorization", ""))
+        if caller is None:
             return _json(401, {"success": False, "error": "the API key is missing or wrong"})
         try:
-            return _json(200, await work(request))
+            return _json(200, await work(of(caller), request))
         except _Refused as refused:
             return _json(refused.status, refused.body)
         except UserError as error:
@@ -103,7 +126,14 @@ def _guarded(token: str, work: Work) -> Callable[[Request], Awaitable[Response]]
 
 
 def _status(error: UserError) -> int:
-    for kind, status in ((UsageError, 400), (NotFound, 404), (Busy, 429), (WaitTimeout, 408), (NotReadyError, 503)):
+    for kind, status in (
+        (UsageError, 400),
+        (NotFound, 404),
+        (Forbidden, 403),
+        (Busy, 429),
+        (WaitTimeout, 408),
+        (NotReadyError, 503),
+    ):
         if isinstance(error, kind):
             return status
     return 409
@@ -141,18 +171,6 @@ class FirecrawlApi:
         self._clock = clock
         self._scrapes = Scrapes(control, clock)
         self._schemas: dict[str, Mapping[str, Any]] = {}
-
-    def of_kind(self, work: Callable[[Request, str, str], Awaitable[Any]], kind: str) -> Work:
-        """The operation on the crawls of a kind."""
-
-        async def call(request: Request) -> Any:
-            crawl = request.path_params["id"]
-            known = options.read_id(crawl)
-            if known is None or known.kind != kind:
-                raise _Refused(404, f"there is no {kind} {crawl[:100]!r}")
-            return await work(request, crawl, kind)
-
-        return call
 
     async def scrape(self, request: Request) -> Any:
         given = await _body(request)

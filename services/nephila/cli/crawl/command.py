@@ -7,7 +7,7 @@ from typing import Annotated, Unpack
 import typer
 
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
-from nephila.cli.target import Api, ApiTokenFile, ControlTarget, tcp_address
+from nephila.cli.target import Api, ApiAccess, ApiTokenFile, ControlTarget, tcp_address
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import RESULT, CommandOptions
 
@@ -58,6 +58,7 @@ def crawl(
     ] = "",
     api: Api = "",
     api_token_file: ApiTokenFile = "",
+    api_access: ApiAccess = "",
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[
         bool,
@@ -95,5 +96,5 @@ def crawl(
 
         target = ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
         raise typer.Exit(remote.crawl(request, target, as_json=json, quiet=quiet))
-    request.tcp = tcp_address(api, api_token_file)
+    request.tcp = tcp_address(api, api_token_file, api_access)
     raise typer.Exit(run.crawl(request, as_json=json, quiet=quiet, verbose=verbose))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nephila.kernel.messages import Seed
     from nephila.programs.crawl.plan import CrawlPlan
 
-DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file")
+DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", "api_access")
 """Options of a crawl in this process, with a directory here."""
 SILENT_S = 60.0
 """Without a report about the job for so long, no scheduler is there."""

@@ -111,13 +111,13 @@ def label(
 def _ask(store: AuditStore, out: str, drawn: list[Drawn], person: str) -> None:
     """Show each page and store the verdict at once, so that a session can end at any time."""
     from nephila.harvest.audit.candidates import shown
-    from nephila.harvest.audit.session import now
+    from nephila.harvest.audit.session import labelling_order, now
     from nephila.harvest.audit.store import Label
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     if not sys.stdin.isatty():
         raise UsageError("labels are read from a terminal; without one use --template and --file")
-    todo = [one for one in drawn if one.label is None]
+    todo = [one for one in labelling_order(drawn) if one.label is None]
     with open_for_reading(find_rows(out)[0]) as rows:
         for position, one in enumerate(todo, 1):
             page = shown(rows, one.candidate)

@@ -39,14 +39,16 @@ def console(
 
 async def _serve(target: ControlTarget, host: str, port: int, *, browser: bool) -> signal.Signals:
     """Serve until a signal, which is returned."""
-    from nephila.console.application import access, routes
+    from nephila.console.application import routes
+    from nephila.console.logins import Access
+    from nephila.control.access.authority import Authority
     from nephila.control.http.application import application
     from nephila.control.http.server import tcp_server
     from nephila.kernel.runtime.stop_signals import stopped_by
 
     async with open_control(target) as control:
-        allowed = access()
-        server = tcp_server(application(None, beside=routes(control, allowed)), host, port, "--listen")
+        allowed = Access(Authority(control, ()))
+        server = tcp_server(application(None, beside=routes(allowed)), host, port, "--listen")
         await server.open()
         over: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
 

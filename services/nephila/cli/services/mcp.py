@@ -50,9 +50,7 @@ def mcp(
     if target.is_directory and not directory.holder() and (run is None or run.command == "up"):
         from nephila.cli.services.up import run_up
 
-        # Markdown of a page is made from its body.
-        given = {**values(options), "keep_raw": True}
-        raise typer.Exit(run_up(out, given, None, quiet=True, companion=serve))
+        raise typer.Exit(run_up(out, values(options), None, quiet=True, companion=serve))
 
     async def attach() -> None:
         from nephila.kernel.runtime.stop_signals import stopped_by
@@ -66,7 +64,12 @@ def mcp(
 
 
 async def _serve(control: Control, stop: asyncio.Event, address: TcpAddress | None) -> None:
-    """Serve until the event is set, or the input has ended."""
+    """Serve until the event is set, or the input has ended. An agent is an editor."""
+    from nephila.control.access.caller import Caller
+    from nephila.control.access.guard import guarded
+    from nephila.control.access.roles import Role
+
+    control = guarded(control, Caller("mcp", Role.EDITOR))
     from nephila.adapters.mcp.server import http_application, serve_stdio
     from nephila.control.http.server import tcp_server
     from nephila.kernel.runtime.clock import SystemClock

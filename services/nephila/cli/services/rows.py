@@ -56,7 +56,7 @@ def _pages(target: ControlTarget, request: screen_types.ListPages) -> screen_typ
         from nephila.programs.output_directory import find_rows
 
         source, _ = find_rows(str(target.out))
-        return page_list(source, request)
+        return page_list(source, request, [request.job] if request.job else None)
     return call(target, lambda control: control.list_pages(request))
 
 

@@ -70,7 +70,7 @@ def _search(target: ControlTarget, request: screen_types.SearchPages) -> screen_
     source, only = find_rows(target.rows or str(target.out))
     _make(target, fresh=False)
     request.job = request.job or only or ""
-    return search_results(source, request)
+    return search_results(source, request, [request.job] if request.job else None)
 
 
 def _make(target: ControlTarget, *, fresh: bool) -> None:

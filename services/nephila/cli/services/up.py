@@ -17,7 +17,7 @@ import typer
 from nephila import __version__
 from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
-from nephila.cli.target import Api, ApiTokenFile, tcp_address
+from nephila.cli.target import Api, ApiAccess, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
 from nephila.programs.options import RESULT, CommandOptions
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
@@ -45,6 +45,7 @@ def up(
     out: Out = DEFAULT_OUT,
     api: Api = "",
     api_token_file: ApiTokenFile = "",
+    api_access: ApiAccess = "",
     firecrawl: Annotated[
         bool, typer.Option("--firecrawl", help="Serve Firecrawl's API at --api too.", rich_help_panel=RESULT)
     ] = False,
@@ -55,7 +56,7 @@ def up(
     **options: Unpack[CommandOptions],
 ) -> None:
     """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
-    tcp = tcp_address(api, api_token_file, firecrawl=firecrawl)
+    tcp = tcp_address(api, api_token_file, api_access, firecrawl=firecrawl)
     raise typer.Exit(run_up(out, values(options), tcp, quiet=quiet, webhooks=webhooks))
 
 

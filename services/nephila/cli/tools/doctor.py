@@ -54,6 +54,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("scheduler.blobs, kafka.blobs, storage.dataset: s3://…", ("obstore",), "s3"),
     ("crawl --render auto, always", ("playwright",), "browser"),
     ("mcp", ("mcp",), "mcp"),
+    ("spiders over a frontier", ("scrapy",), "scrapy"),
     ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
 )
 """What a command or option needs in addition to a plain installation: libraries, and the extra that has them."""

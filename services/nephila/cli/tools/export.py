@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
-from nephila.cli.tools.markdown_texts import MarkdownTexts
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.output_directory import find_rows
 from nephila.storage.source import Source, display_name, is_url
@@ -24,7 +23,7 @@ def export(
         str,
         typer.Option(
             "--format",
-            metavar="jsonl|csv|parquet|markdown|chunks|cdxj|wacz",
+            metavar="jsonl|csv|parquet|markdown|chunks|blocks|cdxj|wacz",
             help="What to write; default with --broken-links: csv.",
         ),
     ] = "",
@@ -49,6 +48,10 @@ def export(
             "--raw-csv", help="CSV cells unchanged: without the ' before a cell that a spreadsheet reads as a formula."
         ),
     ] = False,
+    links: Annotated[
+        Literal["inline", "reference", "none"],
+        typer.Option(help="Links in Markdown and chunks: [text](URL), [text][1], or their text alone."),
+    ] = "inline",
     changes: Annotated[
         bool,
         typer.Option(
@@ -57,7 +60,7 @@ def export(
     ] = False,
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
     items: Annotated[
-        bool, typer.Option("--items", help="The items that rules extracted, a row per item: jsonl or csv.")
+        bool, typer.Option("--items", help="The items that rules extracted, a row per item: jsonl, csv or parquet.")
     ] = False,
     columns: Annotated[
         str,
@@ -90,6 +93,7 @@ def export(
     """Write the pages of a crawl as JSON lines, CSV, Parquet, Markdown, or chunks for language models."""
     from nephila.storage.read.export import ARCHIVES
     from nephila.storage.read.export import export as write
+    from nephila.storage.sinks.markdown_file import RowMarkdown
 
     if json and format not in ("", "jsonl"):
         raise UsageError(f"--json is --format jsonl, not {format}")
@@ -107,7 +111,7 @@ def export(
         )
         return
     if not format:
-        raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, cdxj or wacz")
+        raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, blocks, cdxj or wacz")
     _check_options(format, raw_csv=raw_csv, items=items, changes=changes, since=since, all_outcomes=all_outcomes)
     if format == "chunks":
         from nephila.storage.sinks.chunks import check_chunk_size
@@ -123,7 +127,7 @@ def export(
     if items:
         _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
         return
-    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format in ("markdown", "chunks") else None
+    texts = RowMarkdown(links)
     rows = write(
         source,
         format,
@@ -133,13 +137,16 @@ def export(
         raw_csv=raw_csv,
         changes=changes,
         since=since,
-        **({"text": texts} if texts is not None else {}),
+        text=texts,
         chunk=(chunk_chars, chunk_overlap),
         columns=chosen,
         shown=escape_controls,
     )
-    if texts is not None:
-        texts.close()
+    if texts.plain:
+        note(
+            f"{texts.plain:,} of {texts.rows:,} pages are plain text: their rows have no structure, because an earlier "
+            "version stored them, or the Python fallback; they get it when they are fetched again"
+        )
     if format == "parquet" and out == "-":
         out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
     if out != "-":

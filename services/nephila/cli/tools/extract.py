@@ -90,7 +90,21 @@ def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str
         raise UsageError(f"--url {url}: {error}") from None
 
 
-_SHOWN = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
+_SHOWN = (
+    "title",
+    "author",
+    "published",
+    "modified",
+    "section",
+    "lang",
+    "url",
+    "description",
+    "kind",
+    "pages",
+    "rows",
+    "columns",
+    "problem",
+)
 
 
 def _show(found: dict[str, Any], file: str) -> None:

@@ -16,7 +16,7 @@ from nephila.kernel.figures import span
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UsageError
 
-TABS = ("text", "markdown", "source", "links", "items", "history", "metadata")
+TABS = ("text", "screenshot", "markdown", "source", "links", "items", "history", "metadata")
 OUTCOMES = ("stored", "denied", "failed", "dropped")
 SEARCH_PAGE = 20
 """Pages of a search on one screen."""
@@ -107,13 +107,27 @@ async def page(view: View) -> Response:
         url=url,
         job=job,
         tab=tab,
-        tabs=TABS,
+        tabs=[name for name in TABS if name != "screenshot" or (detail is not None and detail.screenshot)],
+        links_in=await _links_in(view, detail) if detail is not None and tab == "links" else None,
         explained=explained.explanation if explained is not None else None,
         detail=detail,
         steps=steps(explained, detail),
         diff=difference(detail) if detail is not None and tab == "history" else [],
         body=await _body(view, url, tab) if detail is not None and tab in ("markdown", "source") else None,
     )
+
+
+async def _links_in(view: View, detail: screen_types.PageDetail) -> screen_types.LinksIn | None:
+    request = screen_types.GetPage(url=detail.page.url, job=detail.page.job)
+    found: screen_types.LinksIn | None = await optional(view.control.list_links_in(request))
+    return found
+
+
+async def screenshot(view: View) -> Response:
+    """GET /console/page/screenshot?url=…: the picture itself."""
+    request = screen_types.GetScreenshot(url=view.field("url"), job=view.field("job")[:1000])
+    found = await view.control.get_screenshot(request)
+    return Response(found.body, media_type="image/png")
 
 
 async def _body(view: View, url: str, form: str) -> screen_types.Body | None:

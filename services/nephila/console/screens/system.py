@@ -19,16 +19,16 @@ async def system(view: View) -> Response:
     empty = requests.Empty()
     status, members, settings, letters = await asyncio.gather(
         view.control.status(empty),
-        view.control.list_members(empty),
-        view.control.get_settings(empty),
+        optional(view.control.list_members(empty)),
+        optional(view.control.get_settings(empty)),
         optional(view.control.list_dead_letters(requests.ListDeadLetters(limit=50))),
     )
     return view.render(
         "system.html",
         live=True,
         status=status,
-        members=members.members,
-        settings=settings.settings,
+        members=members.members if members is not None else [],
+        settings=settings.settings if settings is not None else {},
         letters=letters.dead_letters if letters is not None else [],
     )
 

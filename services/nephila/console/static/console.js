@@ -2,8 +2,6 @@
 // It loads nothing but the page itself from the console, and sets no HTML that the page does not bring.
 "use strict";
 (() => {
-  const EVERY_MS = 5000, LONGEST_MS = 60000;
-
   addEventListener("keydown", (event) => {
     const inField = event.target.closest("input, textarea, select");
     if (event.key === "/" && !inField && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -35,6 +33,9 @@
     form.addEventListener("change", () => { if (form.reportValidity()) form.requestSubmit(); });
   }
 
+  const here = document.querySelector(".rail nav [aria-current]");
+  if (here) here.scrollIntoView({ block: "nearest", inline: "center" });
+
   // A text that is not saved is not lost by a wrong click.
   const form = document.querySelector("form.wide");
   if (form) {
@@ -45,32 +46,50 @@
   }
 
   const part = document.querySelector("[data-part]");
-  const isError = part && part.dataset.part === "error";
-  if (!part || (!("live" in document.body.dataset) && !isError)) return;
-  let wait = EVERY_MS, since = null;
+  if (!part) return;
+  const FIRST_MS = 5000, LONGEST_MS = 60000;
+  if (part.dataset.part === "error") { retry(FIRST_MS); return; }
+  if (!("live" in document.body.dataset)) return;
   const stale = document.getElementById("stale");
+  let events = null, fresh = "", since = null;
 
-  async function load() {
-    if (document.hidden || part.contains(document.activeElement) || String(getSelection())) return again(EVERY_MS);
-    try {
-      const answer = await fetch(location.href, { headers: { "x-refresh": "1" }, redirect: "manual" });
-      if (answer.type === "opaqueredirect") { location.reload(); return; }
-      if (!answer.ok) throw new Error(answer.status);
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-part]");
-      if (!fresh || fresh.dataset.part !== part.dataset.part) { location.reload(); return; }
-      part.replaceChildren(...document.importNode(fresh, true).childNodes);
-      stale.hidden = true;
-      since = null;
-      wait = EVERY_MS;
-    } catch {
-      if (isError) return again(wait = Math.min(wait * 1.5, LONGEST_MS));
-      since = since || new Date().toLocaleTimeString();
-      stale.textContent = stale.dataset.words.replace("@", since);
-      stale.hidden = false;
-      wait = Math.min(wait * 1.5, LONGEST_MS);
-    }
-    again(wait);
+  // An error of a server that is away: the page is loaded again once it answers.
+  function retry(wait) {
+    setTimeout(async () => {
+      try {
+        const answer = await fetch(location.href, { headers: { "x-refresh": "1" }, redirect: "manual" });
+        if (answer.ok || answer.type === "opaqueredirect") { location.reload(); return; }
+      } catch { /* away */ }
+      retry(Math.min(wait * 1.5, LONGEST_MS));
+    }, wait);
   }
-  function again(ms) { setTimeout(load, ms); }
-  again(EVERY_MS);
+  function show() {
+    // What a person selects or types in stays; the next event has it.
+    if (!fresh || part.contains(document.activeElement) || String(getSelection())) return;
+    const found = new DOMParser().parseFromString(fresh, "text/html").querySelector("[data-part]");
+    if (!found || found.dataset.part !== part.dataset.part) { location.reload(); return; }
+    part.replaceChildren(...document.importNode(found, true).childNodes);
+    fresh = "";
+  }
+  function old() {
+    since = since || new Date().toLocaleTimeString();
+    stale.textContent = stale.dataset.words.replace("@", since);
+    stale.hidden = false;
+  }
+  function watch() {
+    if (events) events.close();
+    events = null;
+    if (document.hidden) return;
+    events = new EventSource("/console/live?at=" + encodeURIComponent(location.pathname + location.search));
+    events.addEventListener("part", (event) => { since = null; stale.hidden = true; fresh = JSON.parse(event.data); show(); });
+    events.addEventListener("away", old);
+    events.addEventListener("end", () => location.reload());
+    events.addEventListener("error", () => {
+      old();
+      // A browser gives up where the answer is no stream of events.
+      if (events && events.readyState === EventSource.CLOSED) { events = null; setTimeout(watch, LONGEST_MS); }
+    });
+  }
+  document.addEventListener("visibilitychange", watch);
+  watch();
 })();

@@ -15,8 +15,10 @@ from typing import Any, Protocol
 import msgspec
 
 from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control.access.change_log import ChangeLog
 from nephila.control.backend import Backend, DeadLetters, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
+from nephila.control.cluster.log import TopicLog
 from nephila.control.cluster.members import Members
 from nephila.control.cluster.queries import Queries
 from nephila.control.job_report import finished, job_report
@@ -31,6 +33,7 @@ from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, ParseRule, Qua
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import (
+    CONTROL_LOG,
     EXPLAIN_ANSWERS,
     JOB_STATUS,
     JOBS,
@@ -104,6 +107,8 @@ class ClusterBackend(Backend):
         self.series = JobSeries()
         self._queries = Queries(self._send, lambda: bus.layout, place, lambda: bus.troubles)
         self._members = Members(clock)
+        log = TopicLog(clock, lambda entry: self._send(CONTROL_LOG, entry))
+        self.log: ChangeLog = log
         self.held = HeldJobs(clock, self._jobs, self._status_of, self._put, self._broker_problems)
         for topic, handler in (
             (JOBS, self._on_job),
@@ -113,6 +118,7 @@ class ClusterBackend(Backend):
             (EXPLAIN_ANSWERS, self._queries.on_answer),
             (MEMBERS, self._members.on_member),
             (SETTINGS, self._members.on_setting),
+            (CONTROL_LOG, log.on_entry),
         ):
             bus.subscribe(topic, GROUP, _acked(handler), credits=1000)
 

@@ -8,9 +8,9 @@ MAX_REQUESTS requests to the API are under way.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila.control import api
+from nephila.control.access.authority import Authority
 from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.openapi import document_bytes
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorBody, error_json
@@ -52,12 +53,13 @@ class _Refusal(Exception):
 def application(
     control: api.Control | None,
     *,
-    token: str = "",
+    authority: Authority | None = None,
     unready: Callable[[], str] = str,
     metrics: Metrics | None = None,
     beside: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """`control`: None serves health and metrics only. `token`: empty on a Unix socket, which only its owner reaches.
+    """`control`: None serves health and metrics only. `authority`: who may use `control`; None on a Unix socket, which
+    only its owner reaches.
     `unready`: why no work can be taken, or the empty string. `beside`: routes of a client of this API on its server;
     they check access themselves."""
 
@@ -74,9 +76,7 @@ def application(
         text, kind = await metrics()
         return Response(text, headers={"content-type": kind})
 
-    async def openapi(request: Request) -> Response:
-        if (refused := _unauthorized(request, token)) is not None:
-            return refused
+    async def openapi(control: api.Control, request: Request) -> Response:
         return Response(document_bytes(), media_type="application/json")
 
     routes: list[BaseRoute] = [
@@ -85,10 +85,12 @@ def application(
         HttpRoute("/metrics", show_metrics),
     ]
     if control is not None:
-        routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
-        routes += _api_routes(control, token, unready)
+        guarded = partial(_guarded, authority or Authority(control), unready)
+        # Without `unready`: the document is the same while the system cannot be reached.
+        routes.append(HttpRoute(f"{PREFIX}/openapi.json", _guarded(authority or Authority(control), str, openapi)))
+        routes += _api_routes(guarded)
         for name in FORMATS:
-            routes.append(HttpRoute(f"{PREFIX}/changes/feed/{name}", _guarded(token, unready, _feed(name, control))))
+            routes.append(HttpRoute(f"{PREFIX}/changes/feed/{name}", guarded(_feed(name))))
     app = Starlette(
         routes=[*routes, *beside],
         middleware=[Middleware(_RequestLimit)],
@@ -121,12 +123,15 @@ class _RequestLimit:
             self._under_way -= 1
 
 
-def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) -> list[HttpRoute]:
+Work = Callable[[api.Control, Request], Awaitable[Response]]
+"""Answers a request by the control API as its caller may use it."""
+
+
+def _api_routes(guarded: Callable[[Work], Callable[[Request], Awaitable[Response]]]) -> list[HttpRoute]:
     """One for each path, so that 405 names every method of it."""
     paths: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
     for route in ROUTES:
-        work = _guarded(token, unready, _operation(control, route))
-        paths.setdefault(PREFIX + route.path, {})[route.method] = work
+        paths.setdefault(PREFIX + route.path, {})[route.method] = guarded(_operation(route))
 
     def dispatch(methods: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:
         async def endpoint(request: Request) -> Response:
@@ -137,18 +142,17 @@ def _api_routes(control: api.Control, token: str, unready: Callable[[], str]) ->
     return [HttpRoute(path, dispatch(methods), methods=list(methods)) for path, methods in paths.items()]
 
 
-def _guarded(
-    token: str, unready: Callable[[], str], work: Callable[[Request], Awaitable[Response]]
-) -> Callable[[Request], Awaitable[Response]]:
+def _guarded(authority: Authority, unready: Callable[[], str], work: Work) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint that checks the token and answers errors in their one shape."""
 
     async def answer(request: Request) -> Response:
-        if (refused := _unauthorized(request, token)) is not None:
-            return refused
+        caller = authority.bearer(request.headers.get("authorization", ""))
+        if caller is None:
+            return _unauthorized()
         if reason := unready():
             return _error("unavailable", reason)
         try:
-            return await work(request)
+            return await work(authority.of(caller), request)
         except _Refusal as error:
             return _response(error.body)
         except UserError as error:
@@ -161,23 +165,20 @@ def _guarded(
     return answer
 
 
-def _operation(control: api.Control, route: ApiRoute) -> Callable[[Request], Awaitable[Response]]:
-    operation = getattr(control, route.operation)
-
-    async def work(request: Request) -> Response:
-        return Response(
-            msgspec.json.encode(await operation(await _read(request, route))), media_type="application/json"
-        )
+def _operation(route: ApiRoute) -> Work:
+    async def work(control: api.Control, request: Request) -> Response:
+        answer = await getattr(control, route.operation)(await _read(request, route))
+        return Response(msgspec.json.encode(answer), media_type="application/json")
 
     return work
 
 
-def _feed(name: str, control: api.Control) -> Callable[[Request], Awaitable[Response]]:
+def _feed(name: str) -> Work:
     """The newest changes in a format of feed readers."""
     write, kind = FORMATS[name]
     listing = next(route for route in ROUTES if route.operation == "list_changes")
 
-    async def work(request: Request) -> Response:
+    async def work(control: api.Control, request: Request) -> Response:
         wanted = await _read(request, listing)
         found = await control.list_changes(msgspec.structs.replace(wanted, newest=True))
         body = await asyncio.to_thread(write, found.changes, str(request.url))
@@ -190,8 +191,9 @@ def _code(error: UserError) -> str:
     if isinstance(error, UsageError):
         form = any(isinstance(one, FormError) for one in (error, *error.others))
         return "invalid" if form else "wrong_value"
-    if isinstance(error, api.NotFound):
-        return "not_found"
+    for kind, code in ((api.NotFound, "not_found"), (api.Forbidden, "forbidden")):
+        if isinstance(error, kind):
+            return code
     return "unavailable" if isinstance(error, NotReadyError) else "refused"
 
 
@@ -252,12 +254,7 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-def _unauthorized(request: Request, token: str) -> Response | None:
-    if not token:
-        return None
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
-        return None
+def _unauthorized() -> Response:
     answer = _error("unauthorized", "send the token of this server: Authorization: Bearer TOKEN")
     answer.headers["www-authenticate"] = "Bearer"
     return answer

@@ -87,6 +87,7 @@ class _HttpControl:
             "invalid": UsageError,
             "wrong_value": UsageError,
             "not_found": api.NotFound,
+            "forbidden": api.Forbidden,
             "unavailable": NotReadyError,
         }
         if error.code == "unauthorized":

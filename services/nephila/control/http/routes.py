@@ -75,6 +75,7 @@ class ErrorAnswer(msgspec.Struct, kw_only=True):
 CODES: dict[str, int] = {
     "invalid": 400,
     "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "method_not_allowed": 405,
     "timeout": 408,

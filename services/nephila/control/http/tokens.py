@@ -28,6 +28,11 @@ def read_token(path: str, option: str) -> str:
         raise UsageError(f"cannot read {option} {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{option} {path} is not ASCII text") from None
-    if len(text) < MIN_TOKEN or not text.isprintable() or " " in text:
-        raise UsageError(f"{option} {path} has to hold one word of at least {MIN_TOKEN} characters")
+    return checked_token(text, f"{option} {path}")
+
+
+def checked_token(text: str, where: str) -> str:
+    """The token. Raises `UsageError` for one that is too short, or more than a word."""
+    if len(text) < MIN_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
+        raise UsageError(f"{where} has to hold one word of at least {MIN_TOKEN} characters")
     return text

@@ -22,28 +22,28 @@ LONGEST_PATH = 100
 descriptor."""
 
 
-def bind(directory: Path) -> socket.socket:
+def bind(directory: Path, name: str = NAME) -> socket.socket:
     """A socket to listen on. Raises `UserError` when that is impossible."""
-    path = directory / NAME
+    path = directory / name
     try:
         return _bound(path)
     except OSError as error:
         raise UserError(f"cannot open {path}: {error.strerror or error}") from None
 
 
-def connect(directory: Path, timeout_s: float) -> socket.socket | None:
+def connect(directory: Path, timeout_s: float, name: str = NAME) -> socket.socket | None:
     """A connection to the program that runs in a directory; None when none does."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(timeout_s)
     try:
-        with _address(directory / NAME) as address:
+        with _address(directory / name) as address:
             client.connect(address)
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
         client.close()
         return None
     except OSError as error:
         client.close()
-        raise UserError(f"cannot connect to {directory / NAME}: {error.strerror or error}") from None
+        raise UserError(f"cannot connect to {directory / name}: {error.strerror or error}") from None
     return client
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from nephila import __version__
 from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control.access.change_log import ChangeLog, FileLog
 from nephila.control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila.control.local.explain import LocalExplain
 from nephila.control.local.rule_store import RuleStore
@@ -114,7 +115,9 @@ class LocalBackend(Backend):
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
+        self.captures = Path(parts.downloader.browser_captures or directory / "captures")
         self.letters: DeadLetters = NoDeadLetters()
+        self.log: ChangeLog = FileLog(directory, parts.clock)
         self._once = once
         self._continued_by = home.goes_on
         self._rates = Rates()

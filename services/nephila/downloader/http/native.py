@@ -65,15 +65,14 @@ class NativeFetcher:
         read_pages: ReadPages | None = None,
     ) -> None:
         """`budget`: what large bodies are reserved in; None: no limit. `read_pages`: of the parser in this process;
-        None: no page threads."""
+        None: no body is read here."""
         self._config = config
         self._budget = budget or unlimited()
         self._clock = clock
         self._heads = RequestHeads(config)
-        threads = _page_threads(config)
-        self._read_pages = read_pages if threads else None
-        options = None if self._read_pages is None else self._read_pages.options
-        self._client = HttpClient(config, options, threads)
+        self._read_pages = read_pages
+        options = None if read_pages is None else read_pages.options
+        self._client = HttpClient(config, options, _page_threads(config))
         self._fetches: dict[int, _Fetch] = {}
         self._last = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -226,7 +225,7 @@ class NativeFetcher:
 
 def _page_threads(config: DownloaderConfig) -> int:
     """As many as cores, divided by the downloaders in this container; none for one core, where a page only would change
-    threads twice."""
+    threads twice: its body is read when it is taken, by the same code."""
     share = int(Container().read().cores) // config.admission_processes
     return config.page_threads or (min(MAX_PAGE_THREADS, share) if share > 1 else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -46,10 +47,23 @@ def sample_named(store: AuditStore, name: str) -> SampleInfo:
     raise NoSample(f"there is no sample {name!r}; samples: {', '.join(one.name for one in samples[-10:])}")
 
 
-def next_without_label(drawn: list[Drawn], after: int = 0) -> int:
-    """The number of the first row behind `after` without a label, then of the first one at all; 0: all have one."""
-    left = [one.number for one in drawn if one.label is None]
-    return next((number for number in left if number > after), left[0] if left else 0)
+def labelling_order(drawn: Iterable[Drawn]) -> list[Drawn]:
+    """The strata in turn, each in proportion to its part of the sample: whenever a person stops, all strata have
+    labels."""
+    strata: dict[str, list[Drawn]] = {}
+    for one in drawn:
+        strata.setdefault(one.stratum, []).append(one)
+    placed = [
+        ((index + 0.5) / len(rows), one.number, one) for rows in strata.values() for index, one in enumerate(rows)
+    ]
+    return [one for _, _, one in sorted(placed, key=lambda place: place[:2])]
+
+
+def next_without_label(ordered: Sequence[Drawn], number: int = 0) -> int:
+    """The number of the first row without a label behind the one with this number, then of the first one at all; 0: all
+    have one."""
+    place = next((place for place, one in enumerate(ordered, 1) if one.number == number), 0)
+    return next((one.number for one in (*ordered[place:], *ordered[:place]) if one.label is None), 0)
 
 
 def now() -> str:

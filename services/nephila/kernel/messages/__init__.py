@@ -4,6 +4,7 @@ from nephila.kernel.messages.addresses import AddressAnnouncement, AddressInFlig
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.changes import PageChange
 from nephila.kernel.messages.context import Context, Render
+from nephila.kernel.messages.control_log import ControlChange
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
@@ -22,6 +23,7 @@ __all__ = [
     "Anchor",
     "Capture",
     "Context",
+    "ControlChange",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",

@@ -173,7 +173,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     text_hash: bytes = b""
     # What the rule makes of the page: a JSON object each, UTF-8.
     items: list[bytes] = msgspec.field(default_factory=list)
-    # The main text as Markdown, UTF-8, where the program is to make it; else empty.
+    # Neither written nor read any more: Markdown is derived from the structure.
     markdown: bytes = b""
     # A browser rendered the page.
     rendered: bool = False
@@ -191,6 +191,9 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     gone_pending: bool = False
     # Of a page of search results: fingerprints of the content pages that it leads to, 16 bytes each.
     leads: bytes = b""
+    # The structure of the page beside the text (services/nephila/native/README.md); empty where there is
+    # none.
+    structure: bytes = b""
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -11,8 +11,9 @@ const CATEGORIES: [&str; 15] = [
 /// Bit of each context flag: 0-6 are a line's flags (6, comment, comes from class and id), the others are internal.
 const FLAGS: [(&str, u32); 8] =
     [("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9)];
-/// The flag that comes from class and id.
+/// The flags that come from class and id.
 const F_COMMENT: u32 = 6;
+const F_TOOL: u32 = 7;
 
 fn main() {
     println!("cargo:rerun-if-changed=../tags.txt");
@@ -65,6 +66,7 @@ fn tags() -> String {
         writeln!(code, "pub const F_{}: u16 = {};", name.to_uppercase(), 1u32 << bit).unwrap();
     }
     writeln!(code, "pub const F_COMMENT: u16 = {};", 1u32 << F_COMMENT).unwrap();
+    writeln!(code, "pub const F_TOOL: u16 = {};", 1u32 << F_TOOL).unwrap();
     for (index, row) in rows.iter().enumerate() {
         let (name, cat_words, flag_words) = (row[0], row[1], row[2]);
         let ident = name.to_uppercase().replace('-', "_");

@@ -8,11 +8,11 @@ from __future__ import annotations
 from nephila.native.fallback.hosts import HostStore
 from nephila.native.fallback.keywords import KeywordSet
 from nephila.native.fallback.link_scope import LinkScope
-from nephila.native.fallback.markdown import markdown
 from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native.fallback.srcset import best_of_srcset
+from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
 from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
 from nephila.native.fallback.trie import Trie
 from nephila.native.fallback.urls import UrlError, UrlParts, parse_any, parse_url
@@ -29,6 +29,7 @@ __all__ = [
     "UrlError",
     "UrlParts",
     "best_of_srcset",
+    "blocks",
     "is_storable",
     "is_tidy",
     "markdown",
@@ -36,10 +37,12 @@ __all__ = [
     "parse_any",
     "parse_url",
     "quoted",
+    "recoded",
     "robots_rule",
     "robots_sitemaps",
     "simhash",
     "sniff_encoding",
+    "structure_by",
     "to_utf8",
     "trimmed",
 ]

@@ -268,6 +268,8 @@ class PagePass:
         kept = main_lines(lines) if main_text else []
         self.main_lines = pack(f"<{len(kept)}I", *kept)
         self.main_text = b"\n".join(texts[number] for number in kept)
+        self.structure = b""
+        """See structure.py."""
         text = self.main_text or self.text
         self.text_hash = sha256(text).digest()[:HASH_BYTES] if text else b""
         self._links(page.links, max_links, set(kept), main_text)

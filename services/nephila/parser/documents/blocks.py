@@ -1,22 +1,23 @@
-"""Blocks of a document that is not HTML - headings, paragraphs, items, tables - as text and as Markdown. Pure.
+"""Blocks of a document that is not HTML - headings, paragraphs, items, tables - as text and structure. Pure.
 
 Readers of office files and PDF in child processes make them. Invariant: text has one line per block and per row of a
-table, cells are separated by tabs; Markdown has the same words.
+table, cells are separated by tabs; the structure has the same words.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from enum import Enum
+from html import escape
 from typing import Final, NamedTuple
 
+from nephila.native import recoded, structure_by
 from nephila.parser.documents.content import without_controls
 from nephila.parser.page.text import one_line
 
 MAX_LEVEL: Final = 6
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>])")
-_START: Final = re.compile(r"^(#{1,6} |[-+>] |\d{1,9}[.)] |~~~|---|===)")
+MAX_DEPTH: Final = 8
+"""Of lists."""
 
 
 class BlockKind(Enum):
@@ -64,43 +65,36 @@ def text_of(blocks: Iterable[Block]) -> str:
     )
 
 
-def markdown_of(blocks: Iterable[Block]) -> str:
-    """Markdown (GFM) of cleaned blocks."""
-    parts: list[str] = []
-    last = None
+def structure_of(blocks: Iterable[Block], text: bytes) -> bytes:
+    """The structure of cleaned blocks beside their text, as the native core makes it of a page with these elements."""
+    parts, depth = [], 0
     for block in blocks:
-        # Items of one list stand without an empty line between them.
-        joint = "\n" if block.kind is BlockKind.ITEM and last is BlockKind.ITEM else "\n\n"
-        parts += [joint, _markdown(block)]
-        last = block.kind
-    return "".join(parts[1:])
+        level = min(block.level, MAX_DEPTH) + 1 if block.kind is BlockKind.ITEM else 0
+        parts.append("<ul>" * (level - depth) + "</ul>" * (depth - level) + _html(block))
+        depth = level
+    return page_structure("".join(parts).encode("utf-8", "replace"), text)
 
 
-def _markdown(block: Block) -> str:
+def page_structure(html: bytes, text: bytes) -> bytes:
+    """The structure of all of a page beside a text of it."""
+    found, structure = structure_by(html, "utf-8", [])
+    return recoded(structure, found, text)
+
+
+def _html(block: Block) -> str:
+    text = escape(block.text)
     match block.kind:
         case BlockKind.HEADING:
-            return f"{'#' * min(max(block.level, 1), MAX_LEVEL)} {_escaped(block.text)}"
+            level = min(max(block.level, 1), MAX_LEVEL)
+            return f"<h{level}>{text}</h{level}>"
         case BlockKind.ITEM:
-            return f"{'  ' * min(block.level, 8)}- {_escaped(block.text)}"
+            return f"<li>{text}</li>"
         case BlockKind.TABLE:
-            return _table(block.rows)
+            rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in block.rows)
+            table = "".join(f"<tr>{row}</tr>" for row in rows)
+            head, rest = table.split("</tr>", 1)
+            return f"<table>{head.replace('<td>', '<th>').replace('</td>', '</th>')}</tr>{rest}</table>"
         case BlockKind.CODE:
-            fence = "```" if "```" not in block.text else "````"
-            return f"{fence}\n{block.text}\n{fence}"
+            return f"<pre>{text}</pre>"
         case _:
-            return _START.sub(r"\\\1", _escaped(block.text))
-
-
-def _table(rows: tuple[tuple[str, ...], ...]) -> str:
-    width = max(map(len, rows))
-    lines = [f"| {' | '.join(_cells(row, width))} |" for row in rows]
-    lines.insert(1, f"|{' --- |' * width}")
-    return "\n".join(lines)
-
-
-def _cells(row: tuple[str, ...], width: int) -> Iterable[str]:
-    return (_escaped(cell).replace("|", "\\|") for cell in (*row, *("",) * (width - len(row))))
-
-
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
+            return f"<p>{text}</p>"

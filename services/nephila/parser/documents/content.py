@@ -26,8 +26,8 @@ class DocumentContent(msgspec.Struct, array_like=True, forbid_unknown_fields=Tru
 
     text: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
     """UTF-8."""
-    markdown: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
-    """The same as Markdown, UTF-8; empty where the kind has none."""
+    structure: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
+    """Beside the text; empty where the kind has none."""
     title: Word = ""
     author: Word = ""
     published: Word = ""
@@ -52,10 +52,9 @@ _decoder: Final = msgspec.msgpack.Decoder(DocumentContent)
 def decode_result(data: bytes) -> DocumentContent:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     content = _decoder.decode(data)
-    for text in (content.text, content.markdown):
-        text.decode()
-        if text.translate(None, bytes(CONTROLS)) != text:
-            raise ValueError("control characters in the text")
+    content.text.decode()
+    if content.text.translate(None, bytes(CONTROLS)) != content.text:
+        raise ValueError("control characters in the text")
     for word in ("title", "author", "published", "modified", "lang", "problem"):
         setattr(content, word, one_line(getattr(content, word)))
     content.facts = {one_line(name): one_line(value) for name, value in content.facts.items()}

@@ -1,4 +1,4 @@
-"""Text, Markdown, title, author, dates and links of a PDF. Run in the sandbox: pdfium is C++ and the bytes are hostile.
+"""Text, structure, metadata and links of a PDF. Run in the sandbox: pdfium is C++ and the bytes are hostile.
 
 Invariant: what was read before a limit - pages, bytes of text, links, seconds - is given, with the reason why there is
 no more; a document that cannot be read at all gives a reason and no text. Nothing is rendered, no script is run.
@@ -17,7 +17,7 @@ import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from nephila.parser.documents.blocks import Block, cleaned, markdown_of, text_of
+from nephila.parser.documents.blocks import Block, cleaned, structure_of, text_of
 from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent
 from nephila.parser.documents.pdf_grids import Grid, Rule, grids_of
 from nephila.parser.documents.pdf_layout import Piece, Sizes, blocks_of, key_of, sizes_of
@@ -98,7 +98,7 @@ def _read(document: Any, request: PdfRequest) -> DocumentContent:
         found += _blocks(pieces, grids_of(pieces, rules), sizes, outline.get(number, {}))
     blocks = cleaned(found)
     content.text = cut_utf8(text_of(blocks).encode("utf-8", "replace"), request.max_text_bytes)
-    content.markdown = cut_utf8(markdown_of(blocks).encode("utf-8", "replace"), request.max_text_bytes)
+    content.structure = structure_of(blocks, content.text)
     content.links = list(links.items())
     return content
 

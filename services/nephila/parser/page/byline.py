@@ -1,4 +1,4 @@
-"""Title, author and date that a document states about itself: an article in JSON-LD, <meta> elements.
+"""Title, authors, dates, section and image that a document states about itself: an article in JSON-LD, <meta> elements.
 
 Invariants: only stated facts, nothing is inferred from the text. A date is ISO 8601; a string that is no author name is
 dropped. The tables are in order of trust.
@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from nephila.parser.page.author_names import name_of
 from nephila.parser.page.headline import closer_to_title
 from nephila.parser.page.published import first_date
 
@@ -62,6 +63,36 @@ _DATES: Final = (
     "publishdate",
     "date",
 )
+_PUBLISHED: Final = re.compile(
+    r"(?:.*[-_:. ])?(?:publi(?:sh(?:ed)?|cation)|posted|release)[-_:. ]?(?:date|time|on|at)?"
+)
+"""Other names of a date of publication."""
+_MODIFIED: Final = (
+    "article:modified_time",
+    "og:article:modified_time",
+    "og:modified_time",
+    "og:updated_time",
+    "article:updated_time",
+    "datemodified",
+    "dcterms:modified",
+    "dc:date:modified",
+    "last-modified",
+    "lastmod",
+    "modified",
+    "updated",
+    "revised",
+)
+_SECTIONS: Final = ("article:section", "og:article:section", "parsely-section", "articlesection", "section")
+_IMAGES: Final = (
+    "og:image",
+    "og:image:url",
+    "og:image:secure_url",
+    "twitter:image",
+    "twitter:image:src",
+    "parsely-image-url",
+    "sailthru:image:full",
+    "thumbnail",
+)
 _ARTICLE: Final = re.compile(
     r"(?:Advertiser|Analysis|AskPublic|Background|Opinion|Reportage|Review|Satirical|News|Medical|Scholarly|Tech|Blog"
     r"|Live|Discussion|Social|Media|Forum|Content)*(?:Article|Posting)|Report|APIReference"
@@ -76,11 +107,15 @@ _WRAPPED: Final = re.compile(r"\A\s*(?://\s*)?<!\[CDATA\[|(?://\s*)?\]\]>\s*\Z")
 
 
 class Byline(NamedTuple):
-    """Statements of a document about itself; "" if it states nothing."""
+    """Statements of a document about itself; empty if it states nothing."""
 
     title: str
     author: str
     published: str
+    modified: str
+    section: str
+    image: str
+    """As it is written: a relative URL may need the base of the document."""
 
 
 def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str = "") -> Byline:
@@ -93,59 +128,23 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
                 first.setdefault(name.replace(".", ":"), value.strip())
     nodes = list(_nodes(json_ld))
     article = next((node for node in nodes if _is_article(node.get("@type"))), {})
-    titles = [_named(article, title), _of(first, _TITLES)]
+    others = [node for node in nodes if "datePublished" in node or "headline" in node]
     # article:author is more often a profile URL than a name.
-    authors = [_person(article.get("author")), *(first[name] for name in _AUTHORS if name in first)]
-    dates = [_text(article.get("datePublished")), *(first[name] for name in _DATES if name in first)]
-    for node in nodes:
-        titles.append(_text(node.get("headline")))
-        if "datePublished" in node or "headline" in node:
-            authors.append(_person(node.get("author")))
-        dates.append(_text(node.get("datePublished")))
-    author = _some(name_of(author) for author in authors if not _is_url(author))
-    return Byline(_unescaped(_some(titles), title), author, first_date(dates))
-
-
-_BY: Final = re.compile(
-    r"(?:(?:(?:words|text|article|review|story|post|photos?|written|posted|published|submitted)\s+)?by\b|author\b|von|par|por"
-    r"|di|af|av)(?:\s*:\s*|\s+)",
-    re.IGNORECASE,
-)
-_WHEN: Final = re.compile(
-    r"(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},?\s+)?(?:"
-    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\s?\w{1,9}[-/.]?\s\d{4}|\w{3,9}\.?\s\d{1,2},?\s\d{4}"
-    r"|\d{1,2}\s\w{3,9},?\s\d{4}|\d+\s?(?:minutes?|mins?|h|hours?|days?|weeks?|months?|years?)\b)",
-    re.IGNORECASE,
-)
-_BEHIND: Final = re.compile(
-    r"[\s|•·»–—,(-](?:on|at|last|updated|published|posted|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})[\s:,]*$",
-    re.IGNORECASE,
-)
-_EDGES: Final = " \t\"'“”,;:|•·-–—»*("
-MAX_NAME_CHARS: Final = 300
-"""A longer author is a text, not a name."""
-_NO_NAMES: Final = re.compile(
-    r"(?:sign|log)\s?-?(?:in|up|out)|login|register|subscribe|search|menu|share|comments?|reply|home|undefined"
-    r"|null|none|n/a|unknown|anonymous|admin(?:istrator)?|webmaster|guest|user|(?:topic |the )?authors?|editor|staff"
-    r"|name\s*\*?|by|email|about(?: the authors?| us)?|follow|contact(?: us)?|(?:read|see|view|show) (?:more|all)"
-    r"|posts? by.*|default",
-    re.IGNORECASE,
-)
-
-
-def name_of(author: str) -> str:
-    """A stated author without the label before the name and the date after it; "" if the rest is no name."""
-    name = " ".join(unescape(author[: 2 * MAX_NAME_CHARS]).split()).strip(_EDGES)
-    if len(name) > MAX_NAME_CHARS:
-        return ""
-    if label := _BY.match(name):
-        name = name[label.end() :]
-    if when := _WHEN.search(name):
-        name = name[: when.start()]
-        while behind := _BEHIND.search(name.rstrip(_EDGES)):
-            name = name[: behind.start()]
-    name = name.strip(_EDGES)
-    return "" if _NO_NAMES.fullmatch(name) or "©" in name or not any(map(str.isalpha, name)) else name
+    authors = [_person(article.get("author")), *_all(first, _AUTHORS), *(_person(one.get("author")) for one in others)]
+    titles = [_named(article, title), *_all(first, _TITLES), *(_text(node.get("headline")) for node in nodes)]
+    found = [_text(article.get("datePublished")), *_all(first, _DATES)]
+    found += (_text(node.get("datePublished")) for node in nodes)
+    found += (value for name, value in first.items() if _PUBLISHED.fullmatch(name))
+    changed = [_text(article.get("dateModified")), *_all(first, _MODIFIED)]
+    changed += (_text(node.get("dateModified")) for node in nodes)
+    return Byline(
+        title=_unescaped(_some(titles), title),
+        author=_some(name_of(author) for author in authors if not _is_url(author)),
+        published=first_date(found),
+        modified=first_date(changed),
+        section=_unescaped(_some((_first(article.get("articleSection")), *_all(first, _SECTIONS))), title),
+        image=_some((*_all(first, _IMAGES), _first(article.get("image")), _first(article.get("thumbnailUrl")))),
+    )
 
 
 def _is_article(kind: Any) -> bool:
@@ -170,8 +169,8 @@ def _some(texts: Iterable[str]) -> str:
     return next(filter(None, texts), "")
 
 
-def _of(first: dict[str, str], names: Iterable[str]) -> str:
-    return next((first[name] for name in names if name in first), "")
+def _all(first: dict[str, str], names: Iterable[str]) -> Iterator[str]:
+    return (first[name] for name in names if name in first)
 
 
 def _is_url(text: str) -> bool:
@@ -200,6 +199,13 @@ def _nodes(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+def _first(value: Any) -> str:
+    """A text, the URL or name of an object, or those of the first of a list."""
+    for one in value[:1] if isinstance(value, list) else [value]:
+        return _text(one.get("url") or one.get("name") if isinstance(one, dict) else one)
+    return ""
 
 
 def _person(value: Any) -> str:

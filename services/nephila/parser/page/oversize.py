@@ -32,6 +32,7 @@ class FoundPass(msgspec.Struct, frozen=True):
     text_lines: bytes
     main_lines: bytes
     main_text: bytes
+    structure: bytes
     text_hash: bytes
     link_count: int
     link_urls: bytes

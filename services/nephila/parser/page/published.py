@@ -1,22 +1,22 @@
-"""The date of publication of a document: ISO 8601, or none.
+"""The dates of publication and of the last change of a document: ISO 8601, or none.
 
 A stated date counts if it can be parsed as in a rule (`iso_dates.py`); durations and ambiguous dates are ignored. If no
-date is stated, a short line near the headline that holds a date and little else is used. Pure. Invariant: the result is
-"", a date, or a date and time, in ISO 8601, of the years 1970 to 2100.
+date is stated, the URL, marked elements and short lines of the text are used. Pure. Invariant: the result is "", a
+date, or a date and time, in ISO 8601, of the years 1970 to 2100.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from typing import Final, NamedTuple
 
 from nephila.parser.page.iso_dates import iso_date
 
 MAX_CHARS: Final = 100
 """Characters of a stated date, with weekday and zone."""
-MAX_LINE_CHARS: Final = 60
+MAX_LINE_CHARS: Final = 100
 LINES_BEHIND: Final = 6
 LINES_BEFORE: Final = 3
 """Lines around the headline that are searched."""
@@ -28,14 +28,26 @@ _LABEL: Final = re.compile(
     r"(?:\s+(?:on|le|am|el|il))?|on|le|am)\b[\s:]*",
     re.IGNORECASE,
 )
-_CHANGED: Final = re.compile(r"\b(?:updated?|modified|revised|reviewed|edited|aktualisiert|à jour)\b", re.IGNORECASE)
+_LABELLED: Final = re.compile(
+    r"(?:published|posted|released|publié|veröffentlicht|publicado|pubblicato)\b", re.IGNORECASE
+)
+_CHANGED: Final = re.compile(
+    r"\b(?:updated?|modified|revised|reviewed|edited|aktualisiert|à jour|actualizado|aggiornato)\b", re.IGNORECASE
+)
 _DAY: Final = re.compile(
     r"\d{4}\s?[./-]\s?\d{1,2}\s?[./-]\s?\d{1,2}|\d{1,2}\s?[./]\s?\d{1,2}\s?[./]\s?\d{4}"
     r"|[^\W\d_]{3,10}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}"
     r"|\d{1,2}(?:st|nd|rd|th|\.)?\s+(?:de\s+)?[^\W\d_]{3,10}\.?,?\s+(?:de\s+)?\d{4}"
 )
+_IN_URL: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:/(\d{1,2}|[a-z]{3,9})/(\d{1,2})(?=/)|-(\d\d)-(\d\d)(?!\d))")
+_BEFORE: Final = re.compile(
+    r"(?:^|[|•·⋅●∙›»–—,:]|\b(?:on|published|posted|updated|modified|revised|reviewed))[\s:]*$", re.IGNORECASE
+)
+_AFTER: Final = re.compile(r"\s*(?:$|[|•·⋅●∙›»–—,.(]|at\b|by\b|updated\b|\d{1,2}:)", re.IGNORECASE)
+"""Beside a date that is no part of a sentence."""
 _BESIDE_CHARS: Final = 28
 """Characters in addition to the date in its line: a weekday, a time, a label, the reading time, a name."""
+_MONTH_FIRST: Final = frozenset(("en-us", "en_us", "en-ph"))
 
 
 def as_date(text: str) -> str:
@@ -43,12 +55,22 @@ def as_date(text: str) -> str:
     stated = text.strip(_QUOTES)
     if not stated or len(stated) > MAX_CHARS:
         return ""
+    return stated if _ISO.fullmatch(stated) and _in_calendar(stated) else _read(stated)
+
+
+def _read(stated: str, day_first: bool | None = None) -> str:
     try:
-        if not _ISO.fullmatch(stated):
-            stated = iso_date(stated)
-        return stated if datetime.fromisoformat(stated).year in _YEARS else ""
+        found = iso_date(stated, day_first=day_first)
     except (ValueError, OverflowError, OSError):
         return ""
+    return found if _in_calendar(found) else ""
+
+
+def _in_calendar(stated: str) -> bool:
+    try:
+        return datetime.fromisoformat(stated).year in _YEARS
+    except ValueError:
+        return False
 
 
 def first_date(texts: Iterable[str]) -> str:
@@ -56,25 +78,86 @@ def first_date(texts: Iterable[str]) -> str:
     return next(filter(None, map(as_date, texts)), "")
 
 
-def visible_date(text: str, headlines: Sequence[str]) -> str:
-    """The date in a short line near the first headline that is a line of the text; "" if there is none."""
+def url_date(url: str) -> str:
+    """The day in the path of a URL, as /2026/11/23/ or /2026-11-23-; "" if there is none."""
+    path = url.partition("//")[2].partition("/")[2].partition("?")[0]
+    for year, month, day, month_2, day_2 in _IN_URL.findall(path.lower()):
+        month, day = month or month_2, day or day_2
+        if found := _read(f"{year}-{month}-{day}" if month.isdecimal() else f"{day} {month} {year}"):
+            return found
+    return ""
+
+
+def day_order(lang: str) -> bool | None:
+    """Whether the day precedes the month in 03/04/2026 by the language of the page; None if both are usual."""
+    if lang.lower() in _MONTH_FIRST:
+        return False
+    return None if lang.lower() in ("", "en") else True
+
+
+class Dates(NamedTuple):
+    """The dates of publication and of the last change; "" if there is none."""
+
+    published: str = ""
+    modified: str = ""
+
+
+def visible_dates(text: str, headlines: Sequence[str], day_first: bool | None = None) -> Dates:
+    """The dates in lines near the first headline that is a line of the text, or behind a label anywhere. O(n)."""
     lines = text.split("\n")
     known = {" ".join(one.split()).lower() for one in headlines} - {""}
     at = next((n for n, line in enumerate(lines) if line.lower() in known), -1)
-    if at < 0:
-        return ""
-    behind = lines[at + 1 : at + 1 + LINES_BEHIND]
-    before = lines[max(0, at - LINES_BEFORE) : at][::-1]
-    found = [(line, day) for line in (*behind, *before) if (day := _date_line(line))]
-    plain = [day for line, day in found if not _CHANGED.search(line)]
-    return next(iter(plain or [day for _, day in found]), "")
+    near: list[str] = []
+    if at >= 0:
+        near = [*lines[at + 1 : at + 1 + LINES_BEHIND], *lines[max(0, at - LINES_BEFORE) : at][::-1]]
+    found = [line_dates(line, day_first) for line in near]
+    found += [line_dates(line, day_first) for line in lines if _is_labelled(line)]
+    first = next((one.published for one in found if one.published), "")
+    return Dates(first, next((one.modified for one in found if one.modified), ""))
 
 
-def _date_line(line: str) -> str:
-    if not 8 <= len(line) <= MAX_LINE_CHARS:
-        return ""
-    stated = _LABEL.sub("", line, count=1)
-    found = _DAY.search(stated)
-    if found is None or len(stated) - len(found[0]) > _BESIDE_CHARS or len(_DAY.findall(stated)) > 1:
-        return ""
-    return as_date(found[0])
+def _is_labelled(line: str) -> bool:
+    return len(line) <= MAX_LINE_CHARS and (_LABELLED.match(line) or _CHANGED.search(line[:16])) is not None
+
+
+def line_dates(line: str, day_first: bool | None = None) -> Dates:
+    """The dates of a line that holds dates and little else, or dates between separators; none of any other. Of two
+    dates one has to be of a change."""
+    if not 8 <= len(line) <= MAX_LINE_CHARS or not (found := list(_DAY.finditer(line))) or len(found) > 2:
+        return Dates()
+    ends = [0, *(one.end() for one in found)]
+    changed = [_CHANGED.search(line[end : one.start()]) is not None for end, one in zip(ends, found, strict=False)]
+    beside = len(_LABEL.sub("", line, count=1)) - sum(len(one[0]) for one in found)
+    if (len(found) == 2 and sum(changed) != 1) or (beside > _BESIDE_CHARS and not all(map(_stands_alone, found))):
+        return Dates()
+    read = [(_read(one[0], day_first), late) for one, late in zip(found, changed, strict=True)]
+    first = next((day for day, late in read if not late), "")
+    return Dates(first, next((day for day, late in read if late), ""))
+
+
+def _stands_alone(found: re.Match[str]) -> bool:
+    before, after = found.string[: found.start()], found.string[found.end() :]
+    return _BEFORE.search(before) is not None and _AFTER.match(after) is not None
+
+
+def is_of_build(stated: Dates, visible: str) -> bool:
+    """Whether the stated publication is the time when the site was built: not before the last change, and later than
+    the date that readers see."""
+    built = stated.published[:10]
+    return bool(visible and built and stated.modified) and stated.modified[:10] <= built and visible < built
+
+
+def published(stated: str, url_day: str, *sources: Callable[[], str]) -> str:
+    """The stated date, or the day in the URL if they differ by a time zone; else the first date of the sources, of
+    which one on the day in the URL has precedence. A source is read only if it is needed."""
+    if stated:
+        return url_day if url_day and not stated.startswith(url_day) and _is_neighbour(url_day, stated) else stated
+    found = filter(None, (source() for source in sources))
+    if url_day:
+        return next((one for one in found if one.startswith(url_day)), url_day)
+    return next(found, "")
+
+
+def _is_neighbour(day: str, other: str) -> bool:
+    """Whether two days differ by one at most: by the time zone."""
+    return abs((date.fromisoformat(day) - date.fromisoformat(other[:10])).days) <= 1

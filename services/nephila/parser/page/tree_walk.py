@@ -5,13 +5,14 @@ Invariant: document order; at most as many of each kind as the constants say, ex
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
-from nephila.parser.page.byline import name_of
+from nephila.parser.page.author_names import name_of
 from nephila.parser.page.html_tree import css, css_first, one_by_one
-from nephila.parser.page.published import first_date
+from nephila.parser.page.published import as_date, first_date, line_dates
 
 MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100
@@ -21,7 +22,12 @@ MAX_AUTHOR_CHARS: Final = 100
 
 _ALWAYS: Final = 'meta[content], script[type="application/ld+json"], img, source, video, iframe, embed'
 _HEADINGS: Final = "h1, h2"
-_DATES: Final = 'time[datetime], [itemprop="datePublished"]'
+_PUBLISHED: Final = '[itemprop~="datePublished"], [itemprop~="dateCreated"]'
+_MODIFIED: Final = '[itemprop~="dateModified"]'
+_TIMES: Final = "time[datetime]"
+_DATED: Final = '[class*="date" i], [class*="publish" i], [class*="posted" i], [class*="time" i]'
+_CHANGED: Final = re.compile(r"updat|modif|revis", re.IGNORECASE)
+"""Classes of the date of a change."""
 _AUTHORS: Final = '[rel="author"], [itemprop~="author"]'
 _MEDIA: Final = frozenset(("img", "source", "video", "iframe", "embed"))
 _BYLINES: Final = '[class*="byline"], [class*="author"]'
@@ -60,9 +66,25 @@ class PageElements:
                     yield name.lower(), attributes.get("content") or ""
 
     def published(self) -> str:
-        """The first <time datetime> or schema.org date of publication that is a date, in ISO 8601."""
-        nodes = () if self._root is None else islice(one_by_one(self._root, _DATES), MAX_TEXTS)
-        return first_date(map(_stated, filter(_is_date, nodes)))
+        """The date of publication by schema.org, in ISO 8601."""
+        return first_date(map(_stated, filter(_is_text, self._some(_PUBLISHED))))
+
+    def modified(self) -> str:
+        """The date of the last change by schema.org, in ISO 8601."""
+        return first_date(map(_stated, filter(_is_text, self._some(_MODIFIED))))
+
+    def time(self) -> str:
+        """The first <time> that is a date and not of a change, in ISO 8601."""
+        return first_date(_stated(node) for node in self._some(_TIMES) if not _is_of_change(node))
+
+    def dated(self, day_first: bool | None) -> str:
+        """The date in the first element whose class names one and whose text holds little else."""
+        nodes = (node for node in self._some(_DATED) if not _is_of_change(node))
+        texts = (" ".join(node.text(separator=" ").split()) for node in nodes)
+        return next(filter(None, (line_dates(text, day_first).published for text in texts)), "")
+
+    def _some(self, expression: str) -> Iterator[Any]:
+        return iter(()) if self._root is None else islice(one_by_one(self._root, expression), MAX_TEXTS)
 
     def author(self) -> str:
         """The author's name from the usual elements, for pages that state none."""
@@ -77,13 +99,19 @@ class PageElements:
         return ""
 
 
-def _is_date(node: Any) -> bool:
-    return node.tag == "time" or (node.attributes.get("itemprop") == "datePublished" and node.tag not in _MEDIA)
+def _is_text(node: Any) -> bool:
+    return node.tag not in _MEDIA
+
+
+def _is_of_change(node: Any) -> bool:
+    of = node.attributes
+    return _CHANGED.search(f"{of.get('class') or ''} {of.get('itemprop') or ''}") is not None
 
 
 def _stated(node: Any) -> str:
     of = node.attributes
-    return of.get("datetime") or of.get("content") or ""
+    stated = of.get("datetime") or of.get("content") or ""
+    return stated if stated and as_date(stated) else " ".join(node.text().split())[:MAX_AUTHOR_CHARS]
 
 
 def _is_author(node: Any) -> bool:

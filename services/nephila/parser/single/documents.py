@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from nephila.native import markdown as as_markdown
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.office.metadata import read_office
@@ -63,7 +64,7 @@ def fill_document(
     result["kind"] = kind.name.lower()
     result["text"] = content.text.decode()
     if markdown:
-        result["markdown"] = content.markdown.decode()
+        result["markdown"] = as_markdown(content.structure, content.text, base).decode()
     for name in ("title", "author", "published", "modified", "lang", "problem"):
         _tell(result, name, getattr(content, name))
     for name, value in content.facts.items():

@@ -28,6 +28,22 @@ from nephila.parser.single.html import MAX_TREE_BYTES, NOWHERE, fill_html
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
 
+TEXT_FIELDS: Final = (
+    "url",
+    "title",
+    "text",
+    "lang",
+    "published",
+    "modified",
+    "author",
+    "section",
+    "description",
+    "canonical",
+    "image",
+    "encoding",
+)
+"""Fields of an answer that are a text, "" if the document has none; for each kind of document the same."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -49,8 +65,8 @@ def extract(
     """
     config = ParserConfig()
     result: dict[str, Any] = {
-        **dict.fromkeys(("url", "title", "text", "lang", "published", "author", "description", "canonical"), ""),
-        "encoding": "",
+        **dict.fromkeys(TEXT_FIELDS, ""),
+        "authors": [],
         "links": [],
         "images": [],
         "videos": [],

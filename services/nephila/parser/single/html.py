@@ -6,15 +6,15 @@ import functools
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from nephila.native import PagePass, UrlError, parse_url, to_utf8
+from nephila.native import PagePass, UrlError, markdown, parse_url, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.links import unpack
-from nephila.parser.markdown import page_markdown
-from nephila.parser.page.byline import byline
+from nephila.parser.page.author_names import single_names
+from nephila.parser.page.byline import Byline, byline
 from nephila.parser.page.headline import from_title, is_site, without_site
 from nephila.parser.page.html_tree import html_tree
 from nephila.parser.page.media import Medium, media
-from nephila.parser.page.published import visible_date
+from nephila.parser.page.published import Dates, day_order, is_of_build, published, url_date, visible_dates
 from nephila.parser.page.tree_walk import PageElements
 
 MAX_TREE_BYTES: Final = 8 * 1024 * 1024
@@ -31,7 +31,7 @@ def fill_html(
     encoding: str,
     found: PagePass,
     config: ParserConfig,
-    markdown: bool,
+    as_markdown: bool,
     *,
     trees: bool = True,
 ) -> None:
@@ -61,13 +61,17 @@ def fill_html(
     # The title of a front page is that name.
     if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
         title = h1s[0]
+    author = said.author or elements.author()
     result.update(
         encoding=encoding,
         title=title[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
         lang=found.lang,
-        published=said.published or elements.published() or visible_date(found.text.decode(), (title, *headings[1])),
-        author=said.author or elements.author(),
+        **_dates(said, elements, found, place.geturl(), (title, *headings[1])),
+        author=author,
+        authors=single_names(author),
+        section=said.section,
+        image=resolve(said.image) if said.image else "",
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(NOWHERE) else found.canonical,
         links=[link for link in unpack(found) if not link["url"].startswith(NOWHERE)],
@@ -75,8 +79,32 @@ def fill_html(
         videos=[one.url for one in videos],
         media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
     )
-    if markdown:
-        result["markdown"] = page_markdown(body, encoding, found, NOWHERE).decode()
+    if as_markdown:
+        # A page may name another base than the URL that it has, or has not.
+        url = result["url"] or NOWHERE
+        result["markdown"] = markdown(found.structure, found.main_text or found.text, url, nowhere=NOWHERE).decode()
+
+
+def _dates(
+    said: Byline, elements: PageElements, found: PagePass, url: str, headlines: tuple[str, ...]
+) -> dict[str, str]:
+    """The dates of publication and of the last change. A page that has only the latter was published then."""
+    day_first = day_order(found.lang)
+    visible = functools.cache(lambda: visible_dates(found.text.decode(), headlines, day_first))
+    stated = Dates(said.published, said.modified or elements.modified())
+    if stated.published and stated.modified and is_of_build(stated, visible().published):
+        stated = Dates("", stated.modified)
+    first = published(
+        stated.published,
+        url_date(url),
+        elements.published,
+        lambda: visible().published,
+        elements.time,
+        lambda: visible().modified,
+        lambda: elements.dated(day_first),
+        lambda: stated.modified,
+    )
+    return {"published": first, "modified": stated.modified or visible().modified}
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from starlette.routing import BaseRoute
 
@@ -30,9 +30,12 @@ from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition,
 from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
-from nephila.programs.control_servers import client_routes
+from nephila.programs.control_servers import authority_of, client_routes
 from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of, local_address
+
+if TYPE_CHECKING:
+    from nephila.control.service import ControlService
 
 log = logging.getLogger("nephila.programs.service.program")
 
@@ -162,12 +165,14 @@ class ServiceProgram:
         async def metrics() -> tuple[bytes, str]:
             return exposition(registry)
 
-        control, token = getattr(self.service, "control", None), getattr(self.service, "token", "")
+        api = cast("ControlService | None", self.service if hasattr(self.service, "control") else None)
+        control = api.control if api is not None else None
         clients: Sequence[BaseRoute] = ()
-        if control is not None:
-            names, firecrawl = getattr(self.service, "console_names", ()), getattr(self.service, "firecrawl", False)
-            clients = client_routes(control, token, names, firecrawl=firecrawl)
-        app = application(control, token=token, unready=self._unready, metrics=metrics, beside=clients)
+        authority = None
+        if api is not None:
+            authority = authority_of(api.control, api.token, api.logins)
+            clients = client_routes(authority, api.logins, api.console_names, firecrawl=api.firecrawl)
+        app = application(control, authority=authority, unready=self._unready, metrics=metrics, beside=clients)
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         inside = [counters_of(access(self.service), metrics) for _, access, metrics in kind.parts]

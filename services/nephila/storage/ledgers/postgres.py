@@ -41,6 +41,7 @@ from nephila.storage.rows import (
     REASON,
     SHA256,
     STATUS,
+    STRUCTURE,
     TEXT,
     TEXT_HASH,
     URL_KEY,
@@ -339,7 +340,7 @@ def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
             part, keys, size = [], set(), 0
         part.append(row)
         keys.add(key)
-        size += len(row[TEXT])
+        size += len(row[TEXT]) + len(row[STRUCTURE])
     if part:
         yield part
 

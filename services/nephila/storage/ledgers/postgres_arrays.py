@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from psycopg import Connection
 from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
+from nephila.storage.rows import Blob
+
 _HEAD = struct.Struct(">iiiii").pack
 _LENGTH = struct.Struct(">i").pack
-_TEXT, _INT8 = 25, 20
+_TEXT, _INT8, _BYTEA = 25, 20, 17
 
 
 class TextArray(bytes):
@@ -24,6 +27,10 @@ class TextArray(bytes):
 
 class IntArray(bytes):
     """bigint[] in binary form."""
+
+
+class BlobArray(bytes):
+    """bytea[] in binary form."""
 
 
 class _TextDumper(Dumper):
@@ -38,10 +45,15 @@ class _IntDumper(_TextDumper):
     oid = 1016
 
 
+class _BlobDumper(_TextDumper):
+    oid = 1001
+
+
 def register(connection: Connection[tuple[object, ...]]) -> None:
     """Register these array types with a connection."""
     connection.adapters.register_dumper(TextArray, _TextDumper)
     connection.adapters.register_dumper(IntArray, _IntDumper)
+    connection.adapters.register_dumper(BlobArray, _BlobDumper)
 
 
 def text_array(values: Sequence[str | bytes]) -> TextArray:
@@ -54,17 +66,26 @@ def text_array(values: Sequence[str | bytes]) -> TextArray:
     return TextArray(b"".join(parts))
 
 
+def blob_array(values: Sequence[Blob]) -> BlobArray:
+    """Bytes of any kind."""
+    return BlobArray(_head(len(values), _BYTEA) + b"".join(_LENGTH(len(value)) + value for value in values))
+
+
 def int_array(values: Sequence[int]) -> IntArray:
     """Integers below 2^63. Raises `struct.error`."""
     flat = [number for value in values for number in (8, value)]
     return IntArray(_head(len(values), _INT8) + struct.pack(">" + "iq" * len(values), *flat))
 
 
-def columns(rows: Iterable[Sequence[str | bytes | int]]) -> list[TextArray | IntArray]:
+def columns(rows: Iterable[Sequence[str | bytes | int]]) -> list[TextArray | IntArray | BlobArray]:
     """Rows of the same shape, at least one, as one array per column."""
-    return [
-        int_array(column) if isinstance(column[0], int) else text_array(column) for column in zip(*rows, strict=True)
-    ]
+    return [_column(column) for column in zip(*rows, strict=True)]
+
+
+def _column(column: Sequence[Any]) -> TextArray | IntArray | BlobArray:
+    if isinstance(column[0], int):
+        return int_array(column)
+    return blob_array(column) if isinstance(column[0], Blob) else text_array(column)
 
 
 def _head(count: int, element: int) -> bytes:

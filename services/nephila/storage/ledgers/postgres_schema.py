@@ -71,6 +71,8 @@ STEPS: Mapping[int, Sequence[str]] = {
             )
         ),
     ),
+    # Rows of version 4 have no structure until their pages are fetched again.
+    5: ("ALTER TABLE pages ADD COLUMN IF NOT EXISTS structure bytea NOT NULL DEFAULT ''",),
 }
 """Version 2 is the first one on PostgreSQL; nephila.db had the same version then."""
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from nephila.storage.changes import AWAY, DEAD_LETTER
-from nephila.storage.ledgers.schema import INTEGERS
+from nephila.storage.ledgers.schema import BLOBS, INTEGERS
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
-from nephila.storage.rows import COLUMNS
+from nephila.storage.rows import STORED_COLUMNS
 
 DAY: Final = "day"
 _NUMBERS: Final = INTEGERS | {"attempt", "ordinal"}
@@ -50,14 +50,14 @@ def arrays(names: Sequence[str]) -> str:
 
 
 def _array(name: str) -> str:
-    kind = "bigint" if name in _NUMBERS else "date" if name == DAY else "text"
+    kind = "bigint" if name in _NUMBERS else "date" if name == DAY else "bytea" if name in BLOBS else "text"
     return f"%s::{kind}[]"
 
 
 def statements(*, by_day: bool) -> Statements:
     """The statements of a layout."""
     day = (DAY,) if by_day else ()
-    columns, key = (*COLUMNS, *day), ("job", "url_key", *day)
+    columns, key = (*STORED_COLUMNS, *day), ("job", "url_key", *day)
     insert = (
         f"INSERT INTO pages ({', '.join(columns)}) SELECT * FROM {arrays(columns)}"
         f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -20,6 +20,14 @@ from nephila.storage.source import Source, addresses, display_name, each, requir
 CHECK_BYTES: Final = 1_000_000_000
 """Maximum size of a nephila.db that is checked before an export, as `storage.check_bytes`."""
 _VALUE = re.compile(r"(?<!:):(\w+)")
+
+
+def only_jobs(column: str, jobs: Collection[str] | None) -> tuple[str, dict[str, str]]:
+    """A condition that a row is of one of these jobs, beginning with AND, and its values; empty for None."""
+    if jobs is None:
+        return "", {}
+    values = {f"job{number}": job for number, job in enumerate(jobs)}
+    return f" AND {column} IN ({', '.join(f':{name}' for name in values) or 'NULL'})", values
 
 
 class NoTables(UserError):

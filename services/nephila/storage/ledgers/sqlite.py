@@ -32,7 +32,6 @@ from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
-    COLUMNS,
     FETCH_ID,
     FETCH_NO,
     FETCHED_AT,
@@ -42,6 +41,7 @@ from nephila.storage.rows import (
     REASON,
     SHA256,
     STATUS,
+    STORED_COLUMNS,
     TEXT,
     TEXT_HASH,
     URL_KEY,
@@ -54,13 +54,13 @@ log = logging.getLogger(__name__)
 
 PAGE_BYTES = 8192
 """Larger pages make rows cheaper, smaller pages the key index; measured in docs/adr/0006."""
-_CACHE_KIB = 32 * 1024
+_CACHE_KIB = 16 * 1024
 _BUSY_S = 5.0
 """Maximum wait for another program's lock in one attempt; the service repeats attempts for `patience_s`."""
 
-_NAMES = ", ".join(COLUMNS)
-_ROW = "(" + ", ".join("CAST(? AS TEXT)" if name == "text" else "?" for name in COLUMNS) + ")"
-_CHANGED = [name for name in COLUMNS if name not in ("job", "url_key")]
+_NAMES = ", ".join(STORED_COLUMNS)
+_ROW = "(" + ", ".join("CAST(? AS TEXT)" if name == "text" else "?" for name in STORED_COLUMNS) + ")"
+_CHANGED = [name for name in STORED_COLUMNS if name not in ("job", "url_key")]
 _UPSERT = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,

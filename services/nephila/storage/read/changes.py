@@ -8,13 +8,14 @@ with "." between them. Every function raises `UserError` in one line.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.storage.changes import ChangeRow
-from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
 from nephila.storage.rows import iso
 from nephila.storage.source import Source, each
 
@@ -45,18 +46,25 @@ class FeedPart(NamedTuple):
 
 
 def changes(
-    source: Source, *, since: str = "", job: str = "", change: str = "", limit: int = 1000, newest: bool = False
+    source: Source,
+    *,
+    since: str = "",
+    jobs: Collection[str] | None = None,
+    change: str = "",
+    limit: int = 1000,
+    newest: bool = False,
 ) -> FeedPart:
-    """The first `limit` changes behind `since`, or the last ones with `newest`, in the order of their numbers. By
-    number the key serves the read; by id or time it is O(changes) once."""
-    terms = ["seq > :position", *(f"{name} = :{name}" for name, value in (("job", job), ("change", change)) if value)]
+    """The first `limit` changes of these jobs, of all for None, behind `since`, or the last ones with `newest`, in the
+    order of their numbers. By number the key serves the read; by id or time it is O(changes) once."""
+    condition, named = only_jobs("job", jobs)
+    where = "seq > :position" + condition + (" AND change = :change" if change else "")
     order = "DESC" if newest else "ASC"
-    query = f"SELECT seq, {_COLUMNS} FROM changes WHERE {' AND '.join(terms)} ORDER BY seq {order} LIMIT {int(limit)}"
+    query = f"SELECT seq, {_COLUMNS} FROM changes WHERE {where} ORDER BY seq {order} LIMIT {int(limit)}"
     parse_since(since)
     try:
         with open_for_reading(source) as connection:
             position = _position(connection, since)
-            values = {"position": position, "job": job, "change": change}
+            values = {"position": position, "change": change, **named}
             found = [FeedRow(seq, ChangeRow(*rest)) for seq, *rest in connection.execute(query, values)]
     except NoTables:
         return FeedPart([], 0)
@@ -73,13 +81,19 @@ class FeedPage(NamedTuple):
 
 
 def feed(
-    source: Source, *, since: str = "", job: str = "", change: str = "", limit: int = 1000, newest: bool = False
+    source: Source,
+    *,
+    since: str = "",
+    jobs: Collection[str] | None = None,
+    change: str = "",
+    limit: int = 1000,
+    newest: bool = False,
 ) -> FeedPage:
     """As `changes`, also of several servers. Raises `UsageError` for a position of another number of servers."""
     servers = each(source)
     positions = _split(parse_since(since), len(servers))
     parts = [
-        changes(server, since=position, job=job, change=change, limit=limit, newest=newest)
+        changes(server, since=position, jobs=jobs, change=change, limit=limit, newest=newest)
         for server, position in zip(servers, positions, strict=True)
     ]
     if len(parts) == 1:

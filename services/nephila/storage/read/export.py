@@ -24,15 +24,16 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
 from nephila.storage.read import items, warc_export
+from nephila.storage.read.block_lines import write_blocks
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
-from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
+from nephila.storage.rows import CHANGE, COLUMNS, META, STORED_COLUMNS, Row, iso
 from nephila.storage.sinks import markdown_file
 from nephila.storage.sinks.chunks import write_chunks
 from nephila.storage.sinks.jsonl import append_line, json_object
 from nephila.storage.sinks.parquet_file import ParquetFile
 from nephila.storage.source import Source
 
-FORMATS = ("jsonl", "csv", "parquet", "markdown", "chunks")
+FORMATS = ("jsonl", "csv", "parquet", "markdown", "chunks", "blocks")
 ARCHIVES = ("cdxj", "wacz")
 """Formats of WARC files."""
 STDOUT = "-"
@@ -91,6 +92,12 @@ def export(
             if format == "chunks":
                 write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])
                 return _to_stdout(write, rows, shown) if target is None else _to_whole_file(target, write, rows)
+            if format == "blocks":
+                return (
+                    _to_stdout(write_blocks, rows, shown)
+                    if target is None
+                    else _to_whole_file(target, write_blocks, rows)
+                )
             return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
     except OSError as error:
         raise _plain(error, target) from error
@@ -189,8 +196,8 @@ def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[by
     names = columns or COLUMNS
 
     def csv(stream: IO[bytes], rows: Iterator[Row]) -> int:
-        chosen = _chosen(rows, columns) if columns else rows
-        return write_csv(stream, names, (list(map(cell, row)) for row in chosen) if columns else chosen, raw=raw_csv)
+        chosen = (list(map(cell, row)) for row in _chosen(rows, names))
+        return write_csv(stream, names, chosen if columns else (row[: len(COLUMNS)] for row in rows), raw=raw_csv)
 
     def jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
         return write_jsonl(stream, names, _chosen(rows, columns)) if columns else _jsonl(stream, rows)
@@ -206,7 +213,7 @@ def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since
         terms.append(PRESENT)
     if job is not None:
         terms.append("job = :job")
-    names = list(COLUMNS)
+    names = list(STORED_COLUMNS)
     if since is not None:
         terms += ["sha256 != ''", "changed_at >= :since"]
         names[CHANGE] = (

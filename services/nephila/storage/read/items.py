@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import IO, Any, Final, NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
+from nephila.storage.read.items_parquet import FIXED, Columns, ItemsParquet
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 from nephila.storage.source import Source
 
-FORMATS: Final = ("jsonl", "csv")
+FORMATS: Final = ("jsonl", "csv", "parquet")
 _PAGE_ROWS: Final = 500
 
 
@@ -68,6 +69,10 @@ def export_items(
 
         if format == "jsonl" and not columns:
             return _jsonl(stream, found())
+        if format == "parquet":
+            if columns:
+                raise UsageError("--columns goes with jsonl and csv; Parquet has all fields")
+            return _parquet(stream, found)
         names: dict[str, None] = {}
         for item in found():
             names.update(dict.fromkeys(name for name, _ in flat(_object(item.data))))
@@ -99,6 +104,15 @@ def _jsonl(stream: IO[bytes], items: Iterator[Item]) -> int:
         stream.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n")
         count += 1
     return count
+
+
+def _parquet(stream: IO[bytes], found: Callable[[], Iterator[Item]]) -> int:
+    columns = Columns()
+    for item in found():
+        columns.note(_object(item.data))
+    with ItemsParquet(stream, columns) as file:
+        file.extend(([getattr(item, name) for name in FIXED], _object(item.data)) for item in found())
+    return file.written
 
 
 def _object(data: str) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import msgspec
 
 from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
-from nephila.storage.rows import COLUMNS
+from nephila.storage.ledgers.schema import HISTORY
+from nephila.storage.rows import COLUMNS, STORED_COLUMNS, Row
 from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
 
@@ -141,11 +142,20 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
         return dict(zip(COLUMNS, found, strict=True)) if found else None
 
 
-def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
-    """All ended fetches of a URL, in order. nephila.db has no index for it: O(fetches), 0.1 s per million."""
-    query = "SELECT * FROM fetches WHERE job = :job AND url_key = :key ORDER BY id"
+def stored_row(source: Source, url_key: bytes) -> Row | None:
+    """The row of a URL, of the job that fetched it last, in the order of `STORED_COLUMNS`."""
+    query = f"SELECT {', '.join(STORED_COLUMNS)} FROM pages WHERE url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     with open_for_reading(source) as connection:
-        cursor = connection.execute(query, {"job": job, "key": url_key.hex()})
+        found: Row | None = connection.execute(query, {"key": url_key.hex()}).fetchone()
+        return found
+
+
+def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
+    """All ended fetches of a URL, in order. O(its fetches); in a nephila.db that was last written by a program without
+    the index O(fetches), 0.1 s per million."""
+    query = f"SELECT * FROM fetches WHERE {HISTORY} = :part AND job = :job AND url_key = :key ORDER BY id"
+    with open_for_reading(source) as connection:
+        cursor = connection.execute(query, {"job": job, "key": url_key.hex(), "part": url_key.hex()[8:16]})
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, found, strict=True)) for found in cursor]
 

@@ -1,17 +1,17 @@
-"""Rows for screens: a page of rows with filters, one row with all that belongs to it, a page of items. Read-only.
+"""Rows for screens: a page of rows with filters, one row with all that belongs to it. Read-only.
 
-Invariant: a query looks at no more than `LOOKED_AT` fetches or items, however many rows there are, and says where it
+Invariant: a query looks at no more than `LOOKED_AT` fetches, however many rows there are, and says where it
 stopped. Rows are found by the table `fetches`, whose rows are short and in the order of time; the newest come first.
 On PostgreSQL `fetches` has no index on `id`: there a page of rows costs a scan of that table.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
-from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
+from nephila.storage.read.patterns import contains, pattern
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
 
@@ -20,7 +20,10 @@ LOOKED_AT: Final = 200_000
 SEARCHED: Final = 20_000
 """Fetches of one query whose rows are searched: some 100 ms."""
 LINKS: Final = 500
-"""Links of one page that are listed."""
+"""Links of one page, or to one page, that are listed."""
+LINKS_LOOKED_AT: Final = 300_000
+"""Links of one query for those that lead to a page: some 100 ms. The table has no index on targets, since a page has
+some fifty links and each would be a write at a random place."""
 ITEMS: Final = 100
 """Items of one page that are listed."""
 TEXT_CHARS: Final = 200_000
@@ -54,57 +57,46 @@ class StoredRow(NamedTuple):
     """The text before the last change."""
 
 
-class FoundItem(NamedTuple):
-    """A row of the table `items`, with URL and title of its page."""
-
-    job: str
-    url_key: str
-    rule: str
-    ordinal: int
-    rule_version: int
-    data: str
-    url: str
-
-
-class FoundItems(NamedTuple):
-    """Some items in the order of the key."""
-
-    items: list[FoundItem]
-    next: str
-    """Pass it as `after` for more; empty: these were the last."""
-
-
 def rows(
     source: Source,
     *,
-    job: str = "",
+    jobs: Collection[str] | None = None,
     outcome: str = "",
     reason: str = "",
     search: str = "",
     before: int = 0,
     limit: int = 50,
 ) -> FoundRows:
-    """The newest rows behind `before`. A URL is listed once, at its newest fetch. `search`: part of the URL or of the
-    title; letters of ASCII in any case. Fewer rows than `limit` may be found although older ones follow: see `next`."""
-    terms = {name: value for name, value in (("job", job), ("outcome", outcome), ("reason", reason)) if value}
+    """The newest rows of these jobs, of all for None, behind `before`. A URL is listed once, at its newest fetch.
+    `search`: part of the URL or of the title; letters of ASCII in any case. Fewer rows than `limit` may be found
+    although older ones follow: see `next`."""
+    terms = {name: value for name, value in (("outcome", outcome), ("reason", reason)) if value}
     try:
         with open_for_reading(source) as connection:
-            return _rows(connection, terms, search, before, limit)
+            return _rows(connection, jobs, terms, search, before, limit)
     except NoTables:
         return FoundRows([], 0)
 
 
-def _rows(connection: ReadConnection, terms: Mapping[str, str], search: str, before: int, limit: int) -> FoundRows:
+def _rows(
+    connection: ReadConnection,
+    jobs: Collection[str] | None,
+    terms: Mapping[str, str],
+    search: str,
+    before: int,
+    limit: int,
+) -> FoundRows:
     first, last = connection.execute("SELECT min(id), max(id) FROM fetches", {}).fetchone()
     if last is None:
         return FoundRows([], 0)
     top = min(before, last + 1) if before else last + 1
     floor = max(top - (SEARCHED if search else LOOKED_AT), first)
-    where = "".join(f" AND f.{name} = :{name}" for name in terms)
-    values: dict[str, Any] = {**terms, "top": top, "floor": floor, "limit": limit}
+    condition, named = only_jobs("f.job", jobs)
+    where = condition + "".join(f" AND f.{name} = :{name}" for name in terms)
+    values: dict[str, Any] = {**named, **terms, "top": top, "floor": floor, "limit": limit}
     if search:
-        where += f" AND ({_contains('p.url')} OR {_contains('p.title')})"
-        values["part"] = _pattern(search)
+        where += f" AND ({contains('p.url')} OR {contains('p.title')})"
+        values["part"] = pattern(search)
     query = (
         f"SELECT f.id, {', '.join(f'p.{name}' for name in ROW)} FROM fetches AS f"
         " JOIN pages AS p ON p.job = f.job AND p.url_key = f.url_key AND p.fetch_no = f.fetch_no"
@@ -113,15 +105,6 @@ def _rows(connection: ReadConnection, terms: Mapping[str, str], search: str, bef
     found = connection.execute(query, values).fetchall()
     end = found[-1][0] if len(found) == limit else floor
     return FoundRows([dict(zip(ROW, row[1:], strict=True)) for row in found], end if end > first else 0)
-
-
-def _contains(column: str) -> str:
-    return f"lower({column}) LIKE :part ESCAPE '\\'"
-
-
-def _pattern(search: str) -> str:
-    """For LIKE; the letters of ASCII in lower case."""
-    return "%" + "".join(f"\\{c}" if c in "\\%_" else c.lower() if c.isascii() else c for c in search) + "%"
 
 
 def stored_row(source: Source, job: str, keys: list[bytes]) -> StoredRow | None:
@@ -171,70 +154,30 @@ def _stored(connection: ReadConnection, job: str, key: str) -> StoredRow | None:
     )
 
 
-def items(
-    source: Source, *, job: str = "", rule: str = "", search: str = "", after: str = "", limit: int = 50
-) -> FoundItems:
-    """Items behind a key, in its order: job, page, rule, number. `search`: part of the data. Raises `ValueError` for
-    an `after` that is no key."""
-    start = _key_of(after)
-    try:
-        with open_for_reading(source) as connection:
-            return _items(connection, job, rule, search, start, limit)
-    except NoTables:
-        return FoundItems([], "")
+class FoundLinks(NamedTuple):
+    """Links that lead to a page."""
+
+    links: list[tuple[str, str, str]]
+    """(URL of the page with the link, text of the link, outcome of that page)."""
+    complete: bool
+    """All links were looked at, and no more than LINKS lead there."""
 
 
-def _key_of(after: str) -> tuple[str, str, str, int]:
-    if not after:
-        return "", "", "", -1
-    found = json.loads(after)
-    if not isinstance(found, list) or [type(one) for one in found] != [str, str, str, int]:
-        raise ValueError(after)
-    return found[0], found[1], found[2], found[3]
-
-
-def _items(
-    connection: ReadConnection, job: str, rule: str, search: str, start: tuple[str, str, str, int], limit: int
-) -> FoundItems:
-    # With a job the walk begins at its first item and ends at its last one: the key begins with the job.
-    if job and start[0] < job:
-        start = (job, "", "", -1)
-    only = "AND job = :only" if job else ""
-    walk = (
-        "SELECT job, url_key, rule, ordinal, rule_version, data FROM items WHERE (job, url_key, rule, ordinal) >"
-        f" (:job, :key, :after_rule, :ordinal) {only} ORDER BY job, url_key, rule, ordinal LIMIT :most"
-    )
-    where = "".join((" AND i.rule = :rule" if rule else "", f" AND {_contains('i.data')}" if search else ""))
+def links_to(source: Source, jobs: Collection[str] | None, keys: list[bytes]) -> FoundLinks:
+    """Links to a URL, by its keys, among the first `LINKS_LOOKED_AT` links of all jobs. `jobs`: of these; None: of
+    all."""
+    only, named = only_jobs("l.job", jobs)
+    names = {f"key{number}": key.hex() for number, key in enumerate(keys)}
+    looked_at = f"(SELECT job, from_key, to_key, anchor FROM links LIMIT {LINKS_LOOKED_AT})"
     query = (
-        f"SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data, p.url FROM ({walk}) AS i"
-        f" JOIN pages AS p ON p.job = i.job AND p.url_key = i.url_key WHERE 1 = 1{where}"
-        " ORDER BY i.job, i.url_key, i.rule, i.ordinal LIMIT :limit"
+        f"SELECT p.url, l.anchor, p.outcome FROM {looked_at} AS l JOIN pages AS p ON p.job = l.job AND"
+        f" p.url_key = l.from_key WHERE l.to_key IN ({', '.join(f':{name}' for name in names)}){only} LIMIT {LINKS}"
     )
-    values: dict[str, Any] = {
-        **dict(zip(("job", "key", "after_rule", "ordinal"), start, strict=True)),
-        "only": job,
-        "rule": rule,
-        "limit": limit,
-        "most": SEARCHED if rule or search else limit,
-    }
-    if search:
-        values["part"] = _pattern(search)
-    found = [FoundItem(*row) for row in connection.execute(query, values).fetchall()]
-    if len(found) == limit:
-        last: tuple[Any, ...] | None = found[-1][:4]
-    else:
-        ends = f"SELECT job, url_key, rule, ordinal FROM ({walk}) AS w ORDER BY 1 DESC, 2 DESC, 3 DESC, 4 DESC LIMIT 1"
-        reached = connection.execute(f"SELECT count(*) FROM ({walk}) AS w", values).fetchone()[0]
-        last = connection.execute(ends, values).fetchone() if reached == values["most"] else None
-    return FoundItems(found, json.dumps(list(last), ensure_ascii=False) if last is not None else "")
-
-
-def rules_of_items(source: Source, job: str = "") -> list[str]:
-    """Names of the rules that have items, of one job or of all, by a walk of `SEARCHED` items at most."""
+    more = f"SELECT count(*) FROM (SELECT 1 FROM links LIMIT {LINKS_LOOKED_AT + 1}) AS l"
     try:
         with open_for_reading(source) as connection:
-            only = " WHERE job = :job" if job else ""
-            query = f"SELECT DISTINCT rule FROM (SELECT rule FROM items{only} LIMIT {SEARCHED}) AS i ORDER BY rule"
-            return [rule for (rule,) in connection.execute(query, {"job": job}).fetchall()]
+            found = [tuple(row) for row in connection.execute(query, {**named, **names}).fetchall()]
+            (links,) = connection.execute(more, {}).fetchone()
     except NoTables:
-        return []
+        return FoundLinks([], True)
+    return FoundLinks(found, links <= LINKS_LOOKED_AT and len(found) < LINKS)

@@ -14,10 +14,10 @@ import msgspec
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, SHA256, Row, RowBatch
+from nephila.storage.rows import COLUMNS, SHA256, Row, RowBatch
 from nephila.storage.sinks.chunk_text import chunks_of
 from nephila.storage.sinks.line_file import LineFile
-from nephila.storage.sinks.markdown_file import MarkdownOf, markdown_text
+from nephila.storage.sinks.markdown_file import MarkdownOf, markdown_text, row_markdown
 
 NAME: Final = "chunks.jsonl"
 MIN_CHARS: Final = 100
@@ -38,8 +38,7 @@ class Chunks(LineFile):
         buffer = bytearray()
         for row in batch.rows:
             if row[SHA256]:
-                text = batch.markdown.get((row[JOB], row[FETCH_ID]), b"").decode("utf-8", "replace")
-                buffer += chunk_lines(row, text, self._chars, self._overlap)
+                buffer += chunk_lines(row, row_markdown(row), self._chars, self._overlap)
         return buffer
 
 
@@ -55,7 +54,7 @@ def check_chunk_size(
 
 def chunk_lines(row: Row, text: str, chars: int, overlap: int) -> bytes:
     """The chunks of a row as lines. `text` is its Markdown; "" for the plain text of the row."""
-    values = dict(zip(COLUMNS, row, strict=True))
+    values = dict(zip(COLUMNS, row, strict=False))
     page = {name: values[name] for name in _FIELDS}
     found = chunks_of(values["url_key"], markdown_text(row, text), chars, overlap, markdown=bool(text))
     return b"".join(

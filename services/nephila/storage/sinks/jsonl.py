@@ -44,7 +44,7 @@ _encoder = msgspec.json.Encoder()
 
 def append_line(buffer: bytearray, row: Row, items: Sequence[str] = ()) -> None:
     """Append the row as one line of JSON, with the items of the page if there are any."""
-    value: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    value: dict[str, Any] = dict(zip(COLUMNS, row, strict=False))
     text = row[TEXT]
     value["text"] = text if isinstance(text, str) else str(text, "utf-8")
     value["meta"] = json_object(row[META])

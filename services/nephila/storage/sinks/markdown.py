@@ -18,8 +18,8 @@ from nephila.kernel.runtime.errors import UNREADABLE
 from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import FETCH_ID, JOB, SHA256, URL_KEY, RowBatch
-from nephila.storage.sinks.markdown_file import FOLDER, document, path_of
+from nephila.storage.rows import JOB, SHA256, URL_KEY, RowBatch
+from nephila.storage.sinks.markdown_file import FOLDER, document, path_of, row_markdown
 
 STAGED: Final = ".staged"
 """(job, url_key, file) of the files of a flush that is not committed, as JSON."""
@@ -65,10 +65,9 @@ class Markdown:
             if path.parent not in folders:
                 path.parent.mkdir(exist_ok=True)
                 folders.add(path.parent)
-            text = batch.markdown.get((row[JOB], row[FETCH_ID]), b"").decode("utf-8", "replace")
             part = path.with_suffix(PART)
             with part.open("wb") as file:
-                file.write(document(row, text))
+                file.write(document(row, row_markdown(row)))
                 if self._fsync:
                     file.flush()
                     os.fsync(file.fileno())

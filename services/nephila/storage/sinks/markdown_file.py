@@ -1,26 +1,39 @@
 """Pages as Markdown: front matter in YAML, then the text. One file per page, HOST/slug-KEY.md, or JSON lines.
 
-The text is the parser's Markdown of the page (`nephila.native.markdown`), or its plain text. Neither has control
+The text is the Markdown of the row's structure (`nephila.native.markdown`), or its plain text. Neither has control
 characters: a file is opened in terminals and editors, and its text comes from the web.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Literal
 from urllib.parse import urlsplit
+
+import msgspec
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.late_pattern import late_pattern
-from nephila.storage.rows import COLUMNS, TEXT, Row
+from nephila.native import UrlError, markdown
+from nephila.storage.rows import COLUMNS, CONTENT_TYPE, STRUCTURE, TEXT, URL, Row
 
 FOLDER = "markdown"
 """Directory of the Markdown files, in the directory of a crawl."""
+LinkStyle = Literal["inline", "reference", "none"]
+"""[text](URL); [text][1] with the URLs at the end; text alone."""
 MarkdownOf = Callable[[Row], str]
-"""Returns the Markdown of a row's text; "" if there is none."""
+"""Returns the Markdown of a row; "" where it has no structure."""
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
+_META = {
+    "description": ("description", "og:description", "twitter:description", "dc.description"),
+    "author": ("author", "article:author", "parsely-author", "dc.creator", "citation_author"),
+    "date": ("published", "article:published_time", "date", "pubdate", "publishdate", "dc.date", "citation_date"),
+}
+"""Entries of the metadata, the first that is not empty."""
+LINE_COLUMNS = ("url", "title", "lang", "fetched_at", "sha256")
+"""Columns of a line of JSON, beside what is made of the structure."""
 _SLUG_CHARS = 60
 _UNSAFE = late_pattern(r"[^a-z0-9._-]+")
 # Controls but line feed and tab, and marks that change the direction of text.
@@ -42,12 +55,17 @@ def write_lines(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int
     """Write one JSON object per line, as a text corpus."""
     written = 0
     for row in rows:
-        values = dict(zip(COLUMNS, row, strict=True))
-        line = {name: values[name] for name in ("url", "title", "lang", "fetched_at", "sha256")}
+        line = line_of(row, LINE_COLUMNS)
         line["markdown"] = markdown_text(row, text(row))
         stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         written += 1
     return written
+
+
+def line_of(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    """These columns of a row."""
+    values = dict(zip(COLUMNS, row, strict=False))
+    return {name: values[name] for name in names}
 
 
 def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> int:
@@ -72,12 +90,26 @@ def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> i
 
 def document(row: Row, text: str = "") -> bytes:
     """Front matter and text, by default the plain text. A JSON string is also a YAML string after a few escapes."""
-    values = dict(zip(COLUMNS, row, strict=True))
-    front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
+    values = dict(zip(COLUMNS, row, strict=False))
+    front = "".join(f"{name}: {_scalar(value)}\n" for name, value in _front(values) if value not in ("", 0))
     text = markdown_text(row, text)
     title = " ".join(_CONTROLS.sub(" ", str(values["title"])).split())
     heading = f"# {title}\n\n" if title and "\n# " not in f"\n{text}" else ""
     return f"---\n{front}---\n\n{heading}{text}\n\n".encode()
+
+
+def _front(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The columns, and of the metadata description, author and date."""
+    try:
+        found = msgspec.json.decode(values["meta"]) if values["meta"] else {}
+    except msgspec.DecodeError:
+        found = {}
+    meta = found if isinstance(found, dict) else {}
+    for name in _FRONT:
+        yield name, values[name]
+        if name == "title":
+            for label, names in _META.items():
+                yield label, next((value for one in names if isinstance(value := meta.get(one), str) and value), "")
 
 
 def markdown_text(row: Row, text: str) -> str:
@@ -85,21 +117,38 @@ def markdown_text(row: Row, text: str) -> str:
     return text or _CONTROLS.sub("", plain_text(row))
 
 
+def row_markdown(row: Row, links: LinkStyle = "inline") -> str:
+    """The Markdown of a row's structure; "" where it has none: what is no HTML, rows of an older program."""
+    if not row[STRUCTURE]:
+        return ""
+    text = row[TEXT]
+    try:
+        made = markdown(row[STRUCTURE], text.encode() if isinstance(text, str) else text, row[URL], links)
+    except UrlError:
+        return ""
+    return made.decode("utf-8", "replace")
+
+
+class RowMarkdown:
+    """Callable that returns the Markdown of a row, and counts pages that have none."""
+
+    def __init__(self, links: LinkStyle = "inline") -> None:
+        self._links = links
+        self.rows = 0
+        self.plain = 0
+
+    def __call__(self, row: Row) -> str:
+        """See `MarkdownOf`."""
+        found = row_markdown(row, self._links)
+        self.rows += 1
+        self.plain += not found and bool(row[TEXT]) and "html" in row[CONTENT_TYPE]
+        return found
+
+
 def plain_text(row: Row) -> str:
     """The plain text of a row."""
     text = row[TEXT]
     return text if isinstance(text, str) else str(text, "utf-8")
-
-
-def read_document(path: Path, sha256: str) -> str:
-    """The Markdown file of the copy with this digest, as the crawl wrote it; "" if there is none."""
-    try:
-        front, found, text = path.read_text("utf-8").removeprefix("---\n").partition("---\n\n")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    if not found or not sha256 or f'sha256: "{sha256}"\n' not in front:
-        return ""
-    return text.removesuffix("\n\n")
 
 
 def _scalar(value: object) -> str:
@@ -109,7 +158,7 @@ def _scalar(value: object) -> str:
 def path_of(row: Row) -> Path:
     """Host directory and file name, of safe characters only. If two jobs have the same URL, the later row
     overwrites."""
-    values = dict(zip(COLUMNS, row, strict=True))
+    values = dict(zip(COLUMNS, row, strict=False))
     try:
         parts = urlsplit(values["url"])
         host, path = parts.netloc.rpartition("@")[2], parts.path

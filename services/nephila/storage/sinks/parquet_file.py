@@ -73,7 +73,7 @@ class ParquetFile:
             self._file.close()
 
     def _group(self) -> None:
-        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)]
+        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)][: len(COLUMNS)]
         columns[FETCHED_AT] = [datetime.fromisoformat(text) if text else None for text in columns[FETCHED_AT]]
         arrays = [
             self._arrow.array(column, type=field.type)

@@ -23,7 +23,7 @@ from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import KEY_VERSION
 
-VERSION: int = 2
+VERSION: int = 3
 """Version written, and the highest that is read; 1 has jobs without a document. It rises when an older release would
 misread, not for new fields."""
 MAX_MESSAGE_BYTES: int = 64 << 20

@@ -4,6 +4,7 @@
 //! Invariant: a parent's number is smaller than its children's; box 0 is the document. At most `MAX_BOXES`; elements
 //! beyond that count as part of their parent.
 
+use crate::boilerplate::names_tool;
 use crate::tags::*;
 use crate::tokenizer::{Span, Tokenizer};
 use crate::words;
@@ -78,16 +79,17 @@ impl Boxes {
     }
 
     /// The number of a new box (the parent's if there are too many, or none is wanted) with the attributes of the
-    /// current tag, and whether its attributes name a comment.
+    /// current tag, and the flags that these give: comment, tool.
     #[inline]
-    pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> (u32, bool) {
+    pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> (u32, u16) {
         if self.count >= MAX_BOXES {
-            return (parent, self.items[parent as usize].own & COMMENT != 0);
+            return (parent, 0);
         }
         self.count += 1;
-        let (own, name) = if tok.attrs.is_empty() { (0, &[][..]) } else { self.says(tok) };
+        let (own, name, tool) = if tok.attrs.is_empty() { (0, &[][..], false) } else { self.says(tok) };
+        let flags = if own & COMMENT != 0 { F_COMMENT } else { 0 } | if tool { F_TOOL } else { 0 };
         if !self.wanted {
-            return (parent, own & COMMENT != 0);
+            return (parent, flags);
         }
         let above = self.items[parent as usize];
         let (one, two) = if above.own != 0 { (above.own, above.one) } else { (above.one, above.two) };
@@ -104,19 +106,20 @@ impl Boxes {
             every: above.every | own,
             key: mix(above.key, tag, name),
         });
-        (self.items.len() as u32 - 1, own & COMMENT != 0)
+        (self.items.len() as u32 - 1, flags)
     }
 
     /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and a key of this class.
-    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, &'a [u8]) {
-        let (mut own, mut key) = (0, &[][..]);
+    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, &'a [u8], bool) {
+        let (mut own, mut key, mut tool) = (0, &[][..], false);
         for attr in &tok.attrs {
             let name = tok.slice(attr.name);
             // By length first: most attributes are none of these.
             match name.len() {
                 5 if name.eq_ignore_ascii_case(b"class") => {
                     let value = tok.slice(attr.value);
-                    own |= self.memo.groups(attr.value, tok);
+                    let (groups, is_tool) = self.memo.groups(attr.value, tok);
+                    (own, tool) = (own | groups, is_tool);
                     key = &value[..value.len().min(KEY_BYTES)];
                 }
                 5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own |= HIDDEN,
@@ -128,7 +131,7 @@ impl Boxes {
                 _ => {}
             }
         }
-        (own, key)
+        (own, key, tool)
     }
 }
 
@@ -148,9 +151,9 @@ fn mix(above: u64, tag: u8, name: &[u8]) -> u64 {
     value
 }
 
-/// The last place and the groups of a class: a page has few different ones, each many times.
+/// The last place, the groups of a class and whether it is a tool's: a page has few different ones, each many times.
 struct Memo {
-    slots: [(Span, u32); Self::SLOTS],
+    slots: [(Span, u32, bool); Self::SLOTS],
 }
 
 impl Memo {
@@ -158,14 +161,14 @@ impl Memo {
     const LONGEST: usize = 128;
 
     fn new() -> Self {
-        Memo { slots: [((0, 0), 0); Self::SLOTS] }
+        Memo { slots: [((0, 0), 0, false); Self::SLOTS] }
     }
 
     #[inline]
-    fn groups(&mut self, span: Span, tok: &Tokenizer<'_>) -> u32 {
+    fn groups(&mut self, span: Span, tok: &Tokenizer<'_>) -> (u32, bool) {
         let value = tok.slice(span);
         if value.len() > Self::LONGEST {
-            return words::of_attribute(value);
+            return (words::of_attribute(value), names_tool(value));
         }
         let ends = match (value.first_chunk::<8>(), value.last_chunk::<8>()) {
             (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
@@ -173,8 +176,8 @@ impl Memo {
         };
         let slot = &mut self.slots[((ends ^ value.len() as u64).wrapping_mul(K) >> 56) as usize];
         if tok.slice(slot.0) != value {
-            *slot = (span, words::of_attribute(value));
+            *slot = (span, words::of_attribute(value), names_tool(value));
         }
-        slot.1
+        (slot.1, slot.2)
     }
 }

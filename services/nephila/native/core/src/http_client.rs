@@ -8,7 +8,7 @@ use nephila_fetch::config::Config;
 use nephila_fetch::exchange::Wanted;
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Shared, Submit};
 use nephila_fetch::media::MediaFilter;
-use nephila_fetch::pages::PageReader;
+use nephila_fetch::pages::{self, PageReader};
 use nephila_fetch::tunnel::{Hop, Way};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -78,6 +78,8 @@ fn hop((name, tls_name, scheme, user, password, host, port, connect): ProxyOf) -
 #[pyclass(module = "nephila.native._core", frozen)]
 pub struct HttpClient {
     inner: Mutex<Option<Fetcher>>,
+    /// Where no page thread reads bodies: what `EndedFetch.take` reads them with.
+    reader: Option<Arc<dyn PageReader>>,
     #[pyo3(get)]
     wake_fd: i32,
 }
@@ -91,14 +93,19 @@ impl HttpClient {
 #[pymethods]
 impl HttpClient {
     /// Starts the threads. `settings`: an object with the attributes of DownloaderConfig. `pages`: one with those of
-    /// ParserConfig; then HTML bodies of requests with a `page_url` are read in `page_threads` threads.
+    /// ParserConfig; then HTML bodies of requests with a `page_url` are read in `page_threads` threads, or with 0 of
+    /// them in `EndedFetch.take`.
     #[new]
     #[pyo3(signature = (settings, pages=None, page_threads=1))]
     fn new(settings: Settings, pages: Option<PageOptions>, page_threads: usize) -> PyResult<HttpClient> {
-        let pages = pages.map(|one| (Arc::new(one) as Arc<dyn PageReader>, page_threads));
+        let pages = pages.map(|one| Arc::new(one) as Arc<dyn PageReader>);
+        let (reader, pages) = match page_threads {
+            0 => (pages, None),
+            threads => (None, pages.map(|one| (one, threads))),
+        };
         let inner =
             Fetcher::start(settings.into(), pages).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        Ok(HttpClient { wake_fd: inner.wake_fd(), inner: Mutex::new(Some(inner)) })
+        Ok(HttpClient { wake_fd: inner.wake_fd(), inner: Mutex::new(Some(inner)), reader })
     }
 
     /// Starts a fetch at the next `flush`. `addresses` are IP addresses that have passed the egress guard; ValueError for another text.
@@ -177,9 +184,12 @@ impl HttpClient {
             match event {
                 Event::Sent(id) => list.append(id)?,
                 Event::Reserve { id, size, arrived } => list.append((id, size, arrived))?,
-                Event::Done(done) => {
-                    list.append(EndedFetch { id: done.id, shared: Arc::clone(&shared), done: Mutex::new(Some(done)) })?
-                }
+                Event::Done(done) => list.append(EndedFetch {
+                    id: done.id,
+                    shared: Arc::clone(&shared),
+                    reader: self.reader.clone(),
+                    done: Mutex::new(Some(done)),
+                })?,
             }
         }
         Ok(list)
@@ -205,6 +215,7 @@ pub struct EndedFetch {
     #[pyo3(get)]
     id: u64,
     shared: Arc<Shared>,
+    reader: Option<Arc<dyn PageReader>>,
     done: Mutex<Option<Box<Done>>>,
 }
 
@@ -212,10 +223,14 @@ pub struct EndedFetch {
 impl EndedFetch {
     /// (status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
     /// truncated, reason, detail, address, age of the head in seconds) and the ReadPage of the body, if a page thread has
-    /// read it. ValueError at a second call.
+    /// read it or this call does. ValueError at a second call.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let done = *done.ok_or_else(|| PyValueError::new_err("taken already"))?;
+        let mut done = done.ok_or_else(|| PyValueError::new_err("taken already"))?;
+        if let Some(reader) = self.reader.as_deref().filter(|reader| pages::wants(*reader, &done)) {
+            py.detach(|| pages::read(reader, &mut done));
+        }
+        let done = *done;
         let response = done.response;
         let headers = PyDict::new(py);
         for (name, value) in &response.head.headers {

@@ -6,9 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+mod boilerplate;
 mod boxes;
 mod encoding;
 mod entities;
+mod formulas;
 mod hosts;
 #[cfg(unix)]
 mod http_client;
@@ -29,6 +31,7 @@ mod search;
 mod simhash;
 mod spaces;
 mod stack;
+mod structure;
 mod tags;
 mod text;
 mod tokenizer;
@@ -98,8 +101,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spaces::quoted, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
     module.add_function(wrap_pyfunction!(markdown::markdown, module)?)?;
-    module.add_function(wrap_pyfunction!(markdown::best_of_srcset, module)?)?;
+    module.add_function(wrap_pyfunction!(markdown::blocks, module)?)?;
+    module.add_function(wrap_pyfunction!(structure::recoded, module)?)?;
+    module.add_function(wrap_pyfunction!(structure::attributes::best_of_srcset, module)?)?;
     module.add_function(wrap_pyfunction!(pass::training_table, module)?)?;
+    module.add_function(wrap_pyfunction!(pass::structure_by, module)?)?;
     module.add_function(wrap_pyfunction!(pass::main_text_by, module)?)?;
     module.add_function(wrap_pyfunction!(tokens::tokens, module)?)
 }

@@ -7,6 +7,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
+use crate::boilerplate;
 use crate::boxes::Boxes;
 use crate::entities;
 use crate::stack::Stack;
@@ -87,6 +88,8 @@ pub enum Follow {
     Title,
     Visible,
     JsonLd,
+    /// TeX.
+    Formula,
 }
 
 pub struct Page<'a> {
@@ -106,6 +109,8 @@ pub struct Page<'a> {
     pub agent: &'a [u8],
     /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
     pub anchor: Option<(Option<u32>, u32, u16)>,
+    /// The open link leads to its own page: it may be the sign of a heading.
+    pub permalink: bool,
     /// Occurrences in the order of the page, at most `max_spots`; what comes after those is in no main text.
     pub spots: Vec<Spot>,
     max_spots: usize,
@@ -132,6 +137,7 @@ impl<'a> Page<'a> {
             follow: Follow::Nothing,
             agent,
             anchor: None,
+            permalink: false,
             spots: Vec::with_capacity(if boxes { 256 } else { 0 }),
             max_spots: if boxes { max_links.saturating_mul(4) } else { 0 },
             seen: HashTable::with_capacity(256),
@@ -150,6 +156,11 @@ impl<'a> Page<'a> {
                 Token::Eof => break,
             }
         }
+        self.finish();
+    }
+
+    /// The end of the input.
+    pub fn finish(&mut self) {
         self.close_anchor();
         self.text.break_line();
     }
@@ -211,7 +222,7 @@ impl<'a> Page<'a> {
     }
 
     /// Add text with references to be decoded; NULs are dropped as the tree drops them.
-    fn visible(&mut self, part: &'a [u8], references: bool) {
+    pub fn visible(&mut self, part: &'a [u8], references: bool) {
         let context = self.context();
         let mut rest = part;
         let mut buffer = [0u8; 4];
@@ -267,6 +278,11 @@ impl<'a> Page<'a> {
                     self.text.break_line();
                 }
             }
+            _ if follow == Follow::Formula => {
+                if self.stack.flags() & F_HIDDEN == 0 && self.frames == Frames::No {
+                    self.visible(part, false);
+                }
+            }
             _ if follow == Follow::JsonLd => self.head.read_json_ld(part),
             _ => {}
         }
@@ -313,11 +329,16 @@ impl<'a> Page<'a> {
     pub fn open_anchor(&mut self, link: Option<u32>) {
         self.close_anchor();
         self.anchor = Some((link, self.text.text.len() as u32, self.stack.markers));
+        self.permalink = self.tok.attr(b"href").is_some_and(|href| href.starts_with(b"#"))
+            || self.tok.attr(b"class").is_some_and(boilerplate::names_permalink);
     }
 
     pub fn close_anchor(&mut self) {
-        let Some((Some(link), start, _)) = self.anchor.take() else { return };
-        let end = self.text.text.len() as u32;
+        let Some((link, start, _)) = self.anchor.take() else { return };
+        if std::mem::take(&mut self.permalink) && boilerplate::is_sign(&self.text.text[start as usize..]) {
+            self.text.take_back(start as usize);
+        }
+        let (Some(link), end) = (link, self.text.text.len() as u32) else { return };
         let known = &mut self.links[link as usize].anchor;
         if known.0 == known.1 && start < end {
             *known = (start, end);

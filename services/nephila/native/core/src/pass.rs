@@ -12,6 +12,7 @@ use url::Url;
 use crate::links::{self, Links};
 use crate::page::Page;
 use crate::text::Line;
+use crate::structure::{self, outline::Outline};
 use crate::{encoding, entities, maintext, urls_py};
 
 /// Bytes of `text_hash`.
@@ -33,6 +34,8 @@ pub struct PagePass {
     pub lines: Vec<Line>,
     pub main_lines: Vec<u32>,
     pub main_text: Vec<u8>,
+    /// Beside the main text, or beside the text of a page without any.
+    pub structure: Vec<u8>,
     /// Empty without text.
     text_hash: Vec<u8>,
     pub links: Links,
@@ -105,6 +108,10 @@ impl PagePass {
         PyBytes::new(py, &self.main_text)
     }
     #[getter]
+    fn structure<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.structure)
+    }
+    #[getter]
     fn text_hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.text_hash)
     }
@@ -157,7 +164,7 @@ impl PagePass {
 impl PagePass {
     /// Bytes of the text, its lines and the links: nearly all of its memory.
     pub fn size_bytes(&self) -> usize {
-        let texts = self.text.capacity() + self.main_text.capacity() + self.links.urls.capacity();
+        let texts = self.text.capacity() + self.main_text.capacity() + self.structure.capacity() + self.links.urls.capacity();
         let lines = self.lines.capacity() * size_of::<Line>() + self.main_lines.capacity() * 4;
         texts + lines + self.links.fingerprints.capacity() + self.links.anchors.capacity()
     }
@@ -176,9 +183,24 @@ fn text_hash(text: &[u8]) -> Vec<u8> {
     }
 }
 
+/// A base as it is stored: a URL that inherits the credentials of its page does not keep them.
+fn without_credentials(mut base: Url, page: &Url) -> String {
+    if (base.username(), base.password()) == (page.username(), page.password()) {
+        // Both are http(s) URLs with a host, which can have them.
+        let _ = base.set_username("").and_then(|()| base.set_password(None));
+    }
+    base.into()
+}
+
 fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool, agent: &str) -> PagePass {
     let mut page = Page::new(input, max_links, max_text, main, agent.as_bytes());
-    page.run();
+    let own = document.clone();
+    let outline = if main {
+        Some(Outline::run(&mut page))
+    } else {
+        page.run();
+        None
+    };
     let base = links::base_of(&page, document);
     let mut found = links::finish(&page, &base, max_links);
     let main = if main {
@@ -189,6 +211,11 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         maintext::Main::default()
     };
     links::mark_main(&page, &main.lines, &mut found);
+    let structure = outline.map_or(Vec::new(), |outline| {
+        let stored = if main.text.is_empty() { &page.text.text } else { &main.text };
+        let other = if base.url == own { String::new() } else { without_credentials(base.url.clone(), &own) };
+        structure::of_page(&outline, &page.text.text, &page.text.lines, &main.lines, stored, &other)
+    });
     let hash = text_hash(if main.text.is_empty() { &page.text.text } else { &main.text });
     let head = std::mem::take(&mut page.head);
     let left_out = found.left_out;
@@ -207,6 +234,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         lines: std::mem::take(&mut page.text.lines),
         main_lines: main.lines,
         main_text: main.text,
+        structure,
         text_hash: hash,
         links: found,
         links_left_out: page.left_out.saturating_add(left_out),
@@ -289,6 +317,25 @@ pub fn training_table<'py>(
     let columns: Vec<u8> = columns.iter().flat_map(|value| value.to_le_bytes()).collect();
     let bytes = |data: &[u8]| PyBytes::new(py, data);
     Ok((bytes(text), bytes(&lines), bytes(&packed), bytes(&columns)))
+}
+
+/// The text of a page, and its structure if the lines with these numbers, rising, are its main text: how the structure is
+/// judged without a model. ValueError as in `page_pass`. O(bytes).
+#[pyfunction]
+pub fn structure_by<'py>(
+    py: Python<'py>,
+    body: &[u8],
+    encoding: &str,
+    main: Vec<u32>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let input = encoding::to_utf8(body, encoding)
+        .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
+    let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
+    let outline = Outline::run(&mut page);
+    let (text, lines) = (&page.text.text, &page.text.lines);
+    let known: Vec<u32> = main.into_iter().filter(|at| (*at as usize) < lines.len()).collect();
+    let found = structure::of_page(&outline, text, lines, &known, text, "");
+    Ok((PyBytes::new(py, text), PyBytes::new(py, &found)))
 }
 
 /// The main text by other scores (thousandths of log-odds, one a line) than the model's: how a new model is judged.

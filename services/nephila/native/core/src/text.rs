@@ -80,6 +80,28 @@ impl TextSink {
         self.pending.clear();
     }
 
+    /// Take back what was added to the open line since the text had `start` bytes. O(bytes taken back).
+    pub fn take_back(&mut self, start: usize) {
+        let Some(line) = self.lines.last_mut().filter(|_| self.open) else { return };
+        if start > line.start as usize {
+            line.link = line.link.saturating_sub((self.text.len() - start) as u32);
+            self.text.truncate(start);
+            self.space = true;
+        } else {
+            // The line began in it.
+            let end = (line.start as usize).saturating_sub(1);
+            self.lines.pop();
+            self.text.truncate(end);
+            self.open = false;
+        }
+        self.linked = false;
+    }
+
+    /// Whether white space parts what comes next from the text of the open line.
+    pub fn is_parted(&self) -> bool {
+        self.open && self.space
+    }
+
     /// Whitespace outside preformatted text.
     #[inline(always)]
     pub fn add_space(&mut self) {

@@ -1,6 +1,8 @@
 //! The effect of each tag: the standard's "in body", table, frameset and foreign content rules on the stack.
 
 use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
+use crate::boilerplate;
+use crate::formulas;
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
 use crate::tags::*;
 use crate::tokenizer::Raw;
@@ -134,8 +136,8 @@ impl Page<'_> {
             return self.stack.push(tag, self.tok.hash, 0);
         }
         self.text.break_line();
-        let (place, comments) = self.boxes.open(self.stack.place(), tag, &self.tok);
-        self.stack.push(tag, self.tok.hash, if comments { F_COMMENT } else { 0 });
+        let (place, said) = self.boxes.open(self.stack.place(), tag, &self.tok);
+        self.stack.push(tag, self.tok.hash, said);
         if let Some(top) = self.stack.items.last_mut() {
             // Where the stack is full, this is the element around the text.
             top.place = place;
@@ -145,7 +147,12 @@ impl Page<'_> {
     fn html_start(&mut self, tag: u8) {
         let cat = CATS[tag as usize];
         match tag {
-            0 | SPAN => return self.stack.push(tag, self.tok.hash, 0),
+            0 => return self.stack.push(tag, self.tok.hash, 0),
+            SPAN => {
+                let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
+                let hidden = class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_tool(class));
+                return self.stack.push(tag, self.tok.hash, if hidden { F_HIDDEN } else { 0 });
+            }
             HTML => return self.html_attrs(),
             HEAD => return,
             BODY => {
@@ -161,7 +168,12 @@ impl Page<'_> {
                 return self.raw(Raw::Rcdata, if first { Follow::Title } else { Follow::Nothing });
             }
             SCRIPT => {
-                let follow = if self.is_json_ld() { Follow::JsonLd } else { Follow::Nothing };
+                let formula = self.tok.attr(b"type").is_some_and(formulas::is_script);
+                let follow = match self.is_json_ld() {
+                    true => Follow::JsonLd,
+                    false if formula => Follow::Formula,
+                    false => Follow::Nothing,
+                };
                 return self.raw(Raw::Script, follow);
             }
             STYLE | NOFRAMES | NOEMBED => return self.raw(Raw::Rawtext, Follow::Nothing),
@@ -280,7 +292,11 @@ impl Page<'_> {
             SVG | MATH => {
                 let ns = if tag == SVG { SVG_NS } else { MATH_NS };
                 if !self.tok.self_closing {
+                    let formula = if tag == MATH { self.formula() } else { false };
                     self.push_foreign(tag, ns);
+                    if let Some(top) = self.stack.items.last_mut().filter(|_| formula) {
+                        top.flags |= F_HIDDEN;
+                    }
                 }
                 return;
             }
@@ -329,6 +345,15 @@ impl Page<'_> {
             }
             _ => self.stack.close_other(tag, self.tok.hash),
         }
+    }
+
+    /// The source of a <math> in place of what it shows; false without one.
+    fn formula(&mut self) -> bool {
+        let Some(tex) = formulas::source(&self.tok.input[self.tok.pos..]) else { return false };
+        if self.stack.flags() & F_HIDDEN == 0 {
+            self.visible(tex, true);
+        }
+        true
     }
 
     /// A block begins or ends here; below a hidden element that is not to be seen.

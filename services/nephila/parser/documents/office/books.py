@@ -9,14 +9,13 @@ from urllib.parse import unquote
 
 from nephila.native import page_pass
 from nephila.parser.documents.office.archive import Archive, elements
-from nephila.parser.markdown import page_markdown
 
 MAX_CHAPTERS: Final = 1_000
 _BASE: Final = "https://book.invalid/"
 
 
-def read_book(archive: Archive) -> Iterator[tuple[str, str]]:
-    """Text and Markdown of each chapter."""
+def read_book(archive: Archive) -> Iterator[tuple[str, bytes]]:
+    """Text and body of each chapter."""
     root = next(
         (one.get("full-path", "") for one in elements(archive.read("META-INF/container.xml"), ("rootfile",))), ""
     )
@@ -28,4 +27,4 @@ def read_book(archive: Archive) -> Iterator[tuple[str, str]]:
     for href in chapters[:MAX_CHAPTERS]:
         body = archive.read(posixpath.normpath(posixpath.join(posixpath.dirname(root), unquote(href))))
         found = page_pass(body, _BASE, "utf-8", main_text=False)
-        yield found.text.decode(), page_markdown(body, "utf-8", found).decode()
+        yield found.text.decode(), body

@@ -47,7 +47,7 @@ def office_payload(body: bytes, kind: str, max_text_bytes: int, max_links: int) 
 
 def with_text(metadata: DocumentContent, found: DocumentContent) -> DocumentContent:
     """Metadata that this process has read, with the text of a child."""
-    metadata.text, metadata.markdown, metadata.links = found.text, found.markdown, found.links
+    metadata.text, metadata.structure, metadata.links = found.text, found.structure, found.links
     metadata.problem = found.problem or metadata.problem
     metadata.facts |= found.facts
     return metadata

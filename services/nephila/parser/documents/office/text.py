@@ -1,4 +1,4 @@
-"""Text and Markdown of an office file. Run in the sandbox: archives may unpack to anything, XML may nest in itself.
+"""Text and structure of an office file. Run in the sandbox: archives may unpack to anything, XML may nest in itself.
 
 Invariant: what was read before a limit is given with the reason why there is no more.
 """
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from nephila.parser.documents.blocks import Block, BlockKind, cleaned, markdown_of, text_of
+from nephila.parser.documents.blocks import Block, BlockKind, cleaned, page_structure, structure_of, text_of
 from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, DocumentContent
 from nephila.parser.documents.office.archive import Archive
 from nephila.parser.documents.office.books import read_book
@@ -83,7 +83,7 @@ def _content(
     known = cleaned(kept)
     content = DocumentContent(problem=why or problem())
     content.text = cut_utf8(text_of(known).encode("utf-8", "replace"), most)
-    content.markdown = cut_utf8(markdown_of(known).encode("utf-8", "replace"), most)
+    content.structure = structure_of(known, content.text)
     content.links = [
         (address, one_line(text)[:MAX_WORD_CHARS]) for address, text in links.items() if len(address) <= MAX_URL_CHARS
     ][: request.max_links]
@@ -91,16 +91,16 @@ def _content(
 
 
 def _book(archive: Archive, request: OfficeRequest) -> DocumentContent:
-    texts, marked, size = [], [], 0
+    texts, bodies, size = [], [], 0
     content = DocumentContent()
-    for text, markdown in read_book(archive):
+    for text, body in read_book(archive):
         texts.append(text)
-        marked.append(markdown)
-        size += len(markdown)
+        bodies.append(body)
+        size += len(text)
         if size > request.max_text_bytes:
             content.problem = f"more than {request.max_text_bytes:,} bytes of text"
             break
     content.problem = content.problem or archive.problem
     content.text = cut_utf8("\n".join(filter(None, texts)).encode("utf-8", "replace"), request.max_text_bytes)
-    content.markdown = cut_utf8("\n\n".join(filter(None, marked)).encode("utf-8", "replace"), request.max_text_bytes)
+    content.structure = page_structure(b"\n".join(bodies), content.text)
     return content

@@ -24,7 +24,7 @@ from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.rows import FETCHED_AT, JOB, TEXT, Row, RowBatch
+from nephila.storage.rows import COLUMNS, FETCHED_AT, JOB, TEXT, Row, RowBatch
 from nephila.storage.sinks.parquet_file import ParquetFile, require_arrow
 from nephila.storage.sinks.remote.spool import Spool
 
@@ -85,7 +85,7 @@ class Dataset:
         buffer = bytearray()
         for row in batch.fetches():
             text = row[TEXT]
-            values = [*row]
+            values = [*row[: len(COLUMNS)]]
             values[TEXT] = text if isinstance(text, str) else str(text, "utf-8")
             buffer += _encode(values) + b"\n"
         if buffer:

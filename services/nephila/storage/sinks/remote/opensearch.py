@@ -308,7 +308,7 @@ def _id(row: Row) -> str:
 
 
 def _document(row: Row) -> dict[str, Any]:
-    document = dict(zip(COLUMNS, row, strict=True))
+    document = dict(zip(COLUMNS, row, strict=False))
     text = row[TEXT]
     document["text"] = text if isinstance(text, str) else str(text, "utf-8")
     # An empty text is no date.

@@ -1,4 +1,5 @@
-//! Page threads: bodies are read by a `PageReader` beside the I/O thread, before their receiver sees them.
+//! Bodies are read by a `PageReader` before their receiver sees them: in page threads beside the I/O thread, or where
+//! there is none, by the receiver when it takes the end of the fetch.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -14,10 +15,25 @@ use crate::fetcher::{Done, Event, Shared};
 pub type Reading = Box<dyn Any + Send>;
 
 pub trait PageReader: Send + Sync {
-    /// Whether `read` has a use for this response. Called in the I/O thread.
+    /// Whether `read` has a use for this response.
     fn wants(&self, response: &Response) -> bool;
-    /// The reading and its size in bytes. Called in a page thread; a panic is as None.
+    /// The reading and its size in bytes. A panic is as None.
     fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)>;
+}
+
+/// Whether a reader has a use for this end of a fetch.
+pub fn wants(reader: &dyn PageReader, done: &Done) -> bool {
+    !done.page_url.is_empty() && done.response.error.is_none() && reader.wants(&done.response)
+}
+
+/// Adds the reading of the body to the end of a fetch that the reader wants.
+pub fn read(reader: &dyn PageReader, done: &mut Done) {
+    let work = || reader.read(&done.page_url, &done.response);
+    let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or_default();
+    if let (Some((_, size)), Some(share)) = (&found, &mut done.share) {
+        share.grow(*size);
+    }
+    done.reading = found.map(|(reading, _)| reading);
 }
 
 #[derive(Default)]
@@ -68,13 +84,13 @@ impl PageThreads {
             let (reader, queue, shared) = (Arc::clone(&reader), Arc::clone(&queue), Arc::clone(shared));
             std::thread::Builder::new().name("page".into()).spawn(move || run(&*reader, &queue, &shared))
         };
-        let threads = (0..threads.max(1)).map(start).collect::<io::Result<Vec<_>>>()?;
+        let threads = (0..threads).map(start).collect::<io::Result<Vec<_>>>()?;
         Ok(PageThreads { reader, queue, threads, held: VecDeque::new() })
     }
 
     /// Whether a page thread has a use for this end of a fetch.
     pub fn wants(&self, done: &Done) -> bool {
-        !done.page_url.is_empty() && done.response.error.is_none() && self.reader.wants(&done.response)
+        wants(&*self.reader, done)
     }
 
     /// Keeps the end of a fetch until `flush`, to be read.
@@ -105,12 +121,7 @@ impl Drop for PageThreads {
 
 fn run(reader: &dyn PageReader, queue: &Queue, shared: &Shared) {
     while let Some(mut done) = queue.next() {
-        let read = || reader.read(&done.page_url, &done.response);
-        let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
-        if let (Some((_, size)), Some(share)) = (&found, &mut done.share) {
-            share.grow(*size);
-        }
-        done.reading = found.map(|(reading, _)| reading);
+        read(reader, &mut done);
         shared.publish(&mut vec![Event::Done(done)]);
     }
 }

@@ -18,7 +18,7 @@ mod windows;
 use hashbrown::HashMap;
 
 use crate::boxes::Box;
-use crate::tags::{F_PRE, PRE, TD, TH};
+use crate::tags::{F_PRE, F_TOOL, PRE, TD, TH};
 use crate::text::Line;
 
 use features::features;
@@ -66,7 +66,7 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
     let mut at = 0;
     while at < known.len() {
         let end = at + blocks::run(&known[at..], &places);
-        if taken(at) && !is_data(&known[at], text) && said.is_new(&known[at..end], text) {
+        if taken(at) && known[at].flags & F_TOOL == 0 && !is_data(&known[at], text) && said.is_new(&known[at..end], text) {
             kept.extend(at as u32..end as u32);
         }
         at = end;

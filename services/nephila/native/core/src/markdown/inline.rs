@@ -1,83 +1,71 @@
-//! Text within a block: emphasis, code, links and images, cut into lines.
+//! Text within a line as Markdown: emphasis, code, links and images.
 //!
-//! Invariants: markup is closed in the line in which it is opened; white space never stands inside of a marker, where
-//! the marker would be invalid. O(characters), since at most four kinds of markup are open at a time.
+//! Invariant: white space never stands inside of a marker, where the marker would be invalid. O(characters), since at
+//! most a handful of marks are open at a time.
 
-use super::blocks::Line;
-use super::chars::{collapsed, find_markup, is_control, is_space};
+use super::chars::{collapsed, find_markup, is_control, is_space, push_readable};
 
-/// What permalinks of headings are shown as.
-const SIGNS: &str = "¶#§∞⚓⁋☍🔗⛓\u{FFFC}";
-
-struct Link {
-    /// Where it begins in `marked` and in `plain`.
+/// A mark that is open: where it begins in the text, and what stands around its content.
+struct Open {
     at: usize,
-    plain_at: usize,
-    url: String,
-    /// It leads to its own page.
-    own: bool,
+    before: &'static str,
+    behind: String,
 }
 
-/// Collects a block's text and cuts it into lines.
+/// Collects a line. Marks are properly nested.
 #[derive(Default)]
 pub struct Inline {
-    lines: Vec<Line>,
-    plain: String,
     marked: String,
-    /// Markers of the emphasis that is open and where it begins in `marked`, outermost first.
-    open: Vec<(&'static str, usize)>,
-    /// Where code begins in `marked`.
-    code: Option<usize>,
-    link: Option<Link>,
+    open: Vec<Open>,
+    /// Where code or a formula begins.
+    verbatim: Option<usize>,
 }
 
 impl Inline {
     /// A run of text.
     pub fn text(&mut self, text: &str) {
-        self.plain.push_str(text);
-        if self.code.is_some() {
-            self.marked.push_str(text);
-        } else {
-            escape(text, &mut self.marked);
+        if self.verbatim.is_some() {
+            return self.marked.push_str(text);
+        }
+        // First without controls: what they part may be markup.
+        let mut clean = String::with_capacity(text.len());
+        push_readable(text, &mut clean);
+        escape(&clean, &mut self.marked);
+    }
+
+    pub fn open(&mut self, (before, behind): (&'static str, &'static str)) {
+        self.open.push(Open { at: self.marked.len(), before, behind: behind.into() });
+    }
+
+    pub fn close(&mut self) {
+        if let Some(one) = self.open.pop() {
+            self.wrap(one.at, one.before, &one.behind);
         }
     }
 
-    /// Emphasis begins; false where it is within such already.
-    pub fn emphasis(&mut self, marker: &'static str) -> bool {
-        if self.code.is_some() || self.open.iter().any(|(other, _)| *other == marker) {
-            return false;
-        }
-        self.open.push((marker, self.marked.len()));
-        true
+    /// A link begins; `behind`: what follows its text, "" where it is text alone.
+    pub fn link(&mut self, behind: String) {
+        let before = if behind.is_empty() { "" } else { "[" };
+        self.open.push(Open { at: self.marked.len(), before, behind });
     }
 
-    /// Emphasis ends, unless its link has closed it. What was opened in it continues.
-    pub fn end_emphasis(&mut self, marker: &'static str) {
-        let Some(place) = self.open.iter().rposition(|(other, _)| *other == marker) else { return };
-        let inner: Vec<&'static str> = self.open[place + 1..].iter().map(|(marker, _)| *marker).collect();
-        while self.open.len() > place {
-            self.close_innermost();
-        }
-        self.open.extend(inner.into_iter().map(|marker| (marker, self.marked.len())));
-    }
-
-    fn close_innermost(&mut self) {
-        if let Some((marker, at)) = self.open.pop() {
-            self.wrap(at, marker, marker);
+    pub fn end_link(&mut self) {
+        let Some(one) = self.open.pop() else { return };
+        if !one.behind.is_empty() {
+            let mut balanced = String::new();
+            balance(&self.marked[one.at..], &mut balanced);
+            self.marked.truncate(one.at);
+            self.marked.push_str(&balanced);
+            self.wrap(one.at, one.before, &one.behind);
         }
     }
 
-    /// Code begins; false where it is within such already.
-    pub fn code(&mut self) -> bool {
-        if self.code.is_some() {
-            return false;
-        }
-        self.code = Some(self.marked.len());
-        true
+    pub fn code(&mut self) {
+        self.verbatim = Some(self.marked.len());
     }
 
     pub fn end_code(&mut self) {
-        let Some(at) = self.code.take() else { return };
+        let Some(at) = self.verbatim.take() else { return };
         let content = &self.marked[at..];
         let ticks = "`".repeat(1 + longest_ticks(content));
         let inner = content.trim_matches(is_space);
@@ -85,39 +73,25 @@ impl Inline {
         self.wrap(at, &format!("{ticks}{pad}"), &format!("{pad}{ticks}"));
     }
 
-    /// A link begins; false where it is within such, or within code.
-    pub fn link(&mut self, url: String, own: bool) -> bool {
-        if self.link.is_some() || self.code.is_some() {
-            return false;
-        }
-        self.link = Some(Link { at: self.marked.len(), plain_at: self.plain.len(), url, own });
-        true
+    pub fn math(&mut self) {
+        self.code();
     }
 
-    /// The link ends. A permalink's sign is left out; what has no text is no link.
-    pub fn end_link(&mut self) {
-        let Some(Link { at, plain_at, url, own }) = self.link.take() else { return };
-        let said = self.plain[plain_at..].trim_matches(is_space);
-        if own && !said.is_empty() && said.chars().all(|c| SIGNS.contains(c)) && said.chars().count() <= 3 {
-            self.marked.truncate(at);
-        } else if !url.is_empty() {
-            let mut balanced = String::new();
-            balance(&self.marked[at..], &mut balanced);
-            self.marked.truncate(at);
-            self.marked.push_str(&balanced);
-            let mut behind = String::from("](");
-            write_url(&url, &mut behind);
-            behind.push(')');
-            self.wrap(at, "[", &behind);
+    pub fn end_math(&mut self) {
+        let Some(at) = self.verbatim.take() else { return };
+        let content = self.marked.split_off(at);
+        let formula = tex(&content);
+        // Two formulas side by side are two; white space stays before its formula.
+        if content.starts_with(is_space) || self.marked.ends_with('$') {
+            self.marked.push(' ');
         }
-        self.open.retain(|one| one.1 <= at);
+        let at = self.marked.len();
+        self.marked.push_str(formula);
+        self.wrap(at, "$", "$");
     }
 
     /// A picture.
     pub fn image(&mut self, alt: &str, url: &str) {
-        if self.code.is_some() {
-            return;
-        }
         let mut said = String::new();
         escape(&collapsed(alt), &mut said);
         self.marked.push_str("![");
@@ -127,46 +101,9 @@ impl Inline {
         self.marked.push(')');
     }
 
-    /// The line ends; markup that is open continues in the next.
-    pub fn cut(&mut self) {
-        if self.marked.is_empty() && self.plain.is_empty() {
-            return;
-        }
-        let code = self.code.is_some();
-        if !code && self.link.is_none() && self.open.is_empty() {
-            return self.cut_plain();
-        }
-        let opened: Vec<&'static str> = self.open.iter().map(|(marker, _)| *marker).collect();
-        self.end_code();
-        let from = self.link.as_ref().map_or(0, |link| link.at);
-        while self.open.last().is_some_and(|one| one.1 >= from) {
-            self.close_innermost();
-        }
-        let link = self.link.as_ref().map(|link| (link.url.clone(), link.own));
-        self.end_link();
-        while !self.open.is_empty() {
-            self.close_innermost();
-        }
-        self.cut_plain();
-        self.link = link.map(|(url, own)| Link { at: 0, plain_at: 0, url, own });
-        self.open.extend(opened.into_iter().map(|marker| (marker, 0)));
-        self.code = code.then_some(0);
-    }
-
-    /// The line ends, and no markup is open.
-    fn cut_plain(&mut self) {
-        let (plain, written) = (collapsed(&self.plain), collapsed(&self.marked));
-        if !plain.is_empty() || !written.is_empty() {
-            self.lines.push(Line { plain, written });
-        }
-        self.plain.clear();
-        self.marked.clear();
-    }
-
-    /// The lines so far, the last one cut.
-    pub fn take(&mut self) -> Vec<Line> {
-        self.cut();
-        std::mem::take(&mut self.lines)
+    /// The line.
+    pub fn take(self) -> String {
+        collapsed(&self.marked)
     }
 
     fn wrap(&mut self, at: usize, before: &str, behind: &str) {
@@ -178,6 +115,13 @@ impl Inline {
             self.marked.insert_str(start, before);
         }
     }
+}
+
+/// A formula without the signs around it.
+pub fn tex(formula: &str) -> &str {
+    let inner = formula.trim_matches(is_space);
+    let bare = |open: &str, close: &str| inner.strip_prefix(open)?.strip_suffix(close);
+    bare("\\(", "\\)").or_else(|| bare("\\[", "\\]")).unwrap_or(formula)
 }
 
 /// The longest run of backticks.
@@ -213,7 +157,7 @@ fn escape(text: &str, out: &mut String) {
 }
 
 fn is_word(c: char) -> bool {
-    c == '_' || c.is_alphanumeric()
+    c.is_alphanumeric()
 }
 
 /// Whether what follows an ampersand makes a character reference of it.
@@ -238,7 +182,7 @@ fn balance(text: &str, out: &mut String) {
     }
 }
 
-fn write_url(url: &str, out: &mut String) {
+pub fn write_url(url: &str, out: &mut String) {
     for c in url.chars().filter(|c| *c != '\n' && !is_control(*c)) {
         match c {
             '(' => out.push_str("%28"),

@@ -1,66 +1,93 @@
-//! The main text of a page as Markdown: CommonMark with tables.
+//! The structure of a page as Markdown: CommonMark with tables, in one of three styles of links.
 //!
-//! outline.rs makes a list of events of the page, read.rs cuts it into blocks, choose.rs selects those of the main
-//! text, write.rs writes them. Invariants: no recursion and no tree; O(bytes), at most `MAX_BYTES` are written; text of
-//! a page cannot become Markdown markup; no control characters. The fallback (../../../fallback/markdown) is its model.
+//! Invariants: at most `MAX_BYTES` are written; text of a page cannot become Markdown markup; no control characters.
 
-mod attributes;
-mod blocks;
-mod chars;
-mod choose;
+pub mod chars;
 mod inline;
 mod links;
-mod outline;
-mod read;
 mod write;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
+use crate::structure::{self, blocks::Structure};
 use crate::urls::Base;
-use crate::{encoding, urls_py};
+use crate::urls_py;
 
-fn convert(input: &[u8], lines: &str, base: &Base, nowhere: &str) -> String {
-    let outline = outline::Outline::new(input);
-    let mut reader = read::Reader::new(&outline, links::Resolver::new(base, nowhere));
-    reader.read();
-    choose::select_blocks(&mut reader.blocks, &reader.containers, lines);
-    write::write(&reader.blocks, &mut reader.containers)
+pub use links::Resolver;
+
+/// How links are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LinkStyle {
+    /// [text](URL)
+    Inline,
+    /// [text][1], and the URLs at the end.
+    Reference,
+    /// Their text alone; no pictures.
+    None,
 }
 
-/// Markdown, in UTF-8, of the blocks of a page that have the lines of its main text; the GIL is released. O(bytes).
-///
-/// `lines`: UTF-8, one line each. `base`: URL that links are relative to; links below `nowhere` lead nowhere. Errors as
-/// in `page_pass`.
-#[pyfunction]
-#[pyo3(signature = (body, encoding, lines, base, nowhere=""))]
-pub fn markdown<'py>(
-    py: Python<'py>,
-    body: &[u8],
-    encoding: &str,
-    lines: &[u8],
-    base: &Bound<'_, PyString>,
-    nowhere: &str,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let base = Base::new(urls_py::parse_document(base)?);
-    let work = || {
-        let input = encoding::to_utf8(body, encoding).ok_or(format!("unknown encoding '{encoding}'"))?;
-        if input.len() > i32::MAX as usize {
-            return Err("page too large".to_owned());
-        }
-        Ok(convert(&input, &String::from_utf8_lossy(lines), &base, nowhere))
-    };
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
-        Ok(found) => Ok(PyBytes::new(py, found.map_err(PyValueError::new_err)?.as_bytes())),
-        Err(_) => Err(PyRuntimeError::new_err("the conversion to Markdown failed")),
+fn style_of(name: &str) -> PyResult<LinkStyle> {
+    match name {
+        "inline" => Ok(LinkStyle::Inline),
+        "reference" => Ok(LinkStyle::Reference),
+        "none" => Ok(LinkStyle::None),
+        _ => Err(PyValueError::new_err(format!("links are inline, reference or none, not {name:?}"))),
     }
 }
 
-/// The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length).
+/// What `write` makes of a structure beside its text; empty for what is no structure of it.
+fn derived(
+    py: Python<'_>,
+    structure: &[u8],
+    text: &[u8],
+    document: url::Url,
+    nowhere: &str,
+    write: impl Fn(&Structure<'_>, Resolver<'_>) -> String + Send + Sync,
+) -> String {
+    let work = || {
+        let text = std::str::from_utf8(text).ok()?;
+        let (found, base) = structure::decode(structure, text)?;
+        let base = Base::new(url::Url::parse(&base).unwrap_or(document));
+        Some(write(&found, Resolver::new(&base, nowhere)))
+    };
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).unwrap_or_default().unwrap_or_default()
+}
+
+/// The blocks of a structure beside its text as a JSON list, in UTF-8; "" for what is no structure of it. The GIL is
+/// released. O(bytes).
+///
+/// `url`: of the page, which links are relative to. UrlError for another URL than http(s).
 #[pyfunction]
-pub fn best_of_srcset(srcset: &str) -> &str {
-    attributes::best_of_srcset(srcset)
+pub fn blocks<'py>(
+    py: Python<'py>,
+    structure: &[u8],
+    text: &[u8],
+    url: &Bound<'_, PyString>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let document = urls_py::parse_document(url)?;
+    let made = derived(py, structure, text, document, "", crate::structure::json::write);
+    Ok(PyBytes::new(py, made.as_bytes()))
+}
+
+/// Markdown, in UTF-8, of a structure beside its text; empty for what is no structure of it. The GIL is released.
+/// O(bytes).
+///
+/// `url`: of the page, which links are relative to; links below `nowhere` lead nowhere. ValueError for another style,
+/// UrlError for another URL than http(s).
+#[pyfunction]
+#[pyo3(signature = (structure, text, url, links="inline", nowhere=""))]
+pub fn markdown<'py>(
+    py: Python<'py>,
+    structure: &[u8],
+    text: &[u8],
+    url: &Bound<'_, PyString>,
+    links: &str,
+    nowhere: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let (style, document) = (style_of(links)?, urls_py::parse_document(url)?);
+    let made = derived(py, structure, text, document, nowhere, |found, resolver| write::write(found, resolver, style));
+    Ok(PyBytes::new(py, made.as_bytes()))
 }

@@ -1,36 +1,243 @@
 //! Blocks as Markdown text, each with the markers and indentation of the lists and quotes around it.
 
-use super::blocks::{path, Block, Cell, Container, ContainerKind, Kind, Line};
-use super::chars::is_space;
-use super::inline::longest_ticks;
+use std::collections::HashMap;
+
+use super::chars::{collapsed, is_space, push_clean};
+use super::inline::{longest_ticks, tex, write_url, Inline};
+use super::links::Resolver;
+use super::LinkStyle;
+use crate::structure::blocks::{path, Block, Cell, Container, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
 
 /// Bytes; what is beyond is left out: indentation may make the text several times longer than the page.
 pub const MAX_BYTES: usize = 32_000_000;
 
 /// The text, without a line end at its end. O(bytes).
-pub fn write(blocks: &[Block], containers: &mut [Container]) -> String {
-    let mut out = Out::default();
+pub fn write(structure: &Structure<'_>, resolver: Resolver<'_>, style: LinkStyle) -> String {
+    let mut writer = Writer { structure, resolver, style, numbers: HashMap::default(), urls: Vec::new() };
+    let (containers, mut out) = (&structure.containers, Out::new(structure.containers.len()));
     let mut before: Option<&Block> = None;
-    for block in blocks.iter().filter(|block| block.kept && has_lines(block)) {
+    for block in &structure.blocks {
+        let Some(content) = writer.content(block) else { continue };
         let around = path(containers, block.container);
         if let Some(before) = before {
             let common = common(&path(containers, before.container), &around);
-            if !is_close(before, block, common, &around, containers) {
+            if !out.is_close(before, block, common, &around, containers) {
                 out.blank(&common.iter().map(|at| indentation(&containers[*at as usize])).collect::<String>());
             }
         }
         out.begin(&around, containers);
-        write_block(block, &mut out);
+        content.iter().for_each(|line| out.line(&[line]));
         if out.is_full() {
             break;
         }
         before = Some(block);
     }
+    writer.references(&mut out);
     out.text
 }
 
+struct Writer<'s, 'r> {
+    structure: &'s Structure<'s>,
+    resolver: Resolver<'r>,
+    style: LinkStyle,
+    /// Of link references, by URL.
+    numbers: HashMap<String, usize, foldhash::fast::RandomState>,
+    urls: Vec<String>,
+}
+
+impl Writer<'_, '_> {
+    /// The lines of a block; None of an empty one.
+    fn content(&mut self, block: &Block) -> Option<Vec<String>> {
+        match &block.kind {
+            Kind::Heading(level) => {
+                let text: Vec<String> = block.lines.iter().map(|line| self.line(line)).collect();
+                let text = text.join(" ");
+                let text = text.trim_matches(is_space);
+                (!text.is_empty()).then(|| vec![format!("{} {text}", "#".repeat(usize::from(*level)))])
+            }
+            Kind::Code { language } => Some(self.code(&block.lines, language)),
+            Kind::Math => {
+                let lines = block.lines.iter().map(|line| self.structure.plain(line)).collect::<Vec<_>>().join("\n");
+                let lines = tex(&lines).split('\n').map(collapsed).filter(|line| !line.is_empty());
+                Some([String::from("$$")].into_iter().chain(lines).chain([String::from("$$")]).collect())
+            }
+            Kind::Table(rows) => Some(self.table(rows)),
+            Kind::Text { .. } => {
+                let lines: Vec<String> = block.lines.iter().map(|line| self.line(line)).collect();
+                let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+                let last = lines.len().checked_sub(1)?;
+                // Two spaces end a line within a paragraph.
+                let behind = |at| if at < last { "  " } else { "" };
+                let parts = |(at, line): (usize, &String)| {
+                    let (start, mark, rest) = without_opening(line);
+                    [start, mark, rest, behind(at)].concat()
+                };
+                Some(lines.iter().enumerate().map(parts).collect())
+            }
+        }
+    }
+
+    fn code(&self, lines: &[Line], language: &str) -> Vec<String> {
+        let clean = |line: &Line| {
+            let mut written = String::new();
+            push_clean(self.structure.plain(line).trim_end_matches(is_space), &mut written);
+            written
+        };
+        let lines: Vec<String> = lines.iter().map(clean).collect();
+        let fence = "`".repeat(lines.iter().map(|line| longest_ticks(line)).max().unwrap_or(0).max(2) + 1);
+        [format!("{fence}{language}")].into_iter().chain(lines).chain([fence.clone()]).collect()
+    }
+
+    /// A line with its marks as Markdown.
+    fn line(&mut self, line: &Line) -> String {
+        let mut inline = Inline::default();
+        let structure = self.structure;
+        for item in structure.items_of(line) {
+            match *item {
+                Item::Text(range) => inline.text(structure.text_of(range)),
+                Item::Literal(range) => inline.text(structure.pool_of(range)),
+                Item::Link(range) => {
+                    let end = self.end_of_link(structure.pool_of(range));
+                    inline.link(end);
+                }
+                Item::Open(Mark::Code) => inline.code(),
+                Item::Open(Mark::Math) => inline.math(),
+                Item::Open(mark) => inline.open(markers(mark)),
+                Item::Close(Mark::Code) => inline.end_code(),
+                Item::Close(Mark::Math) => inline.end_math(),
+                Item::Close(Mark::Link) => inline.end_link(),
+                Item::Close(_) => inline.close(),
+                Item::Image(alt, source) => {
+                    let url = self.resolver.resolve(structure.pool_of(source));
+                    if !url.is_empty() && self.style != LinkStyle::None {
+                        inline.image(structure.pool_of(alt), &url);
+                    }
+                }
+            }
+        }
+        inline.take()
+    }
+
+    /// What stands behind the text of a link; "" where it is text alone.
+    fn end_of_link(&mut self, reference: &str) -> String {
+        if self.style == LinkStyle::None {
+            return String::new();
+        }
+        let url = self.resolver.resolve(reference);
+        if url.is_empty() {
+            return url;
+        }
+        if self.style == LinkStyle::Reference {
+            let urls = &mut self.urls;
+            let number = *self.numbers.entry(url).or_insert_with_key(|url| {
+                urls.push(url.clone());
+                urls.len()
+            });
+            return format!("][{number}]");
+        }
+        let mut end = String::from("](");
+        write_url(&url, &mut end);
+        end.push(')');
+        end
+    }
+
+    fn references(&self, out: &mut Out) {
+        for (at, url) in self.urls.iter().enumerate() {
+            let mut line = format!("[{}]: ", at + 1);
+            write_url(url, &mut line);
+            if at == 0 {
+                out.blank("");
+            }
+            out.begin(&[], &[]);
+            out.line(&[&line]);
+        }
+    }
+
+    fn table(&mut self, rows: &[Vec<Cell>]) -> Vec<String> {
+        let rows = grid(rows);
+        let width = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let mut rows = rows.iter().filter(|row| !row.is_empty()).peekable();
+        let mut lines = Vec::new();
+        match rows.next_if(|row| row.iter().all(|cell| cell.is_none_or(|cell| cell.is_head))) {
+            Some(head) => lines.push(self.row(head, width)),
+            None => lines.push(format!("|{}", "  |".repeat(width))),
+        }
+        lines.push(format!("|{}", " --- |".repeat(width)));
+        let mut size = 0;
+        for row in rows {
+            lines.push(self.row(row, width));
+            size += lines.last().map_or(0, String::len);
+            if size > MAX_BYTES {
+                break;
+            }
+        }
+        lines
+    }
+
+    fn row(&mut self, cells: &[Option<&Cell>], width: usize) -> String {
+        let mut text = String::from("|");
+        for cell in cells {
+            text.push(' ');
+            let lines: Vec<String> = cell.map_or(Vec::new(), |cell| cell.lines.iter().map(|line| self.line(line)).collect());
+            let lines = lines.iter().filter(|line| !line.is_empty());
+            for (number, written) in lines.enumerate() {
+                text.push_str(if number > 0 { "<br>" } else { "" });
+                let mut before = ' ';
+                for c in written.chars() {
+                    if c == '|' && before != '\\' {
+                        text.push('\\');
+                    }
+                    text.push(c);
+                    before = c;
+                }
+            }
+            text.push_str(" |");
+        }
+        text.push_str(&"  |".repeat(width - cells.len()));
+        text
+    }
+}
+
+/// The cells of each row by column; None where a cell of another column or row spans.
+fn grid(rows: &[Vec<Cell>]) -> Vec<Vec<Option<&Cell>>> {
+    // Of each column how many rows are still spanned.
+    let mut spanned: Vec<u32> = Vec::new();
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        let mut line: Vec<Option<&Cell>> = Vec::new();
+        for cell in row {
+            skip_spanned(&mut line, &mut spanned);
+            for column in 0..cell.span {
+                spanned.resize(spanned.len().max(line.len() + 1), 0);
+                spanned[line.len()] = cell.rows - 1;
+                line.push((column == 0).then_some(cell));
+            }
+        }
+        skip_spanned(&mut line, &mut spanned);
+        found.push(line);
+    }
+    found
+}
+
+fn skip_spanned<'c>(line: &mut Vec<Option<&'c Cell>>, spanned: &mut [u32]) {
+    while let Some(left) = spanned.get_mut(line.len()).filter(|left| **left > 0) {
+        *left -= 1;
+        line.push(None);
+    }
+}
+
+fn markers(mark: Mark) -> (&'static str, &'static str) {
+    match mark {
+        Mark::Strong => ("**", "**"),
+        Mark::Emphasis => ("*", "*"),
+        Mark::Sup => ("<sup>", "</sup>"),
+        Mark::Sub => ("<sub>", "</sub>"),
+        Mark::Note => ("[^", "]"),
+        Mark::Code | Mark::Link | Mark::Math => ("", ""),
+    }
+}
+
 /// Lines with what stands before them.
-#[derive(Default)]
 struct Out {
     text: String,
     /// Before the first line of a block and before the others.
@@ -38,27 +245,52 @@ struct Out {
     rest: String,
     begun: bool,
     any: bool,
+    /// Of each container that is an item: its marker is written.
+    marked: Vec<bool>,
 }
 
 impl Out {
+    fn new(containers: usize) -> Self {
+        let (text, first, rest) = Default::default();
+        Out { text, first, rest, begun: false, any: false, marked: vec![false; containers] }
+    }
+
     fn is_full(&self) -> bool {
         self.text.len() > MAX_BYTES
     }
 
-    fn begin(&mut self, around: &[u32], containers: &mut [Container]) {
+    fn begin(&mut self, around: &[u32], containers: &[Container]) {
         self.first.clear();
         self.rest.clear();
         self.begun = false;
         for at in around {
-            let container = &mut containers[*at as usize];
+            let container = &containers[*at as usize];
             self.rest.push_str(&indentation(container));
-            if container.kind == ContainerKind::Item && !container.begun {
+            if is_item(container) && !std::mem::replace(&mut self.marked[*at as usize], true) {
                 self.first.push_str(&container.marker());
-                container.begun = true;
             } else {
                 self.first.push_str(&indentation(container));
             }
         }
+    }
+
+    /// Whether no blank line parts two blocks: items of one list, or of one within the other.
+    fn is_close(
+        &self,
+        before: &Block,
+        block: &Block,
+        common: &[u32],
+        around: &[u32],
+        containers: &[Container],
+    ) -> bool {
+        let text = |block: &Block| matches!(block.kind, Kind::Text { .. });
+        let kind = |at: &u32| containers[*at as usize].kind;
+        let (Some(own), Some(shared)) = (around.last(), common.last()) else { return false };
+        text(before)
+            && text(block)
+            && matches!(kind(own), ContainerKind::Item | ContainerKind::Note)
+            && !self.marked[*own as usize]
+            && kind(shared) != ContainerKind::Quote
     }
 
     fn new_line(&mut self) {
@@ -94,102 +326,20 @@ fn indentation(container: &Container) -> String {
     match container.kind {
         ContainerKind::Quote => "> ".into(),
         ContainerKind::List => String::new(),
+        // A task is "- " with a box in its text.
+        ContainerKind::Item if container.task != Task::No => "  ".into(),
         ContainerKind::Item => " ".repeat(container.marker().len()),
+        ContainerKind::Note => "    ".into(),
     }
+}
+
+fn is_item(container: &Container) -> bool {
+    matches!(container.kind, ContainerKind::Item | ContainerKind::Note)
 }
 
 fn common<'p>(before: &[u32], around: &'p [u32]) -> &'p [u32] {
     let length = before.iter().zip(around).take_while(|(left, right)| left == right).count();
     &around[..length]
-}
-
-/// Whether no blank line parts two blocks: items of one list, or of one within the other.
-fn is_close(before: &Block, block: &Block, common: &[u32], around: &[u32], containers: &[Container]) -> bool {
-    let text = |block: &Block| matches!(block.kind, Kind::Text { .. });
-    let kind = |at: &u32| containers[*at as usize].kind;
-    let (Some(own), Some(shared)) = (around.last(), common.last()) else { return false };
-    text(before)
-        && text(block)
-        && kind(own) == ContainerKind::Item
-        && !containers[*own as usize].begun
-        && kind(shared) != ContainerKind::Quote
-}
-
-fn has_lines(block: &Block) -> bool {
-    match &block.kind {
-        Kind::Text { .. } => block.lines.iter().any(|line| !line.written.is_empty()),
-        Kind::Heading(_) => block.lines.iter().any(|line| !line.written.trim_matches(is_space).is_empty()),
-        Kind::Code { .. } | Kind::Table(_) => true,
-    }
-}
-
-fn write_block(block: &Block, out: &mut Out) {
-    match &block.kind {
-        Kind::Heading(level) => {
-            let text: Vec<&str> = block.lines.iter().map(|line| line.written.as_str()).collect();
-            let text = text.join(" ");
-            out.line(&["#".repeat(usize::from(*level)).as_str(), " ", text.trim_matches(is_space)]);
-        }
-        Kind::Code { language } => {
-            let ticks = block.lines.iter().map(|line| longest_ticks(&line.written)).max().unwrap_or(0);
-            let fence = "`".repeat(ticks.max(2) + 1);
-            out.line(&[&fence, language]);
-            for line in &block.lines {
-                out.line(&[&line.written]);
-            }
-            out.line(&[&fence]);
-        }
-        Kind::Table(rows) => write_table(rows, out),
-        Kind::Text { .. } => {
-            let mut lines = block.lines.iter().filter(|line| !line.written.is_empty()).peekable();
-            while let Some(line) = lines.next() {
-                let (start, mark, rest) = without_opening(&line.written);
-                // Two spaces end a line within a paragraph.
-                let behind = if lines.peek().is_some() { "  " } else { "" };
-                out.line(&[start, mark, rest, behind]);
-            }
-        }
-    }
-}
-
-fn write_table(rows: &[Vec<Cell>], out: &mut Out) {
-    let width_of = |row: &[Cell]| row.iter().map(|cell| cell.span).sum::<usize>();
-    let mut rows = rows.iter().filter(|row| !row.is_empty()).peekable();
-    let width = rows.clone().map(|row| width_of(row)).max().unwrap_or(0);
-    match rows.next_if(|row| row.iter().all(|cell| cell.is_head)) {
-        Some(head) => out.line(&[&row_text(head), &"  |".repeat(width - width_of(head))]),
-        None => out.line(&["|", &"  |".repeat(width)]),
-    }
-    out.line(&["|", &" --- |".repeat(width)]);
-    for row in rows {
-        if out.is_full() {
-            return;
-        }
-        out.line(&[&row_text(row)]);
-    }
-}
-
-fn row_text(cells: &[Cell]) -> String {
-    let mut text = String::from("|");
-    for cell in cells {
-        text.push(' ');
-        let lines = cell.lines.iter().filter(|line| !line.written.is_empty());
-        for (number, Line { written, .. }) in lines.enumerate() {
-            text.push_str(if number > 0 { "<br>" } else { "" });
-            let mut before = ' ';
-            for c in written.chars() {
-                if c == '|' && before != '\\' {
-                    text.push('\\');
-                }
-                text.push(c);
-                before = c;
-            }
-        }
-        text.push_str(" |");
-        // A page may state a span of 0.
-        text.push_str(&"  |".repeat(cell.span.saturating_sub(1)));
-    }
-    text
 }
 
 /// A line of text in three pieces: the second is the backslash that it needs where it would begin a block.

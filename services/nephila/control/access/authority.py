@@ -1,0 +1,58 @@
+"""Who may use a control API: tokens and their callers, and the API as each caller may use it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from nephila.control.access.caller import OWNER, Caller
+from nephila.control.access.guard import guarded
+from nephila.control.access.roles import Role
+from nephila.control.api import Control
+
+KEPT: Final = 1000
+"""Callers whose view of the API is kept."""
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
+
+
+class Authority:
+    """The callers of one server. O(1)."""
+
+    def __init__(self, control: Control, tokens: Iterable[tuple[str, Caller]] | None = None) -> None:
+        """`tokens`: (token, its caller); None: whoever connects is the owner."""
+        self._control = control
+        self._callers = None if tokens is None else {digest(token): caller for token, caller in tokens}
+        self._views: OrderedDict[Caller, Control] = OrderedDict()
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether there is a token that somebody may have."""
+        return bool(self._callers)
+
+    def caller(self, token: str) -> Caller | None:
+        """Who has this token; None for a wrong one. Digests are compared, so the time tells nothing about a token."""
+        return OWNER if self._callers is None else self._callers.get(digest(token))
+
+    def bearer(self, header: str) -> Caller | None:
+        """The caller of an Authorization header."""
+        scheme, _, given = header.partition(" ")
+        return self.caller(given.strip()) if self._callers is None or scheme.lower() == "bearer" else None
+
+    def of(self, caller: Caller) -> Control:
+        """The API as this caller may use it."""
+        found = self._views.pop(caller, None) or guarded(self._control, caller)
+        self._views[caller] = found
+        if len(self._views) > KEPT:
+            self._views.popitem(last=False)
+        return found
+
+
+def administrator(token: str, name: str = "token") -> list[tuple[str, Caller]]:
+    """One token that may do everything; none for an empty one."""
+    return [(token, Caller(name, Role.ADMIN))] if token else []

@@ -1,0 +1,24 @@
+"""Who calls an operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nephila.control.access.roles import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One token, session or socket."""
+
+    name: str
+    """As the log of changes names it: of a token its name, of a session the user."""
+    role: Role
+    tenants: frozenset[str] = frozenset()
+    """Limited to jobs, rows and rules of these; empty: not limited."""
+
+
+OWNER = Caller("owner of the socket", Role.ADMIN)
+"""Whoever reaches a socket of mode 0600."""
+NOBODY = Caller("nobody", Role.NOBODY)
+"""Who has not logged in."""

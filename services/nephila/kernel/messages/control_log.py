@@ -1,0 +1,24 @@
+"""Generated from proto/nephila/v1/control_log.proto by tools/protogen.py; do not edit."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+
+class ControlChange(msgspec.Struct, array_like=True, gc=False):
+    """Somebody changed something over the control API. Topic `control-log` (compacted by id, so each is kept
+    until it expires).
+    """
+
+    # Milliseconds since 1970 UTC with leading zeros, a hyphen, and random digits: the order of ids is that of
+    # time.
+    id: str = ""
+    # The token, the user of a session, or the socket.
+    who: str = ""
+    # The operation of the control API.
+    operation: str = ""
+    # The object, as "job news".
+    subject: str = ""
+    # What is different, in short.
+    change: str = ""

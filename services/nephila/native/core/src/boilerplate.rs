@@ -1,0 +1,99 @@
+//! What generators of documentation put around and into a page: signs of permalinks, bars of navigation, tools.
+//!
+//! Invariant: names are compared as whole words of a class, so that no text of a page is taken for boilerplate by a
+//! part of a word.
+
+/// What permalinks of headings are shown as, and the way back from a note.
+const SIGNS: &str = "¶#§∞⚓⁋☍🔗⛓\u{FFFC}\u{F0C1}\u{E157}\u{200B}↩\u{FE0E}";
+/// Characters of such a sign.
+const MAX_SIGN: usize = 3;
+
+/// Classes of a link to its own place.
+const PERMALINKS: [&[u8]; 9] = [
+    b"headerlink",
+    b"hash-link",
+    b"anchorjs-link",
+    b"permalink",
+    b"heading-anchor",
+    b"header-anchor",
+    b"footnote-backref",
+    b"reversefootnote",
+    b"footnote-return",
+];
+
+/// Bytes of the shortest name, here and in formulas.rs.
+pub const SHORTEST: usize = 4;
+/// Classes of blocks and spans that are no content.
+const TOOLS: [&[u8]; 51] = [
+    b"bd-header",
+    b"bd-sidebar",
+    b"bottom-nav",
+    b"bottomNav",
+    b"breadcrumb",
+    b"breadcrumbs",
+    b"breadcrumbs__container",
+    b"bottom-of-page",
+    b"copybtn",
+    b"edit-page-link",
+    b"edit-this-page",
+    b"footer-nav",
+    b"footprev",
+    b"footnav",
+    b"head-vol",
+    b"headerbar",
+    b"headnav",
+    b"hide-when-search",
+    b"md-content__button",
+    b"md-footer",
+    b"md-source-file",
+    b"md-tabs",
+    b"menu-bar",
+    b"nav-wrapper",
+    b"nav-wide-wrapper",
+    b"navfooter",
+    b"navheader",
+    b"navigation-footer",
+    b"out-of-band",
+    b"page-nav",
+    b"page-tools",
+    b"pagination-nav",
+    b"prev-next-area",
+    b"prev-next-footer",
+    b"related",
+    b"related-pages",
+    b"rst-footer-buttons",
+    b"rightside",
+    b"rst-versions",
+    b"sidebar-elems",
+    b"skip-nav",
+    b"skipNav",
+    b"sphinxsidebar",
+    b"sphinxsidebarwrapper",
+    b"sub-nav",
+    b"subNav",
+    b"theme-doc-footer",
+    b"toc-tree",
+    b"top-nav",
+    b"topNav",
+    b"wy-breadcrumbs",
+];
+
+/// The text of a permalink.
+pub fn is_sign(text: &[u8]) -> bool {
+    let Some(text) = std::str::from_utf8(text).ok().map(str::trim).filter(|text| !text.is_empty()) else { return false };
+    text.chars().count() <= MAX_SIGN && text.chars().all(|c| SIGNS.contains(c))
+}
+
+/// Whether a class is that of a permalink.
+pub fn names_permalink(class: &[u8]) -> bool {
+    words(class).any(|word| PERMALINKS.contains(&word))
+}
+
+/// Whether a class is that of a bar or tool.
+pub fn names_tool(class: &[u8]) -> bool {
+    words(class).any(|word| TOOLS.contains(&word))
+}
+
+fn words(class: &[u8]) -> impl Iterator<Item = &[u8]> {
+    class.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}

@@ -1,0 +1,166 @@
+//! What attributes say: numbers, the language of code, line numbers, the largest picture of a srcset.
+
+use std::sync::OnceLock;
+
+use pyo3::prelude::*;
+use regex::bytes::Regex;
+
+use crate::markdown::chars::is_space;
+
+/// Names of languages that stand alone in a class.
+const LANGUAGES: [&str; 36] = [
+    "bash",
+    "c",
+    "console",
+    "cpp",
+    "csharp",
+    "css",
+    "diff",
+    "go",
+    "haskell",
+    "html",
+    "ini",
+    "java",
+    "javascript",
+    "js",
+    "json",
+    "kotlin",
+    "lua",
+    "make",
+    "perl",
+    "php",
+    "pycon",
+    "python",
+    "python3",
+    "r",
+    "ruby",
+    "rust",
+    "scala",
+    "sh",
+    "shell",
+    "sql",
+    "swift",
+    "toml",
+    "ts",
+    "typescript",
+    "xml",
+    "yaml",
+];
+const NO_LANGUAGES: [&str; 9] =
+    ["default", "none", "text", "plain", "plaintext", "nohighlight", "no", "off", "notranslate"];
+const NUMBERS: [&str; 6] = ["lineno", "linenos", "linenodiv", "line-numbers-rows", "gutter", "src-line-numbers"];
+/// Bytes of a srcset that are examined.
+const MAX_SRCSET: usize = 65_536;
+
+/// A number of at most nine digits.
+pub fn number(text: Option<&str>) -> Option<i64> {
+    let digits = text?.trim_matches(is_space);
+    let plain = digits.len() < 10 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+/// Whether a class says that an element has the numbers of lines.
+pub fn is_line_numbers(class: Option<&str>) -> bool {
+    class.is_some_and(|class| class.split(is_space).any(|word| NUMBERS.contains(&word)))
+}
+
+/// Whether a class is that of a formula in TeX, as Sphinx and pandoc have it.
+pub fn is_formula(class: &str) -> bool {
+    let mut words = class.split(is_space);
+    words.next() == Some("math") && words.all(|word| matches!(word, "inline" | "display" | "notranslate" | "nohighlight"))
+        || class == "arithmatex"
+}
+
+/// Whether a class is that of a note, a warning and the like.
+pub fn names_admonition(class: &str) -> bool {
+    class.split(is_space).any(|word| matches!(word, "admonition" | "theme-admonition" | "markdown-alert" | "callout"))
+}
+
+/// Whether a class is that of such a block's title.
+pub fn names_title(class: &str) -> bool {
+    class.split(is_space).any(|word| matches!(word, "admonition-title" | "markdown-alert-title" | "callout-title"))
+        || class.starts_with("admonitionHeading")
+}
+
+/// Whether an id is that of a note at the end of a page.
+pub fn is_note(id: &str) -> bool {
+    let number = id.strip_prefix("user-content-").unwrap_or(id);
+    let number = number.strip_prefix("fn").map(|rest| rest.trim_start_matches([':', '-']));
+    number.is_some_and(|number| !number.is_empty() && !number.starts_with("ref"))
+}
+
+/// Whether a link leads to such a note.
+pub fn is_note_link(href: &str) -> bool {
+    href.strip_prefix('#').is_some_and(is_note)
+}
+
+/// The language that a class names; "" if none.
+pub fn language_of_class(class: &str) -> String {
+    let found = named_language(class);
+    if !found.is_empty() {
+        return found;
+    }
+    let known = |word: &&str| LANGUAGES.contains(word);
+    let words = class.to_lowercase();
+    words.split(is_space).find(known).unwrap_or_default().into()
+}
+
+/// The language behind a word such as "language-"; "" if none.
+pub fn named_language(class: &str) -> String {
+    static PATTERN: OnceLock<Regex> = OnceLock::new();
+    let pattern = PATTERN.get_or_init(|| {
+        let pattern = r"(?i-u)(?:^|\s)(?:language|lang|highlight-source|highlight|brush:)[-\s]?\s*([a-z][\w+#.-]*)";
+        Regex::new(pattern).expect("the pattern is valid")
+    });
+    let found = pattern.captures(class.as_bytes()).and_then(|found| found.get(1));
+    found.map_or(String::new(), |name| clean_language(&class[name.range()]))
+}
+
+/// The name of a language in lower case; "" for what is none.
+pub fn clean_language(name: &str) -> String {
+    let name: String = name.to_lowercase().chars().take(30).collect();
+    let valid = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+#.-".contains(&byte));
+    if valid && !NO_LANGUAGES.contains(&name.as_str()) {
+        name
+    } else {
+        String::new()
+    }
+}
+
+/// The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length).
+#[pyfunction]
+pub fn best_of_srcset(srcset: &str) -> &str {
+    let mut end = srcset.len().min(MAX_SRCSET);
+    while !srcset.is_char_boundary(end) {
+        end -= 1;
+    }
+    let (mut best, mut best_size) = ("", 0.0);
+    let (mut url, mut size) = ("", 1.0);
+    for word in srcset[..end].split(is_space).filter(|word| !word.is_empty()).chain([","]) {
+        let (closed, rest) = if url.is_empty() {
+            let begun = word.trim_start_matches(',');
+            url = begun.trim_end_matches(',');
+            (begun.ends_with(','), "")
+        } else {
+            let parts = word.split_once(',');
+            size = stated_size(parts.map_or(word, |parts| parts.0)).unwrap_or(size);
+            (parts.is_some(), parts.map_or("", |parts| parts.1))
+        };
+        if closed {
+            if !url.is_empty() && size > best_size {
+                (best, best_size) = (url, size);
+            }
+            (url, size) = (rest, 1.0);
+        }
+    }
+    best
+}
+
+/// "640w", "1.5x": digits, with a fraction or not.
+fn stated_size(word: &str) -> Option<f64> {
+    let digits = word.strip_suffix(['w', 'x'])?;
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let plain = |text: &str| (1..10).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    (plain(whole) && plain(part)).then(|| digits.parse().ok()).flatten()
+}

@@ -1,0 +1,65 @@
+"""Names of authors: a stated author without labels and dates, and the single names of several.
+
+Pure. Invariant: a string that is no name is "".
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Final
+
+_BY: Final = re.compile(
+    r"(?:(?:(?:words|text|article|review|story|post|photos?|written|posted|published|submitted)\s+)?by\b|author\b|von|par|por"
+    r"|di|af|av)(?:\s*:\s*|\s+)",
+    re.IGNORECASE,
+)
+_WHEN: Final = re.compile(
+    r"(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},?\s+)?(?:"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\s?\w{1,9}[-/.]?\s\d{4}|\w{3,9}\.?\s\d{1,2},?\s\d{4}"
+    r"|\d{1,2}\s\w{3,9},?\s\d{4}|\d+\s?(?:minutes?|mins?|h|hours?|days?|weeks?|months?|years?)\b)",
+    re.IGNORECASE,
+)
+_BEHIND: Final = re.compile(
+    r"[\s|•·»–—,(-](?:on|at|last|updated|published|posted|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})[\s:,]*$",
+    re.IGNORECASE,
+)
+_EDGES: Final = " \t\"'“”,;:|•·-–—»*("
+MAX_NAME_CHARS: Final = 300
+"""A longer author is a text, not a name."""
+_NO_NAMES: Final = re.compile(
+    r"(?:sign|log)\s?-?(?:in|up|out)|login|register|subscribe|search|menu|share|comments?|reply|home|undefined"
+    r"|null|none|n/a|unknown|anonymous|admin(?:istrator)?|webmaster|guest|user|(?:topic |the )?authors?|editor|staff"
+    r"|name\s*\*?|by|email|about(?: the authors?| us)?|follow|contact(?: us)?|(?:read|see|view|show) (?:more|all)"
+    r"|posts? by.*|default",
+    re.IGNORECASE,
+)
+
+
+_AND: Final = re.compile(r"\s+(?:and|und|et|&)\s+")
+
+
+def name_of(author: str) -> str:
+    """A stated author without the label before the name and the date after it; "" if the rest is no name."""
+    name = " ".join(unescape(author[: 2 * MAX_NAME_CHARS]).split()).strip(_EDGES)
+    if len(name) > MAX_NAME_CHARS:
+        return ""
+    if label := _BY.match(name):
+        name = name[label.end() :]
+    if when := _WHEN.search(name):
+        name = name[: when.start()]
+        while behind := _BEHIND.search(name.rstrip(_EDGES)):
+            name = name[: behind.start()]
+    name = name.strip(_EDGES)
+    return "" if _NO_NAMES.fullmatch(name) or "©" in name or not any(map(str.isalpha, name)) else name
+
+
+def single_names(author: str) -> list[str]:
+    """The names in a text that has several. A comma separates no names ("Lee, Ann"), and a conjunction only if each
+    part has two words ("Ann & Bob Lee" is one name)."""
+    parts = [part.strip() for part in author.split(";") if part.strip()]
+    found: list[str] = []
+    for part in parts:
+        pieces = _AND.split(part)
+        found += pieces if all(len(piece.split()) > 1 for piece in pieces) else [part]
+    return found

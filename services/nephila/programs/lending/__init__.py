@@ -1,0 +1,1 @@
+"""A frontier for programs that fetch by themselves."""

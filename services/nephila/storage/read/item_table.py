@@ -1,0 +1,274 @@
+"""Items as a table for screens: pages of rows with filters on a field, and sorted by a field. Read-only.
+
+Invariant: a query looks at no more than `LOOKED_AT` items, however many there are, and says where it stopped. Filters
+and order are evaluated here, not by the database: nephila.db and PostgreSQL have other rules for values of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from nephila.kernel.runtime.errors import UNREADABLE
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
+from nephila.storage.read.patterns import contains, pattern
+from nephila.storage.source import Source
+
+LOOKED_AT: Final = 20_000
+"""Items of one query with a filter or an order: some 100 ms."""
+Test = Literal["", "contains", "is", "not", "empty", "filled", "above", "below"]
+_Key = tuple[str, str, str, int]
+_FIRST: Final[_Key] = ("", "", "", -1)
+_NOTHING: Final = object()
+
+
+class Wanted(NamedTuple):
+    """Which items, and in which order."""
+
+    jobs: Collection[str] | None = None
+    """Items of these; None: of all."""
+    rule: str = ""
+    search: str = ""
+    """Part of the data; letters of ASCII in any case."""
+    field: str = ""
+    """Dotted name of a field that `test` looks at."""
+    test: Test = ""
+    value: str = ""
+    sort: str = ""
+    """Dotted name of a field, with - before it for the largest first; empty: the order of the key."""
+
+    @property
+    def in_python(self) -> bool:
+        """Whether data have to be read for the choice."""
+        return bool(self.sort or (self.field and self.test))
+
+
+class FoundItem(NamedTuple):
+    """A row of the table `items`, with the URL of its page."""
+
+    job: str
+    url_key: str
+    rule: str
+    ordinal: int
+    rule_version: int
+    data: str
+    url: str
+
+
+class FoundItems(NamedTuple):
+    """Some items."""
+
+    items: list[FoundItem]
+    next: str
+    """Pass it as `after` for more; empty: these were the last."""
+    complete: bool = True
+    """False: more items than were looked at; an order is that of the first ones."""
+
+
+def items(source: Source, wanted: Wanted, *, after: str = "", limit: int = 50) -> FoundItems:
+    """Items behind a key, in its order: job, page, rule, number; or in the order of a field. Raises `ValueError` for an
+    `after` that is of no answer."""
+    skip, start = (_skip(after), _FIRST) if wanted.sort else (0, _key_of(after))
+    try:
+        with open_for_reading(source) as connection:
+            if wanted.sort:
+                return _sorted(connection, wanted, skip, limit)
+            return _in_order(connection, wanted, start, limit)
+    except NoTables:
+        return FoundItems([], "")
+
+
+def _skip(after: str) -> int:
+    if not after:
+        return 0
+    if not (after.isascii() and after.isdecimal() and len(after) < 9):
+        raise ValueError(after)
+    return int(after)
+
+
+def _key_of(after: str) -> _Key:
+    if not after:
+        return _FIRST
+    found = json.loads(after)
+    if not isinstance(found, list) or [type(one) for one in found] != [str, str, str, int]:
+        raise ValueError(after)
+    return found[0], found[1], found[2], found[3]
+
+
+def _in_order(connection: ReadConnection, wanted: Wanted, start: _Key, limit: int) -> FoundItems:
+    most = LOOKED_AT if wanted.rule or wanted.search or wanted.in_python else limit
+    window = _Window(connection, wanted, start, most)
+    found = []
+    for row in window.rows(0 if wanted.in_python else limit):
+        if _fits(wanted, row[5]):
+            found.append(row)
+            if len(found) == limit:
+                break
+    if len(found) == limit:
+        last: tuple[Any, ...] | None = found[-1][:4]
+    else:
+        last = window.end()
+    key = json.dumps(list(last), ensure_ascii=False) if last is not None else ""
+    return FoundItems(_with_urls(connection, found), key)
+
+
+def _sorted(connection: ReadConnection, wanted: Wanted, skip: int, limit: int) -> FoundItems:
+    down = wanted.sort.startswith("-")
+    name = wanted.sort.removeprefix("-")
+    window = _Window(connection, wanted, _FIRST, LOOKED_AT)
+    filled: list[tuple[tuple[int, float, str], Any]] = []
+    empty: list[Any] = []
+    for row in window.rows():
+        data = _object(row[5])
+        if _fits_object(wanted, data):
+            key = _order(_field(data, name))
+            filled.append((key, row)) if key is not None else empty.append(row)
+    filled.sort(key=itemgetter(0), reverse=down)
+    ordered = [*(row for _, row in filled), *empty]
+    shown = ordered[skip : skip + limit]
+    following = str(skip + limit) if len(ordered) > skip + limit else ""
+    return FoundItems(_with_urls(connection, shown), following, window.end() is None)
+
+
+class _Window:
+    """The next `most` items behind a key; the rule and the search choose among them."""
+
+    def __init__(self, connection: ReadConnection, wanted: Wanted, start: _Key, most: int) -> None:
+        self._connection = connection
+        # The key begins with the job: of one job, the walk begins at its first item and ends at its last one.
+        only, named = only_jobs("job", wanted.jobs)
+        self._walk = (
+            "SELECT job, url_key, rule, ordinal, rule_version, data FROM items WHERE (job, url_key, rule, ordinal) >"
+            f" (:job, :key, :after_rule, :ordinal){only} ORDER BY job, url_key, rule, ordinal LIMIT :most"
+        )
+        self._values: dict[str, Any] = {
+            **dict(zip(("job", "key", "after_rule", "ordinal"), start, strict=True)),
+            **named,
+            "rule": wanted.rule,
+            "most": most,
+        }
+        terms = (" AND i.rule = :rule" if wanted.rule else "", f" AND {contains('i.data')}" if wanted.search else "")
+        self._where = "".join(terms)
+        if wanted.search:
+            self._values["part"] = pattern(wanted.search)
+
+    def rows(self, limit: int = 0) -> Iterator[Any]:
+        """Those that were chosen, the first `limit` or all."""
+        query = (
+            f"SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data FROM ({self._walk}) AS i"
+            f" WHERE 1 = 1{self._where} ORDER BY i.job, i.url_key, i.rule, i.ordinal"
+        )
+        values = {**self._values, "limit": limit}
+        return iter(self._connection.execute(query + (" LIMIT :limit" if limit else ""), values))
+
+    def end(self) -> tuple[Any, ...] | None:
+        """The key of the last item that was looked at; None when no further one is there."""
+        reached = self._connection.execute(f"SELECT count(*) FROM ({self._walk}) AS w", self._values).fetchone()[0]
+        if reached < self._values["most"]:
+            return None
+        last = f"SELECT job, url_key, rule, ordinal FROM ({self._walk}) AS w ORDER BY 1 DESC, 2 DESC, 3 DESC, 4 DESC"
+        found: tuple[Any, ...] | None = self._connection.execute(last + " LIMIT 1", self._values).fetchone()
+        return found
+
+
+def _with_urls(connection: ReadConnection, rows: list[Any]) -> list[FoundItem]:
+    """Items whose page has a row."""
+    query = "SELECT url FROM pages WHERE job = :job AND url_key = :key"
+    urls: dict[tuple[str, str], Any] = {}
+    for job, key, *_ in rows:
+        if (job, key) not in urls:
+            urls[job, key] = connection.execute(query, {"job": job, "key": key}).fetchone()
+    return [FoundItem._make((*row, urls[row[0], row[1]][0])) for row in rows if urls[row[0], row[1]]]
+
+
+# ---- values
+
+
+def _fits(wanted: Wanted, data: str) -> bool:
+    return not (wanted.field and wanted.test) or _fits_object(wanted, _object(data))
+
+
+def _fits_object(wanted: Wanted, data: Mapping[str, Any]) -> bool:
+    if not (wanted.field and wanted.test):
+        return True
+    value = _field(data, wanted.field)
+    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if wanted.test in ("empty", "filled"):
+        return (value in (None, "", [], {})) == (wanted.test == "empty")
+    if wanted.test == "contains":
+        return wanted.value.lower() in text.lower()
+    if wanted.test in ("is", "not"):
+        return (text == wanted.value) == (wanted.test == "is")
+    number, limit = _number(value), _number(wanted.value)
+    if number is None or limit is None:
+        return False
+    return number > limit if wanted.test == "above" else number < limit
+
+
+def _object(data: str) -> Mapping[str, Any]:
+    try:
+        found = msgspec.json.decode(data)
+    except UNREADABLE:
+        return {"data": data}
+    return found if isinstance(found, dict) else {"data": found}
+
+
+def _field(data: Mapping[str, Any], name: str) -> Any:
+    """The value of a dotted name, as the columns of the table are named; None without one."""
+    value: Any = data.get(name, _NOTHING)
+    if value is not _NOTHING:
+        return value
+    head, dot, rest = name.partition(".")
+    while dot:
+        inner = data.get(head)
+        if isinstance(inner, dict) and (value := _field(inner, rest)) is not None:
+            return value
+        more, dot, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    return None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str) and len(value) <= 40:
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if abs(found) < float("inf") else None
+
+
+def is_number(text: str) -> bool:
+    """Whether `above` and `below` can compare with it."""
+    return _number(text) is not None
+
+
+def _order(value: Any) -> tuple[int, float, str] | None:
+    """Numbers, then texts; None for an empty value, which is last in both directions."""
+    if value in (None, "", [], {}):
+        return None
+    number = _number(value)
+    if number is not None:
+        return 0, number, ""
+    return 1, 0.0, (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:1000].casefold()
+
+
+def rules_of_items(source: Source, jobs: Collection[str] | None = None) -> list[str]:
+    """Names of the rules that have items, of some jobs or of all, by a walk of `LOOKED_AT` items at most."""
+    try:
+        with open_for_reading(source) as connection:
+            only, named = only_jobs("job", jobs)
+            walk = f"SELECT rule FROM items WHERE 1 = 1{only} LIMIT {LOOKED_AT}"
+            query = f"SELECT DISTINCT rule FROM ({walk}) AS i ORDER BY rule"
+            return [rule for (rule,) in connection.execute(query, named).fetchall()]
+    except NoTables:
+        return []

@@ -1,0 +1,178 @@
+"""Those who are limited to a tenant see its jobs, rows and rules, and nothing of another, whatever they ask for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+
+import msgspec
+import pytest
+from nephila.control import requests, screen_types
+from nephila.control.access.caller import Caller
+from nephila.control.access.guard import guarded
+from nephila.control.access.roles import Role
+from nephila.control.access.tenant_view import TenantBackend
+from nephila.control.backend import Backend
+from nephila.control.http.routes import ROUTES
+from nephila.control.local.backend import LocalBackend, Parts
+from nephila.control.local.rule_store import RuleStore
+from nephila.control.operations import Operations
+from nephila.kernel.runtime.errors import UserError
+from nephila.native import parse_url
+
+from tests.control.documents import document, rule
+from tests.scheduler.world import World, site
+from tests.storage.storage_rig import record, running
+
+WORDS = {"own": "rivers", "zebra": "quagga"}
+"""Host → word of its titles and texts."""
+ANNA = Caller("anna", Role.ADMIN, frozenset({"acme"}))
+OTHERS = ("quagga", "zebra", "bjob", "bravo")
+"""Words of the other tenant: in titles, texts and rules; in URLs; its job; itself. No question has the first."""
+
+
+@pytest.fixture
+async def control(tmp_path):
+    """One program with two tenants; each has a job with rows, items and a rule."""
+    async with running(tmp_path) as storage:
+        for job, host in (("ajob", "own"), ("bjob", "zebra"), ("free", "zebra")):
+            for number in range(3):
+                url = f"http://{host}.test/{number}"
+                values = {
+                    "url_key": parse_url(url).fingerprint,
+                    "title": WORDS[host],
+                    "text": f"a page, {WORDS[host]}".encode(),
+                }
+                storage.send(record(number, url=url, job=job, **values))
+        await storage.storage.flush()
+    world = await World(tmp_path / "frontier", site({"/0": []})).start()
+    backend = LocalBackend(
+        Parts(world.bus, world.clock, world.scheduler), tmp_path, ("sqlite",), rules=RuleStore(tmp_path, world.bus)
+    )
+    control = Operations(backend)
+
+    async def turn():
+        while True:
+            world.clock.run_due()
+            await asyncio.sleep(0)
+
+    turning = asyncio.ensure_future(turn())
+    rules = [rule("acme.shop", css="h1"), rule("bravo.shop", css="quagga"), rule("shop", css="quagga")]
+    await control.apply_rules(requests.ApplyRules(rules=rules))
+    for job, tenant, host in (("ajob", "acme", "own"), ("bjob", "bravo", "zebra"), ("free", "", "zebra")):
+        spec = {"seeds": [f"http://{host}.test/0"], "paused": True, **({"tenant": tenant} if tenant else {})}
+        await control.apply_job(requests.ApplyJob(job=document(job, **spec)))
+    yield control
+    turning.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await turning
+
+
+def asked(kind, values):
+    """A request of a type with those of these values that it has a field for."""
+    fields = {field.name for field in msgspec.structs.fields(kind)}
+    return msgspec.convert({name: value for name, value in values.items() if name in fields}, kind)
+
+
+QUESTIONS = (
+    {},
+    {"url": "http://zebra.test/1"},
+    {"search": "zebra"},
+    {"query": "zebra"},
+    {"query": "page"},
+    {"url": "http://zebra.test/1", "job": "bjob"},
+    {"job": "bjob", "name": "bjob", "query": "page", "host": "zebra.test", "pattern": "/", "urls": ["http://x.test/"]},
+    {"job": "free", "name": "free", "query": "page", "rule": "shop"},
+    {"name": "bravo.shop", "rule": "bravo.shop"},
+    {"name": "ajob", "job": "ajob", "query": "page"},
+    {"job": document("bjob", tenant="acme"), "draft": {"url": "http://zebra.test/1"}},
+    {"job": document("new", tenant="acme", rules=["bravo.shop"]), "rules": [rule("bravo.shop")]},
+    {"settings": {"speed": 1}, "all": True, "ids": ["0:0"]},
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+async def test_no_answer_has_anything_of_another_tenant(control, question):
+    """Over every operation that the question fits."""
+    own, before = guarded(control, ANNA), await state(control)
+    given = msgspec.json.encode(question).decode()
+    tried = 0
+    for route in ROUTES:
+        try:
+            request = asked(route.request, question)
+        except msgspec.ValidationError:
+            continue
+        tried += 1
+        try:
+            answer = msgspec.json.encode(await getattr(own, route.operation)(request)).decode()
+        except UserError as error:
+            answer = str(error)
+        for word in OTHERS:
+            assert word not in answer or word in given, f"{route.operation}: {answer[:300]}"
+    assert tried
+    assert await state(control) == before
+
+
+async def state(control):
+    """What the other tenant has."""
+    jobs = [(await control.get_job(requests.JobName(name=name))).document for name in ("bjob", "free")]
+    return jobs, [one.document for one in (await control.list_rules(requests.Empty())).rules if one.name != "acme.shop"]
+
+
+async def test_what_is_the_tenants_own_is_shown(control):
+    """Of every kind."""
+    own = guarded(control, ANNA)
+    assert [job.name for job in (await own.list_jobs(requests.Empty())).jobs] == ["ajob"]
+    assert [one.name for one in (await own.list_rules(requests.Empty())).rules] == ["acme.shop"]
+    assert len((await own.list_pages(screen_types.ListPages())).pages) == 3
+    assert (await own.search_pages(screen_types.SearchPages(query="page"))).total == 3
+    assert sum(one.fetches for one in (await own.count_outcomes(screen_types.OfJob())).counts) == 3
+    assert (await own.get_page(screen_types.GetPage(url="http://own.test/1"))).page.job == "ajob"
+    assert (await own.explain(requests.ExplainUrl(url="http://own.test/1"))).explanation.job == "ajob"
+    assert (await own.status(requests.Empty())).jobs == 1
+    assert (await own.pause_job(requests.JobName(name="ajob"))).verdict == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("job", "says"),
+    [
+        (document("mine"), "spec.tenant has to be acme"),
+        (document("mine", tenant="bravo"), "spec.tenant has to be acme"),
+        (document("bjob", tenant="acme"), "is taken"),
+        (document("mine", tenant="acme", rules=["shop"]), "there is no rule"),
+    ],
+)
+async def test_a_job_of_another_tenant_is_not_made(control, job, says):
+    """Nor taken over."""
+    with pytest.raises(UserError, match=says):
+        await guarded(control, ANNA).apply_job(requests.ApplyJob(job=job))
+
+
+async def test_a_name_with_rows_of_an_earlier_job_is_not_given_away(control):
+    """The rows stay when a job is deleted; a job of its name would show them."""
+    await control.delete_job(requests.JobName(name="bjob"))
+    own = guarded(control, ANNA)
+    with pytest.raises(UserError, match=r"is taken|rows of an earlier job"):
+        await own.apply_job(requests.ApplyJob(job=document("bjob", tenant="acme", paused=True)))
+    assert (await own.list_pages(screen_types.ListPages(job="bjob"))).pages == []
+
+
+async def test_a_tenant_makes_jobs_and_rules_of_its_own(control):
+    """And they are in the log, with its name."""
+    own = guarded(control, ANNA)
+    await own.apply_rules(requests.ApplyRules(rules=[rule("acme.more")]))
+    with pytest.raises(UserError, match=r"named acme\.NAME"):
+        await own.apply_rules(requests.ApplyRules(rules=[rule("more")]))
+    job = document("mine", tenant="acme", rules=["acme.more"], paused=True)
+    assert (await own.apply_job(requests.ApplyJob(job=job))).verdict == "created"
+    log = (await control.list_control_log(requests.ListControlLog())).entries
+    assert [(one.who, one.subject) for one in log] == [("anna", "job mine"), ("anna", "rules acme.more")]
+
+
+def test_each_member_of_the_port_is_decided():
+    """A default of the port would show what the whole system shows."""
+    port = {name: one for name, one in vars(Backend).items() if not name.startswith("_")}
+    wanted = {name for name, one in port.items() if callable(one) or isinstance(one, property)}
+    assert wanted <= set(vars(TenantBackend))
+    assert not inspect.isabstract(TenantBackend)
