@@ -21,7 +21,7 @@ from nephila.scheduler.recrawl.policy import RecrawlPolicy
 
 RECORDED: Final = "recorded"
 MAX_FETCHES: Final = 3_000_000
-"""Of one scenario; beyond it the replay ends."""
+"""Of one scenario; beyond it the replay ends. Half a minute of CPU."""
 _DAY_S: Final = 86_400.0
 
 
@@ -61,7 +61,7 @@ class Outcomes(NamedTuple):
     versions_lost: int
     """Changes that another one replaced before a fetch."""
     cut: bool
-    """Only a part was replayed: more than MAX_FETCHES."""
+    """Only a part was replayed: there are more fetches than the limit."""
 
 
 def scenario(text: str) -> Scenario:
@@ -84,7 +84,9 @@ def scenario(text: str) -> Scenario:
         raise UsageError(f"{text!r} is no scenario such as 6h, 1h..14d or 1d@5000: {error}") from None
 
 
-def replay(pages: Sequence[PageHistory], wanted: Scenario, until: float, within_s: float) -> Outcomes:
+def replay(
+    pages: Sequence[PageHistory], wanted: Scenario, until: float, within_s: float, most: int = MAX_FETCHES
+) -> Outcomes:
     """What would have been found by `until`, and how much of it within `within_s` of the change."""
     requests = found = judged = lost = 0
     delays = 0.0
@@ -92,7 +94,7 @@ def replay(pages: Sequence[PageHistory], wanted: Scenario, until: float, within_
     fetches = _recorded(pages) if wanted.recrawl is None else _by_policy(pages, wanted.recrawl, wanted.per_day, until)
     count = 0
     for place, at in fetches:
-        if at > until or requests >= MAX_FETCHES:
+        if at > until or requests >= most:
             break
         requests += 1
         changes = pages[place].changes
@@ -110,7 +112,7 @@ def replay(pages: Sequence[PageHistory], wanted: Scenario, until: float, within_
     days = max(until - min((page.fetches[0] for page in pages), default=until), 1.0) / _DAY_S
     share = wilson(found / judged, judged) if judged else None
     mean = delays / count if count else 0.0
-    return Outcomes(wanted.name, requests, requests / days, judged, share, mean, lost, requests >= MAX_FETCHES)
+    return Outcomes(wanted.name, requests, requests / days, judged, share, mean, lost, requests >= most)
 
 
 def _recorded(pages: Sequence[PageHistory]) -> Iterator[tuple[int, float]]:
