@@ -97,7 +97,7 @@ def main() -> None:
         start = time.process_time()
         content = read(PdfRequest(body, 8_000_000, 10_000, budget_s=60.0))
         cost = 1000 * (time.process_time() - start) / int(content.facts["pages"])
-        markdown, text = as_markdown(content.structure, content.text, "").decode(), content.text.decode()
+        markdown, text = as_markdown(content.structure, content.text, "http://page.invalid/").decode(), content.text.decode()
         found = Counter(heading_key(re.sub(r"\\(.)", r"\1", one)) for one in _HEADING.findall(markdown))
         has = words(text)
         document = pdfium.PdfDocument(body)

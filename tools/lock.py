@@ -22,7 +22,8 @@ EXTRAS = {
 }
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
 UNUSED = {"operator": ("pypdfium2", "python-calamine")}
-"""Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses no PDF and no sheets."""
+"""Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses neither
+PDF nor sheets."""
 
 
 def main() -> None:

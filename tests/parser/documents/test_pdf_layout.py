@@ -15,7 +15,7 @@ def markdown(body: bytes) -> str:
     """What is read of a page."""
     content = read(PdfRequest(body, 100_000, 100))
     assert content.problem == ""
-    return as_markdown(content.structure, content.text, "").decode()
+    return as_markdown(content.structure, content.text, "http://page.invalid/").decode()
 
 
 def test_larger_text_is_a_heading_and_lines_are_joined() -> None:
