@@ -180,13 +180,13 @@ bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code,
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documentation $(DOCS) $(filter --rivals,$(ARGS))
 
+bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
+
 CHARSETS ?= $(HOME)/.cache/nephila-bench/charsets
 bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length, beside four detectors (CHARSETS=CACHE WCXB=DIR; two minutes)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_charsets $(CHARSETS) --wcxb $(WCXB) --rivals $(ARGS)
-
-bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
 
 bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 languages beside the HTML of the same source (CHARSETS=CACHE; a minute)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_pdf $(CHARSETS) $(ARGS)

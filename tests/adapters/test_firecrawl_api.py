@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 from firecrawl import Firecrawl
 from firecrawl.v2.utils import error_handler as errors
+from nephila.adapters.firecrawl import webhooks
 from nephila.adapters.firecrawl.application import KEPT_S, routes
+from nephila.adapters.firecrawl.clean_html import clean_html
 from nephila.adapters.firecrawl.options import id_of
 from nephila.control import requests
 from nephila.control.access.authority import Authority, administrator
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
+from nephila.harvest.webhooks.transport import DeliveryAnswer
 from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.waits import Backoff
 
 from tests.adapters.adapter_rig import running
 from tests.control.http.asgi import AsgiClient
+from tests.waits import until
 
 KEY = "0123456789abcdef"
 HEADERS = {"authorization": f"Bearer {KEY}", "host": "127.0.0.1:1"}
@@ -33,10 +41,10 @@ def called(work, *args, **given):
     return asyncio.get_running_loop().run_in_executor(_THREADS, partial(work, *args, **given))
 
 
-def served(control):
+def served(control, transport=None):
     """The application with Firecrawl's API."""
     authority = Authority(control, administrator(KEY))
-    return application(control, authority=authority, beside=routes(authority))
+    return application(control, authority=authority, beside=routes(authority, transport=transport))
 
 
 async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
@@ -100,7 +108,19 @@ async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
         ("GET", "/v2/crawl/crawl-0123456789abcdef01234567-m", b"", 404),
         ("GET", "/v2/crawl/crawl-0123456789abcdef01234567-m?before=x", b"", 400),
         ("DELETE", "/v2/batch/scrape/crawl-0123456789abcdef01234567-m", b"", 404),
-        ("POST", "/v2/search", b"{}", 404),
+        ("POST", "/v2/search", b"{}", 400),
+        ("POST", "/v2/search", b'{"query": "tea"}', 400),
+        ("POST", "/v2/search", b'{"query": "tea host:a.test", "sources": ["images"]}', 400),
+        ("POST", "/v2/search", b'{"query": "tea", "includeDomains": ["a b"]}', 400),
+        ("POST", "/v2/extract", b"{}", 404),
+        ("POST", "/v2/crawl", b'{"url": "http://a.test/", "webhook": "ftp://a.test/"}', 400),
+        ("POST", "/v2/crawl", b'{"url": "http://a.test/", "webhook": {"url": "http://a.test/", "events": ["x"]}}', 400),
+        (
+            "POST",
+            "/v2/batch/scrape",
+            b'{"urls": ["http://a.test/"], "webhook": {"url": "http://a.test/", "headers": {"Host": "b"}}}',
+            400,
+        ),
     ],
 )
 async def test_a_wrong_request_is_one_line_with_a_status(tmp_path, method, path, body, status):
@@ -135,3 +155,108 @@ async def test_crawls_of_yesterday_are_deleted_with_the_next_one(tmp_path):
         names = {job.name for job in (await rig.control.list_jobs(requests.Empty())).jobs}
         assert old not in names
         assert {today, "news"} < names
+
+
+class Receiver:
+    """Takes events; the first attempts fail."""
+
+    def __init__(self, *first: DeliveryAnswer) -> None:
+        self.answers = list(first)
+        self.events: list[dict] = []
+        self.signed: list[bool] = []
+        self.headers: list[dict] = []
+
+    async def post(self, url, headers, body):
+        if self.answers:
+            return self.answers.pop(0)
+        digest = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+        self.signed.append(headers["X-Firecrawl-Signature"] == f"sha256={digest}")
+        self.headers.append(dict(headers))
+        self.events.append(json.loads(body))
+        return DeliveryAnswer(204)
+
+    async def close(self):
+        """Nothing is open."""
+
+
+async def test_events_of_a_crawl_are_delivered_signed_and_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(webhooks, "POLL_S", 0.05)
+    monkeypatch.setattr(webhooks, "RETRY", Backoff(0.01, 0.01))
+    async with running(tmp_path) as rig:
+        receiver = Receiver(DeliveryAnswer(503), DeliveryAnswer(0, "no answer in 10 s"))
+        client = AsgiClient(served(rig.control, receiver))
+        hook = {"url": "http://hooks.test/x", "headers": {"X-Mine": "1"}, "metadata": {"team": "tea"}}
+        asked = json.dumps({"url": "http://a.test/", "crawlEntireDomain": True, "webhook": hook})
+        begun = (await client._request("POST", "/v2/crawl", asked.encode(), HEADERS)).json()
+        await until(lambda: receiver.events and receiver.events[-1]["type"] == "crawl.completed")
+        types = [one["type"] for one in receiver.events]
+        assert types == ["crawl.started", *["crawl.page"] * 3, "crawl.completed"]
+        assert {one["id"] for one in receiver.events} == {begun["id"]}
+        assert {page["metadata"]["title"] for one in receiver.events for page in one["data"]} == {
+            "Teas",
+            "Green tea",
+            "Black tea",
+        }
+        assert all(receiver.signed)
+        assert receiver.headers[0]["X-Mine"] == "1"
+        assert receiver.events[0]["metadata"] == {"team": "tea"}
+        wanted = {"url": "http://hooks.test/x", "events": ["failed"]}
+        asked = json.dumps({"urls": ["http://b.test/none"], "webhook": wanted})
+        await client._request("POST", "/v2/batch/scrape", asked.encode(), HEADERS)
+        await until(lambda: receiver.events[-1]["type"] == "batch_scrape.failed")
+        assert receiver.events[-1]["success"] is False
+
+
+async def test_a_webhook_to_a_private_address_is_not_dialled(tmp_path, caplog):
+    async with running(tmp_path) as rig:
+        client = AsgiClient(served(rig.control))
+        hook = f"http://127.0.0.1:{rig.web.port}/hook"
+        asked = json.dumps({"urls": ["http://a.test/green"], "webhook": hook})
+        await client._request("POST", "/v2/batch/scrape", asked.encode(), HEADERS)
+        await until(lambda: "is given up: refused" in caplog.text)
+        assert "/hook" not in rig.web.paths()
+
+
+async def test_pages_as_html_by_rule_and_by_search(tmp_path):
+    """The official client; a page without a rule is an error that names the remedy."""
+    async with running(tmp_path) as rig:
+        server = tcp_server(served(rig.control), "127.0.0.1", 0, "--api")
+        await server.open()
+        client = Firecrawl(api_key=KEY, api_url=f"http://127.0.0.1:{server.port}")
+        schema = {"type": "object", "properties": {"heading": {"type": "string"}}}
+        wanted = [{"type": "json", "schema": schema}]
+        with pytest.raises(errors.FirecrawlError, match="no rule extracts these fields"):
+            await called(client.scrape, "http://a.test/green", formats=wanted)
+        rule = {
+            "apiVersion": "nephila.dev/v1",
+            "kind": "ParseRule",
+            "metadata": {"name": "teas"},
+            "spec": {"match": {"url": "^http://a.test/"}, "fields": {"heading": {"css": "h1"}}},
+        }
+        await rig.control.apply_rules(requests.ApplyRules(rules=[rule]))
+        page = await called(client.scrape, "http://a.test/green", formats=[*wanted, "html", "rawHtml"])
+        assert page.json == {"heading": "Green tea"}
+        assert "<h1>Green tea</h1>" in page.html
+        await called(client.scrape, "http://b.test/black")
+        found = await called(client.search, "tea", include_domains=["a.test", "b.test"])
+        assert {one.url for one in found.web} == {"http://a.test/green", "http://b.test/black"}
+        assert "tea" in found.web[0].description.lower()
+        found = await called(client.search, "oxidised host:b.test", scrape_options={"formats": ["markdown"]})
+        assert found.web[0].markdown.startswith("# Black tea")
+        with pytest.raises(errors.FirecrawlError, match="no search of the web"):
+            await called(client.search, "tea")
+        await server.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "cleaned"),
+    [
+        ("<p onclick=x() class=a>1 &lt; 2&nbsp;</p>", '<p class="a">1 &lt; 2&nbsp;</p>'),
+        ("a<script>if (1 < 2) {}</script>b<style>x</style><!-- c -->", "ab"),
+        ("<noscript><img src=x></noscript><svg><svg></svg><p>in</p></svg>out", "out"),
+        ('<a href="javascript:x()" title="&quot;">t</a><br/>', '<a title="&quot;">t</a><br>'),
+        ("<!doctype html><script>never closed", "<!doctype html>"),
+    ],
+)
+def test_the_format_html_has_no_scripts(source, cleaned):
+    assert clean_html(source) == cleaned

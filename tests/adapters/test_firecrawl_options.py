@@ -36,7 +36,7 @@ def test_what_the_official_client_always_sends_is_taken():
         ({"mobile": True}, "mobile is not supported: set the User-Agent of the program"),
         ({"actions": [{"type": "wait"}]}, "actions is not supported: steps of a browser are spec.browser.steps"),
         ({"formats": ["summary"]}, "format 'summary' is not supported: there are markdown, links"),
-        ({"formats": ["html"]}, "format 'html' is not supported"),
+        ({"formats": ["screenshot"]}, "format 'screenshot' is not supported"),
         ({"formats": ["json"]}, "format json needs a schema with properties"),
         ({"formats": "markdown"}, "formats is not a list"),
         ({"maxAge": -1}, "maxAge is '-1', not a number"),

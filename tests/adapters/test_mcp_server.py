@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 
@@ -13,12 +14,72 @@ from nephila.kernel.runtime.clock import SystemClock
 
 from tests.adapters.adapter_rig import INJECTION, running
 from tests.control.http.asgi import AsgiClient
+from tests.e2e.web import Reply
 
 
 async def called(client, tool, /, **arguments):
     """(text of the answer, whether it is an error)."""
     answer = await client.call_tool(tool, arguments)
     return answer.content[0].text, bool(answer.is_error)
+
+
+def goods(request):
+    """Five goods of one template, and a list of them."""
+    if request.path == "/robots.txt":
+        return Reply("User-agent: *\nAllow: /\n", type="text/plain")
+    if request.path == "/":
+        boxes = "".join(
+            f'<li class=box><a href="/p/{n}">Tea {n}</a> <b class=cost>{n}.50 EUR</b></li>' for n in range(5)
+        )
+        return Reply(f"<title>Shop</title><h1>Shop</h1><ul>{boxes}</ul>")
+    number = request.path.removeprefix("/p/")
+    if not number.isdigit():
+        return None
+    return Reply(
+        f"<title>{number}</title><h1 class=name>Tea {number}</h1><p>Price <b class=cost>{number}.50 EUR</b></p>"
+        f"<p>Many words about tea number {number}.</p>"
+    )
+
+
+async def test_an_agent_proposes_tries_and_applies_a_rule(tmp_path):
+    async with running(tmp_path, goods) as rig:
+        server, tools = build_server(rig.control, SystemClock())
+        async with Client(server) as client:
+            for number in range(3):
+                await called(client, "read_page", url=f"http://{'abc'[number]}.test/p/{number}")
+            values = {"name": "Tea 1", "price": "1.50 EUR"}
+            text, failed = await called(client, "propose_rule", url="http://b.test/p/1", values=values)
+            assert not failed, text
+            proposed = json.loads(text)
+            assert proposed["problem"] == ""
+            assert proposed["values"][0]["items"][0]["name"] == "Tea 1"
+            assert [one["here"] for one in proposed["fields"]] == [1, 1]
+            assert proposed["verdict"] == "created"
+            draft = proposed["draft"] | {"pattern": "/p/[0-9]+$"}
+            draft["fields"][0]["take"] = {"source": "css", "expression": "h1"}
+            text, failed = await called(client, "try_rule", draft=draft)
+            assert not failed, text
+            tried = json.loads(text)
+            assert tried["matching_pages"] == 3
+            assert {row["items"][0]["name"] for row in tried["values"]} == {"Tea 0", "Tea 1", "Tea 2"}
+            text, failed = await called(client, "apply_rule", rule=tried["document"])
+            assert not failed, text
+            assert '"created"' in text
+            text, failed = await called(client, "propose_rule", url="http://b.test/p/1", values={"name": "Tae 1"})
+            assert (failed, "near: 'Tea 1'" in text) == (True, True)
+            text, failed = await called(client, "try_rule", draft={"url": "http://b.test/p/1", "mode": "fly"})
+            assert failed
+            listed = {"name": ["Tea 0", "Tea 1"], "price": "0.50 EUR"}
+            text, failed = await called(
+                client, "propose_rule", url="http://d.test/", values=listed, one_item_per_box=True
+            )
+            assert not failed, text
+            found = json.loads(text)["values"][0]
+            assert found["total"] == 5
+            assert found["items"][1] == {"name": "Tea 1", "price": "1.5 EUR"}
+            prompt = await client.get_prompt("extract_fields", {"url": "http://b.test/p/1", "fields": "name, price"})
+            assert "propose_rule" in prompt.messages[0].content.text
+        await tools.scrapes.close()
 
 
 async def test_an_agent_reads_maps_crawls_and_asks(tmp_path):

@@ -58,8 +58,9 @@ PATHS = (
         "/rules",
         "/rules?name=shop",
         "/system",
+        "/log",
+        "/log?who=token&search=zz",
     ),
-    *("/log", "/log?who=token&search=zz"),
 )
 STUDIO_FILES = {f"/studio/{{name}}/{name}" for name in ("frame", "rule.yaml", "rule.zip")}
 HOSTILE = (

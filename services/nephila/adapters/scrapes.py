@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
@@ -66,19 +66,31 @@ class Scrapes:
         self._newest: dict[str, tuple[str, str]] = {}
         """Job → (url_key, fetched_at) of the newest row that was looked at, while URLs of it are awaited."""
         self._polling: asyncio.Task[None] | None = None
+        self._rules: dict[str, list[str]] = {}
+        """Job → the rules that its pages are read by."""
 
     async def page(
-        self, url: str, *, max_age_s: float = 0.0, wait_s: float = WAIT_S, render: Render = "never"
+        self,
+        url: str,
+        *,
+        max_age_s: float = 0.0,
+        wait_s: float = WAIT_S,
+        render: Render = "never",
+        rules: Sequence[str] = (),
     ) -> screen_types.PageDetail:
         """The page of a URL, behind its redirects. `max_age_s`: a stored page of this age will do; 0: fetch it now.
+        `rules`: all rules that pages may be read by, the same in all calls that want items.
 
         Raises `NotStored` with the row, `WaitTimeout`, `Busy`, `UsageError` for a text that is no URL, and what the
         control API raises.
         """
         deadline = self._clock.monotonic() + wait_s
         job = self._name if render == "never" else f"{self._name}-{render}"
+        if rules:
+            job += "-items"
+            await self._set_rules(job, url, render, list(rules))
         for _ in range(_REDIRECTS):
-            found = await self._stored(url, "" if max_age_s else job)
+            found = await self._stored(url, "" if max_age_s and not rules else job)
             if found is None or self._age_s(found.page) > max_age_s:
                 row = await self._fetched(url, job, render, deadline)
                 found = await self._stored(row.url, job)
@@ -163,10 +175,17 @@ class Scrapes:
         try:
             added = await self.control.add_seeds(requests.AddSeeds(name=job, urls=[url]))
         except NotFound:
-            spec = {"seeds": [url], "scope": {"mode": "any", "maxDepth": 0}, "links": True, "render": render}
-            added = await self.control.apply_job(requests.ApplyJob(job=crawl_job(job, spec)))
+            added = await self.control.apply_job(requests.ApplyJob(job=_page_job(job, url, render)))
         if added.refused:
             raise UsageError(f"{url[:500]}: {added.refused[0].reason}")
+
+    async def _set_rules(self, job: str, url: str, render: Render, rules: list[str]) -> None:
+        """Have the job, which is created with its first URL, read pages by these rules."""
+        if self._rules.get(job) == rules:
+            return
+        wanted = _page_job(job, url, render, rules)
+        await self.control.apply_job(requests.ApplyJob(job=wanted))
+        self._rules[job] = rules
 
     async def _poll(self) -> None:
         """Look at the newest rows until no URL is awaited."""
@@ -224,3 +243,9 @@ def url_key(url: str) -> str:
     """The key of its row. Raises `UsageError`."""
     with url_errors(url):
         return parse_routed(url).fingerprint.hex()
+
+
+def _page_job(name: str, url: str, render: Render, rules: Sequence[str] = ()) -> dict[str, Any]:
+    """The job that takes single URLs."""
+    scope = {"mode": "any", "maxDepth": 0}
+    return crawl_job(name, {"seeds": [url], "scope": scope, "links": True, "render": render, "rules": list(rules)})

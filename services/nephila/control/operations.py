@@ -10,13 +10,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection
 from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
 from nephila.control import (
     answers,
     api,
-    audit,
     audit_types,
     job_view,
     requests,
@@ -259,17 +259,24 @@ class Operations(api.Control):
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request, self._rows_of(request.job))
 
+    @cached_property
+    def _audit(self) -> ModuleType:
+        # Loaded by the first request, as the studio is.
+        from nephila.control import audit
+
+        return audit
+
     async def list_samples(self, request: requests.Empty) -> audit_types.SampleList:
-        return await asyncio.to_thread(audit.sample_list, self._backend.rows)
+        return await asyncio.to_thread(self._audit.sample_list, self._backend.rows)
 
     async def draw_sample(self, request: audit_types.DrawSample) -> audit_types.SampleOf:
-        return await asyncio.to_thread(audit.draw, self._backend.rows, request)
+        return await asyncio.to_thread(self._audit.draw, self._backend.rows, request)
 
     async def get_sample(self, request: audit_types.GetSample) -> audit_types.SampleDetail:
-        return await asyncio.to_thread(audit.detail, self._backend.rows, request)
+        return await asyncio.to_thread(self._audit.detail, self._backend.rows, request)
 
     async def label_row(self, request: audit_types.LabelRow) -> audit_types.RowLabelled:
-        return await asyncio.to_thread(audit.label, self._backend.rows, request)
+        return await asyncio.to_thread(self._audit.label, self._backend.rows, request)
 
     async def get_audit_outcome(self, request: audit_types.GetAuditOutcome) -> audit_types.AuditOutcomeOf:
         return await asyncio.to_thread(audit.outcome, self._backend.rows, request)

@@ -122,6 +122,12 @@ def screenshot(
     return screen_types.Screenshot(content_type="image/png", body=body)
 
 
+def _newest(place: Source, jobs: Jobs, keys: list[bytes]) -> recent_rows.StoredRow | None:
+    """The row of a URL, of the job that fetched it last."""
+    rows = (recent_rows.stored_row(place, job, keys) for job in _each(jobs)) if job_view.is_there(place) else ()
+    return max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
+
+
 def _screenshot_of(captures: Path | None, row: Mapping[str, Any]) -> Path | None:
     """That of the fetch of the row, if there is a file of it."""
     name = row["fetch_id"]

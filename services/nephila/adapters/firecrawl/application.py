@@ -23,13 +23,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from nephila.adapters.firecrawl import options
-from nephila.adapters.firecrawl.documents import document, failed_document
+from nephila.adapters.firecrawl.documents import NO_RULE, document, failed_document, needs_source
+from nephila.adapters.firecrawl.webhooks import Watched, Webhook, Webhooks, read_webhook
 from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
-from nephila.control.access.authority import Authority
+from nephila.control.access.authority import Authority, given_token
 from nephila.control.access.caller import Caller
 from nephila.control.api import Control, Forbidden, NotFound
+from nephila.harvest.webhooks.transport import HttpTransport, WebhookTransport
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
@@ -40,8 +42,14 @@ BODY_S: Final = 30.0
 PAGE: Final = 20
 """Documents of one answer."""
 ERRORS: Final = 200
+WEBHOOK_S: Final = 10.0
+"""Longest wait for the answer of a receiver."""
 KEPT_S: Final = 86_400
 """How long an ended crawl is known."""
+_INSTEAD: Final = {
+    "extract": ": scrape with format json and a schema, by a rule that has its fields",
+    "agent": ": there is no language model here; nephila mcp serves one",
+}
 _CODES: Final = {"dns": "SCRAPE_DNS_RESOLUTION_ERROR", "tls": "SCRAPE_SSL_ERROR"}
 Work = Callable[["FirecrawlApi", Request], Awaitable[Any]]
 
@@ -55,13 +63,17 @@ class _Refused(Exception):
         self.body = {"success": False, "error": message, **({"code": code} if code else {})}
 
 
-def routes(authority: Authority, clock: Clock | None = None) -> list[BaseRoute]:
-    """The routes for the server of the control API; its tokens are the API keys."""
+def routes(
+    authority: Authority, clock: Clock | None = None, transport: WebhookTransport | None = None
+) -> list[BaseRoute]:
+    """The routes for the server of the control API; its tokens are the API keys. `transport`: of webhooks."""
     known: dict[Caller, FirecrawlApi] = {}
+    time = clock or SystemClock()
+    webhooks = Webhooks(time, transport or HttpTransport((), WEBHOOK_S))
 
     def of(caller: Caller) -> FirecrawlApi:
         if caller not in known:
-            known[caller] = FirecrawlApi(authority.of(caller), clock or SystemClock())
+            known[caller] = FirecrawlApi(authority.of(caller), time, webhooks)
         return known[caller]
 
     def guarded(work: Work) -> Callable[[Request], Awaitable[Response]]:
@@ -71,6 +83,7 @@ def routes(authority: Authority, clock: Clock | None = None) -> list[BaseRoute]:
     table: list[tuple[str, str, Work]] = [
         ("POST", "/scrape", api.scrape),
         ("POST", "/map", api.map),
+        ("POST", "/search", api.search),
         ("POST", "/crawl", api.start_crawl),
         ("GET", "/crawl/active", api.active_crawls),
         ("POST", "/batch/scrape", api.start_batch),
@@ -87,7 +100,9 @@ def routes(authority: Authority, clock: Clock | None = None) -> list[BaseRoute]:
 
 
 async def _unknown(api: FirecrawlApi, request: Request) -> Any:
-    raise _Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here")
+    path = request.url.path.removeprefix(PREFIX)
+    hint = _INSTEAD.get(path.split("/")[1] if "/" in path else "", "")
+    raise _Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here{hint}")
 
 
 def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], kind: str) -> Work:
@@ -166,8 +181,9 @@ async def _body(request: Request) -> dict[str, Any]:
 class FirecrawlApi:
     """The operations."""
 
-    def __init__(self, control: Control, clock: Clock) -> None:
+    def __init__(self, control: Control, clock: Clock, webhooks: Webhooks) -> None:
         self._control = control
+        self._webhooks = webhooks
         self._clock = clock
         self._scrapes = Scrapes(control, clock)
         self._schemas: dict[str, Mapping[str, Any]] = {}
@@ -176,16 +192,31 @@ class FirecrawlApi:
         given = await _body(request)
         wanted = options.scrape_options(given, beside=frozenset(("url",)))
         url = options.text(given, "url")
+        rules = await self._rules_for(wanted.schema)
         try:
             found = await self._scrapes.page(
                 url,
+                rules=rules,
                 max_age_s=wanted.max_age_s,
                 wait_s=wanted.timeout_s,
                 render="always" if wanted.rendered else "never",
             )
         except NotStored as ended:
             return {"success": True, "data": failed_document(_answered(ended.row), url)}
-        return {"success": True, "data": await self._document(found, wanted.formats, wanted.schema, url)}
+        data = await self._document(found, wanted.formats, wanted.schema, url)
+        if wanted.schema is not None and data["json"] is None:
+            raise _Refused(422, f"{found.page.url[:500]}: {NO_RULE}")
+        return {"success": True, "data": data}
+
+    async def _rules_for(self, schema: Mapping[str, Any] | None) -> list[str]:
+        """All rules where a schema is given: the first that matches a page reads it."""
+        if schema is None:
+            return []
+        rules = (await self._control.list_rules(requests.Empty())).rules
+        known = {name for one in rules for name in one.document.get("spec", {}).get("fields", {})}
+        if not known & schema["properties"].keys():
+            raise _Refused(422, NO_RULE)
+        return [one.name for one in rules]
 
     async def _document(
         self,
@@ -196,10 +227,10 @@ class FirecrawlApi:
     ) -> dict[str, Any]:
         markdown = await self._scrapes.markdown(found) if "markdown" in formats else ""
         source = None
-        if "rawHtml" in formats:
+        if needs_source(formats):
             with contextlib.suppress(NotFound):
                 source = await self._scrapes.source(found)
-        return document(found, formats, schema, asked, markdown=markdown, source=source)
+        return await asyncio.to_thread(document, found, formats, schema, asked, markdown=markdown, source=source)
 
     async def map(self, request: Request) -> Any:
         given = await _body(request)
@@ -230,11 +261,11 @@ class FirecrawlApi:
         _, wanted = options.crawl_document("", given)
         crawl = options.id_of("crawl", self._clock.now(), secrets.token_hex(6), wanted.formats)
         job, _ = options.crawl_document(crawl, given)
-        return await self._start(request, job, crawl, "crawl", wanted)
+        return await self._start(request, given, job, crawl, "crawl", wanted)
 
     async def start_batch(self, request: Request) -> Any:
         given = await _body(request)
-        beside = frozenset(("urls", "ignoreInvalidURLs"))
+        beside = frozenset(("urls", "ignoreInvalidURLs", "webhook"))
         wanted = options.scrape_options(given, beside=beside)
         urls, invalid = [], []
         for url in options.urls_of(given):
@@ -247,12 +278,22 @@ class FirecrawlApi:
             raise _Refused(400, f"{invalid[0][:200]!a} is not a URL that can be crawled")
         crawl = options.id_of("batch", self._clock.now(), secrets.token_hex(6), wanted.formats)
         job = options.batch_document(crawl, urls, wanted)
-        started = await self._start(request, job, crawl, "batch/scrape", wanted)
+        started = await self._start(request, given, job, crawl, "batch/scrape", wanted)
         return {**started, **({"invalidURLs": invalid} if invalid else {})}
 
     async def _start(
-        self, request: Request, job: dict[str, Any], crawl: str, path: str, wanted: options.ScrapeOptions
+        self,
+        request: Request,
+        given: Mapping[str, Any],
+        job: dict[str, Any],
+        crawl: str,
+        path: str,
+        wanted: options.ScrapeOptions,
     ) -> dict[str, Any]:
+        hook = read_webhook(given.get("webhook"))
+        if hook is not None:
+            self._webhooks.check()
+        job["spec"]["rules"] = await self._rules_for(wanted.schema)
         await self._expire()
         applied = await self._control.apply_job(requests.ApplyJob(job=job))
         if applied.refused and applied.refused_count >= len(job["spec"]["seeds"]):
@@ -260,7 +301,49 @@ class FirecrawlApi:
             raise _Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
         if wanted.schema is not None:
             self._schemas[crawl] = wanted.schema
+        if hook is not None:
+            self._deliver(crawl, hook, given_token(request.headers.get("authorization", "")))
         return {"success": True, "id": crawl, "url": f"{_base(request)}/{path}/{crawl}"}
+
+    def _deliver(self, crawl: str, hook: Webhook, key: str) -> None:
+        known = options.read_id(crawl)
+        assert known is not None
+
+        async def page(row: screen_types.PageRow) -> dict[str, Any] | None:
+            return await self._row_document(row, crawl, known.formats)
+
+        async def state() -> str:
+            return (await self._state(crawl))[0]
+
+        self._webhooks.begin(Watched(self._control, key, crawl, known.kind, hook), page, state)
+
+    async def _row_document(
+        self, row: screen_types.PageRow | screen_types.SearchHit, crawl: str, formats: tuple[options.Format, ...]
+    ) -> dict[str, Any] | None:
+        """None: the row is gone, or it is no document but a sitemap or a feed."""
+        try:
+            detail = await self._control.get_page(screen_types.GetPage(url=row.url, job=row.job))
+        except NotFound:
+            return None
+        return None if "list" in detail.meta else await self._document(detail, formats, self._schemas.get(crawl))
+
+    async def search(self, request: Request) -> Any:
+        """Pages that were crawled here, of hosts that the request names."""
+        wanted = options.search_options(await _body(request))
+        hits: dict[str, screen_types.SearchHit] = {}
+        for query in wanted.queries:
+            found = await self._control.search_pages(screen_types.SearchPages(query=query, limit=wanted.limit))
+            for hit in found.hits:
+                hits.setdefault(hit.url_key, hit)
+        chosen = list(hits.values())[: wanted.limit]
+        web: list[dict[str, Any]] = []
+        for position, hit in enumerate(chosen, 1):
+            texts = ["".join(part.text for part in parts) for parts in (hit.title, hit.passage)]
+            row = {"url": hit.url, "title": texts[0], "description": texts[1], "position": position}
+            if wanted.formats:
+                row |= await self._row_document(hit, "", wanted.formats) or {}
+            web.append(row)
+        return {"success": True, "data": {"web": web}, "warning": "only pages that were crawled here are searched"}
 
     async def _expire(self) -> None:
         """Delete the jobs of crawls that are older than a day and do not run."""
@@ -280,15 +363,11 @@ class FirecrawlApi:
         wanted = screen_types.ListPages(job=crawl, outcome="stored", before=before, limit=max(limit, 1))
         found = await self._control.list_pages(wanted)
         state, total, completed = await self._state(crawl)
-        schema = self._schemas.get(crawl)
         data = []
         for row in found.pages:
-            try:
-                detail = await self._control.get_page(screen_types.GetPage(url=row.url, job=crawl))
-            except NotFound:
-                continue
-            if "list" not in detail.meta:  # a sitemap or a feed is no document
-                data.append(await self._document(detail, known.formats, schema))
+            one = await self._row_document(row, crawl, known.formats)
+            if one is not None:
+                data.append(one)
         answer = {
             "success": True,
             "status": state,

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+from nephila.adapters.firecrawl.clean_html import clean_html
 from nephila.adapters.firecrawl.options import Format
 from nephila.control.screen_types import PageDetail, PageRow
 
+NO_RULE: Final = (
+    "no rule extracts these fields: there is no language model here; make a rule for the page with nephila rules "
+    "induce, in the studio, or by the tool propose_rule of nephila mcp, and scrape the page again"
+)
 _META = {
     "description": "description",
     "og:title": "ogTitle",
@@ -32,17 +37,24 @@ def document(
     parts: dict[str, Any] = {"metadata": {**_metadata(found.page, asked), **_page_metadata(found)}}
     if "markdown" in formats:
         parts["markdown"] = markdown
+    if "html" in formats:
+        parts["html"] = clean_html(source) if source is not None else None
     if "rawHtml" in formats:
         parts["rawHtml"] = source
-        if source is None:
-            parts["warning"] = "the body is not stored: run nephila up with --keep-raw"
+    if source is None and needs_source(formats):
+        parts["warning"] = "the body is not stored: run nephila up with --keep-raw"
     if "links" in formats:
         parts["links"] = [link.url for link in found.links]
     if "json" in formats:
         parts["json"] = _object(found, schema or {})
         if parts["json"] is None:
-            parts["warning"] = "no rule extracts these fields from this page; make one with nephila rules init"
+            parts["warning"] = NO_RULE
     return parts
+
+
+def needs_source(formats: Sequence[Format]) -> bool:
+    """Whether a document is made from the source of the page."""
+    return "html" in formats or "rawHtml" in formats
 
 
 def failed_document(row: PageRow, asked: str = "") -> dict[str, Any]:

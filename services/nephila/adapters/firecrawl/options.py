@@ -14,8 +14,8 @@ import msgspec
 from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.runtime.errors import UsageError
 
-Format = Literal["markdown", "links", "rawHtml", "json"]
-FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "rawHtml": "r", "json": "j"}
+Format = Literal["markdown", "links", "html", "rawHtml", "json"]
+FORMATS: Final[Mapping[Format, str]] = {"markdown": "m", "links": "l", "html": "h", "rawHtml": "r", "json": "j"}
 """Formats of a document, and the letter by which the id of a crawl holds them."""
 DEFAULT_LIMIT: Final = 10_000
 DEFAULT_TIMEOUT_S: Final = 60.0
@@ -35,7 +35,7 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "excludeTags": "parts of a page are fields of a rule: nephila rules init",
     "mobile": "set the User-Agent of the program",
     "location": "a country is spec.proxyClass of a CrawlJob",
-    "webhook": "webhooks are --webhooks FILE of nephila up",
+    "webhook": "crawls and batches have webhooks",
     "ignoreRobotsTxt": "robots.txt is obeyed; spec.politeness.respectRobots of a CrawlJob decides",
     "robotsUserAgent": "the product token of the program's User-Agent counts",
     "ignoreQueryParameters": "exclude URLs by an expression in excludePaths",
@@ -113,7 +113,7 @@ def crawl_document(job: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     """The CrawlJob of a crawl, and what is wanted of its pages. Raises `UsageError`."""
     known = frozenset((
         *("url", "limit", "maxDiscoveryDepth", "includePaths", "excludePaths", "regexOnFullURL", "sitemap", "delay"),
-        *("crawlEntireDomain", "allowSubdomains", "allowExternalLinks", "scrapeOptions"),
+        *("crawlEntireDomain", "allowSubdomains", "allowExternalLinks", "scrapeOptions", "webhook"),
     ))  # fmt: skip
     _refuse_unknown(given, known)
     wanted = given.get("scrapeOptions") or {}
@@ -152,6 +152,50 @@ def batch_document(job: str, urls: list[str], options: ScrapeOptions) -> dict[st
     scope = {"mode": "any", "maxDepth": 0}
     render = "always" if options.rendered else "never"
     return crawl_job(job, {"seeds": urls, "scope": scope, "links": True, "render": render})
+
+
+MAX_DOMAINS: Final = 10
+
+
+class SearchOptions(msgspec.Struct, frozen=True):
+    """A search of pages that were crawled here."""
+
+    queries: tuple[str, ...]
+    """One for each host."""
+    limit: int
+    formats: tuple[Format, ...]
+    """Empty: a hit is no document."""
+
+
+def search_options(given: Mapping[str, Any]) -> SearchOptions:
+    """The options of a search. It names the hosts that it is about: there is no search of the web here. Raises
+    `UsageError`."""
+    known = ("query", "limit", "includeDomains", "excludeDomains", "sources", "scrapeOptions", "timeout")
+    _refuse_unknown(given, frozenset((*known, "ignoreInvalidURLs")))
+    query = text(given, "query", 400)
+    for source in given.get("sources") or ():
+        if (source.get("type") if isinstance(source, dict) else source) != "web":
+            raise UsageError("sources: pages that were crawled are of the source web")
+    include, exclude = _domains(given, "includeDomains"), _domains(given, "excludeDomains")
+    if not include and not re.search(r"(?<!\S)host:\S", query):
+        raise UsageError(
+            "there is no search of the web here, only of pages that were crawled: name their hosts in includeDomains, "
+            "or write host:NAME in the query"
+        )
+    without = "".join(f" -host:{name}" for name in exclude)
+    queries = tuple(f"{query} host:{name}{without}" for name in include) or (query + without,)
+    scrape = given.get("scrapeOptions")
+    formats = scrape_options(scrape).formats if isinstance(scrape, dict) and scrape.get("formats") else ()
+    return SearchOptions(queries, int(number(given, "limit", 5, 1, 50)), formats)
+
+
+def _domains(given: Mapping[str, Any], name: str) -> list[str]:
+    found = given.get(name) or []
+    if not isinstance(found, list) or len(found) > MAX_DOMAINS:
+        raise UsageError(f"{name} is not a list of at most {MAX_DOMAINS} hosts")
+    if not all(isinstance(one, str) and re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", one) for one in found):
+        raise UsageError(f"{name} has what is no host")
+    return found
 
 
 def _mode(given: Mapping[str, Any]) -> str:
@@ -211,7 +255,7 @@ def number(given: Mapping[str, Any], name: str, default: float, low: float, high
     return found
 
 
-_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlrj]{1,4})")
+_ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlhrj]{1,5})")
 
 
 class CrawlId(msgspec.Struct, frozen=True):

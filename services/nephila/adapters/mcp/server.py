@@ -22,6 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila import __version__
+from nephila.adapters.mcp.rule_tools import RuleTools
 from nephila.adapters.mcp.tools import Tools
 from nephila.control import requests
 from nephila.control.api import Control
@@ -52,6 +53,8 @@ TOOLS: Final = {
     "explain_url": _STORED,
     "list_changes": _STORED,
     "list_rules": _STORED,
+    "propose_rule": _READS,
+    "try_rule": _STORED,
     "apply_rule": _CHANGES,
 }
 
@@ -62,8 +65,10 @@ def build_server(control: Control, clock: Clock) -> tuple[MCPServer[Any], Tools]
     server: MCPServer[Any] = MCPServer(
         "nephila", title="Nephila", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
     )
+    rules = RuleTools(control, tools.scrapes)
     for name, hints in TOOLS.items():
-        server.add_tool(_refusing(getattr(tools, name), ToolError), name=name, annotations=hints)
+        work = getattr(tools, name, None) or getattr(rules, name)
+        server.add_tool(_refusing(work, ToolError), name=name, annotations=hints)
     _add_resources(server, tools)
     _add_prompts(server)
     return server, tools
@@ -123,6 +128,24 @@ def _add_prompts(server: MCPServer[Any]) -> None:
         return (
             f"Find out why {url} is missing from the crawl {crawl}: explain_url, then crawl_status and list_pages. "
             "Say the cause in one sentence, and which change of the crawl would fetch it."
+        )
+
+    @server.prompt()
+    def extract_fields(url: str, fields: str) -> str:
+        """Make a rule that extracts fields from pages like this one."""
+        return (
+            f"Make a rule that extracts {fields} from pages like {url}: read the page with read_page, give the values "
+            "as it shows them to propose_rule, and look at the values that its answer has for other pages. Where a "
+            "field is empty or wrong, change the draft (take, pattern, each) and give it to try_rule. Show me the rule "
+            "and its values, and apply its document with apply_rule when I agree."
+        )
+
+    @server.prompt()
+    def what_changed(crawl: str, since: str) -> str:
+        """Summarise what is new, changed or gone since a time."""
+        return (
+            f"List what has changed in the crawl {crawl} since {since} with list_changes, page by page of its answer, "
+            "and summarise it: new pages, pages whose text changed and how, pages that are gone."
         )
 
     @server.prompt()

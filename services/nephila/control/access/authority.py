@@ -21,6 +21,12 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
+def given_token(header: str) -> str:
+    """The token of an Authorization header; empty where there is none."""
+    scheme, _, given = header.partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
+
+
 class Authority:
     """The callers of one server. O(1)."""
 
@@ -41,8 +47,8 @@ class Authority:
 
     def bearer(self, header: str) -> Caller | None:
         """The caller of an Authorization header."""
-        scheme, _, given = header.partition(" ")
-        return self.caller(given.strip()) if self._callers is None or scheme.lower() == "bearer" else None
+        given = given_token(header)
+        return self.caller(given) if self._callers is None or given else None
 
     def of(self, caller: Caller) -> Control:
         """The API as this caller may use it."""

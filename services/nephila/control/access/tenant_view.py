@@ -47,6 +47,7 @@ class TenantBackend(Backend):
         self.series: JobSeries = inner.series
         self.at_once = inner.at_once
         self.log: ChangeLog = inner.log
+        self.captures = inner.captures
 
     # ---- jobs
 
