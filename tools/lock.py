@@ -21,8 +21,9 @@ EXTRAS = {
     "browser": ("kafka", "s3", "postgres", "browser", "tracing"),
 }
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
-UNUSED = {"operator": ("pypdfium2",)}
-"""Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses no PDF."""
+UNUSED = {"operator": ("pypdfium2", "python-calamine")}
+"""Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses neither
+PDF nor sheets."""
 
 
 def main() -> None:

@@ -371,8 +371,12 @@ async def test_samples_need_rows(rig):
             await control.get_sample(audit_types.GetSample(sample="first"))
         with pytest.raises(api.NotFound, match="has no sample"):
             await control.label_row(audit_types.LabelRow(sample="x", number=1, version="", verdict="right"))
+        with pytest.raises(api.NotFound, match="has no sample"):
+            await control.get_audit_outcome(audit_types.GetAuditOutcome())
     with pytest.raises(UserError):
         await control.draw_sample(audit_types.DrawSample())
+    with pytest.raises(UserError):
+        await control.compare_frequencies(audit_types.CompareFrequencies(scenarios=["6h"]))
 
 
 async def test_seeds_that_follow_end_with_the_last(rig):

@@ -32,6 +32,7 @@ NEVER = (
     "psycopg",
     "pyarrow",
     "pypdfium2",
+    "python_calamine",
     "selectolax",
     "starlette",
     "tldextract",

@@ -76,6 +76,8 @@ EXAMPLES: Final = {
     "audit sample": "nephila audit sample --out site",
     "audit label": "nephila audit label --out site",
     "audit report": "nephila audit report --out site",
+    "audit recall": "nephila audit recall --out site",
+    "what-if": "nephila what-if 6h 1h..14d 1d@5000 --out site",
     "sites apply": "nephila sites apply -f sites.yaml --out harvest",
     "sites import": "nephila sites import sites.csv --out harvest",
     "sites export": "nephila sites export --out harvest --format yaml",

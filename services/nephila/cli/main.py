@@ -126,7 +126,12 @@ COMMANDS = {
     "audit": Command(
         RESULTS,
         "nephila.cli.harvest.audit:app",
-        "Precision of pages or items, from a sample that people label.",
+        "Precision and recall, from samples that people label.",
+    ),
+    "what-if": Command(
+        RESULTS,
+        "nephila.cli.harvest.what_if:what_if",
+        "Replay recrawls against other frequencies: requests, and changes found in time.",
     ),
     "backup": Command(
         RESULTS,

@@ -133,7 +133,7 @@ class Control(Protocol):
 
     @over_http("POST", "/audit")
     async def draw_sample(self, request: audit_types.DrawSample) -> audit_types.SampleOf:
-        """Draw a sample of pages or items."""
+        """Draw a sample of pages, items or links."""
 
     @over_http("GET", "/audit/{sample}")
     async def get_sample(self, request: audit_types.GetSample) -> audit_types.SampleDetail:
@@ -142,6 +142,14 @@ class Control(Protocol):
     @over_http("POST", "/audit/{sample}/labels")
     async def label_row(self, request: audit_types.LabelRow) -> audit_types.RowLabelled:
         """Store a verdict on a row of a sample."""
+
+    @over_http("GET", "/audit-outcome")
+    async def get_audit_outcome(self, request: audit_types.GetAuditOutcome) -> audit_types.AuditOutcomeOf:
+        """Precision and recall by the labels, and expressions for the scope."""
+
+    @over_http("POST", "/what-if")
+    async def compare_frequencies(self, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
+        """Replay the history of recrawls against other frequencies and budgets; nothing is changed."""
 
     @over_http("GET", "/outcomes")
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:

@@ -6,14 +6,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from nephila.control import api, job_view
 from nephila.control.audit_types import (
+    AuditOutcomeOf,
     DrawSample,
+    GetAuditOutcome,
     GetSample,
     LabelRow,
     Precision,
+    ProposedExpression,
     RowLabelled,
     SampleDetail,
+    SampleKind,
     SampleList,
     SampleOf,
     SampleRow,
@@ -22,6 +28,7 @@ from nephila.control.audit_types import (
 from nephila.control.stored_rows import there
 from nephila.harvest.audit.candidates import shown, version_now
 from nephila.harvest.audit.precision import Interval, StratumCount, of_all, of_stratum
+from nephila.harvest.audit.recall import outcome_of
 from nephila.harvest.audit.session import draw_sample, labelling_order, next_without_label, now, sample_named
 from nephila.harvest.audit.store import AuditStore, Drawn, Label, NoSample, SampleInfo, open_store
 from nephila.kernel.runtime.errors import UserError
@@ -32,6 +39,7 @@ LISTED = 50
 STRATA = 200
 REASONS = 10
 TEXT_CHARS = 20_000
+_OF_EXPRESSION = ("kind", "expression", "hits", "against")
 
 
 def sample_list(source: Source | None) -> SampleList:
@@ -88,6 +96,26 @@ def label(source: Source | None, request: LabelRow) -> RowLabelled:
         return RowLabelled(sample=_sample(info, store.counts(info.name)), next=following)
 
 
+def outcome(source: Source | None, request: GetAuditOutcome) -> AuditOutcomeOf:
+    """See `Control.get_audit_outcome`."""
+    try:
+        with open_store(there(source)) as store:
+            found = outcome_of(store, request.pages, request.links)
+    except NoSample as error:
+        raise api.NotFound(str(error)) from None
+    return AuditOutcomeOf(
+        pages=found.pages,
+        links=found.links,
+        precision=_precision(found.precision),
+        recall=_precision(found.recall),
+        proposals=[
+            ProposedExpression(share=share, **{name: getattr(one, name) for name in _OF_EXPRESSION})
+            for one in found.proposals
+            if (share := _precision(one.share)) is not None
+        ],
+    )
+
+
 @contextmanager
 def _opened(source: Source | None, name: str) -> Iterator[tuple[AuditStore, SampleInfo]]:
     try:
@@ -127,7 +155,7 @@ def _sample(info: SampleInfo, counts: Sequence[StratumCount]) -> SampleOf:
     return SampleOf(
         name=info.name,
         at=info.at,
-        kind="items" if info.kind == "items" else "pages",
+        kind=msgspec.convert(info.kind, SampleKind),
         by=info.strata,
         drawn=sum(one.sampled for one in counts),
         labelled=sum(one.labelled for one in counts),

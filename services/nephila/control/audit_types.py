@@ -1,4 +1,4 @@
-"""Requests and answers of the operations on audit samples."""
+"""Requests and answers of the operations on audit samples, and on frequencies of recrawls."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from msgspec import Meta
 
 from nephila.control.requests import Request
 from nephila.control.screen_types import JobFilter, Word
+from nephila.kernel.documents.field_types import Duration
 
 MAX_SIZE = 100_000
 """Rows of a sample, at most."""
 SampleName = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f/]+$")]
-SampleKind = Literal["pages", "items"]
+SampleKind = Literal["pages", "items", "links"]
 
 
 class DrawSample(Request):
-    """A stratified sample of stored pages, or of items."""
+    """A stratified sample of stored pages, of items, or of links whose target is not stored."""
 
     sample: Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f/]*$")] = ""
     """Its name; empty: the instant."""
     kind: SampleKind = "pages"
     size: Annotated[int, Meta(ge=1, le=MAX_SIZE)] = 300
-    by: Literal["directory", "rule", "job"] = "directory"
+    by: Literal["directory", "rule", "job", "reason"] = "directory"
     """What the strata are."""
     seed: Word = "nephila"
     """The same seed draws the same pages."""
@@ -136,3 +137,76 @@ class RowLabelled(msgspec.Struct, kw_only=True):
     sample: SampleOf
     next: int
     """Number of the next row without a label; 0: there is none."""
+
+
+class GetAuditOutcome(Request):
+    """What the samples say together."""
+
+    pages: Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f/]*$")] = ""
+    """Name of a sample of stored pages; empty: the newest."""
+    links: Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f/]*$")] = ""
+    """Name of a sample of links that are not stored; empty: the newest."""
+
+
+class ProposedExpression(msgspec.Struct, kw_only=True):
+    """An expression for the scope, from labels."""
+
+    kind: Literal["include", "exclude"]
+    expression: str
+    """RE2, searched in the full URL."""
+    hits: int
+    """Labelled URLs that it is for."""
+    against: int
+    """Labelled URLs of the other kind that it matches."""
+    share: Precision
+
+
+class AuditOutcomeOf(msgspec.Struct, kw_only=True):
+    """Precision and recall with their intervals of 95 %, and expressions for the scope."""
+
+    pages: str
+    """Sample of stored pages; empty: there is none."""
+    links: str
+    """Sample of links; empty: there is none."""
+    precision: Precision | None
+    recall: Precision | None
+    """Of the wanted pages, the share that is stored; None without labels of both samples."""
+    proposals: list[ProposedExpression]
+
+
+class CompareFrequencies(Request):
+    """A recorded history of recrawls against other frequencies and budgets."""
+
+    scenarios: Annotated[list[Annotated[str, Meta(min_length=1, max_length=60)]], Meta(min_length=1, max_length=10)]
+    """Each 6h, 1h..14d (adaptive), or with a budget in requests a day 1d@5000."""
+    job: JobFilter = ""
+    within: Duration = "12h"
+    """A change counts as found in time within this."""
+
+
+class FrequencyOutcome(msgspec.Struct, kw_only=True):
+    """What a frequency gives over the recorded time."""
+
+    name: str
+    """`recorded` or a scenario."""
+    requests: int
+    per_day: float
+    changes: int
+    """Changes that were old enough at the end to be judged."""
+    found_in_time: Precision | None
+    """Share of them; None without a change."""
+    mean_delay_s: float
+    versions_lost: int
+    """Changes that another one replaced before a fetch."""
+    cut: bool
+    """Only a part was replayed."""
+
+
+class FrequenciesCompared(msgspec.Struct, kw_only=True):
+    """All scenarios over the same pages, what was recorded first."""
+
+    pages: int
+    of: int
+    """Pages that were fetched at least twice."""
+    days: float
+    outcomes: list[FrequencyOutcome]

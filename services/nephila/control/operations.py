@@ -283,6 +283,14 @@ class Operations(api.Control):
     async def label_row(self, request: audit_types.LabelRow) -> audit_types.RowLabelled:
         return await asyncio.to_thread(self._audit.label, self._backend.rows, request)
 
+    async def get_audit_outcome(self, request: audit_types.GetAuditOutcome) -> audit_types.AuditOutcomeOf:
+        return await asyncio.to_thread(self._audit.outcome, self._backend.rows, request)
+
+    async def compare_frequencies(self, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
+        from nephila.control import what_if  # the harvest is loaded when it is asked for
+
+        return await asyncio.to_thread(what_if.compared, self._backend.rows, request)
+
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
         return await asyncio.to_thread(self._fetch_counts.read, self._rows_of(request.job))
 

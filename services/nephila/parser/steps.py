@@ -22,8 +22,6 @@ from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import recoded, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
-from nephila.parser.documents.office.metadata import read_office
-from nephila.parser.documents.office.task import OFFICE, office_kind, office_payload, with_text
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import read_document
 from nephila.parser.in_progress import HTML, NO_PASS, TEXT, PageCall, PageInProgress, PageKind, Work
@@ -177,6 +175,9 @@ class PageSteps:
 
     def office(self, p: PageInProgress) -> Answer:
         """Metadata of an office file, then text and links by a child."""
+        from nephila.parser.documents.office.metadata import read_office
+        from nephila.parser.documents.office.task import OFFICE, office_kind, office_payload, with_text
+
         metadata = read_office(p.body)
         kind, limits = office_kind(p.body, metadata), (self.config.max_text_bytes, self.config.max_links)
         self.builder.from_document(p, metadata)

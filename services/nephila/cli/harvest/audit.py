@@ -1,4 +1,4 @@
-"""`nephila audit …`: people label a sample of pages or items, and the report estimates precision."""
+"""`nephila audit …`: people label samples; the reports estimate precision and recall, and propose expressions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nephila.harvest.audit.precision import Interval, StratumCount
     from nephila.harvest.audit.store import AuditStore, Drawn, SampleInfo
 
-app = typer.Typer(add_completion=False, help="Precision of pages or items, from a sample that people label.")
+app = typer.Typer(add_completion=False, help="Precision and recall, from samples that people label.")
 
 Out = Annotated[str, typer.Option("--out", metavar="DIR|URL", help="Directory of the crawl, or a database's URL.")]
 SampleName = Annotated[str, typer.Option("--sample", metavar="NAME", help="A sample; by default the newest.")]
@@ -34,8 +34,11 @@ LINES = 25
 def sample(
     out: Out = str(DEFAULT_OUT),
     size: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_SIZE, help="Pages or items to draw.")] = 300,
-    by: Annotated[str, typer.Option(metavar="directory|rule|job", help="The strata.")] = "directory",
+    by: Annotated[str, typer.Option(metavar="directory|rule|job|reason", help="The strata.")] = "directory",
     items: Annotated[bool, typer.Option("--items", help="Draw items of rules, not pages.")] = False,
+    links: Annotated[
+        bool, typer.Option("--links", help="Draw links that were not stored: what is wrongly left out is missed.")
+    ] = False,
     name: Annotated[str, typer.Option(metavar="NAME", help="By default the instant.")] = "",
     seed: Annotated[str, typer.Option(metavar="TEXT", help="The same seed draws the same pages.")] = "nephila",
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
@@ -46,7 +49,9 @@ def sample(
     from nephila.harvest.audit.store import open_store
 
     source, only = find_rows(out)
-    kind = "items" if items else "pages"
+    if items and links:
+        raise UsageError("--items and --links are two samples; leave one of them out")
+    kind = "items" if items else "links" if links else "pages"
     info, found = draw_sample(source, size=size, by=by, kind=kind, name=name, seed=seed, job=job or only or "")
     with open_store(source) as store:
         drawn = store.drawn(info.name)
@@ -169,6 +174,36 @@ def report(
         note(f"below {at_least:.1%}: {one.name} with {_text(of_stratum(one))} of {one.labelled} labels")
     if below:
         raise typer.Exit(1)
+
+
+@app.command()
+def recall(
+    out: Out = str(DEFAULT_OUT),
+    sample: Annotated[str, typer.Option("--sample", metavar="NAME", help="Of pages; by default the newest.")] = "",
+    links: Annotated[str, typer.Option("--links", metavar="NAME", help="Of links; by default the newest.")] = "",
+    json: Json = False,
+) -> None:
+    """Show precision and recall with their 95 % intervals, and expressions that the labels propose for the scope."""
+    from nephila.harvest.audit.recall import outcome_of
+    from nephila.harvest.audit.store import open_store
+
+    source, _ = find_rows(out)
+    with open_store(source) as store:
+        found = outcome_of(store, sample, links)
+    if json:
+        print_json({**found._asdict(), "proposals": [one._asdict() for one in found.proposals]})
+        return
+    typer.echo(f"precision: {_text(found.precision)}")
+    typer.echo(f"recall:    {_text(found.recall)}")
+    if found.recall is None:
+        note(f"recall needs labels of pages and of links; next: nephila audit sample --links --out {out}")
+    if found.proposals:
+        head = ("for", "expression", "labels", "against", "share (95 %)")
+        rows = [
+            (one.kind, sanitize(one.expression, 120), f"{one.hits:,}", f"{one.against:,}", _text(one.share))
+            for one in found.proposals
+        ]
+        print_table([head, *rows])
 
 
 def _print(info: SampleInfo, counts: list[StratumCount], trend: list[tuple[str, Interval | None]]) -> None:

@@ -26,7 +26,7 @@ class Role(IntEnum):
 
 OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
     Role.VIEWER: (
-        *("try_exclusion", "list_samples", "get_sample"),
+        *("try_exclusion", "list_samples", "get_sample", "get_audit_outcome", "compare_frequencies"),
         *("list_jobs", "get_job", "list_directories", "list_quarantines", "explain"),
         *(
             "list_pages",
@@ -59,7 +59,7 @@ NOT_FOR_TENANTS: Final = frozenset(
         *("studio_rule", "studio_commit", "list_members", "list_dead_letters", "replay_dead_letters"),
         *("get_settings", "change_settings", "list_control_log"),
         *("get_configuration", "get_network", "list_webhooks"),
-        *("list_samples", "draw_sample", "get_sample", "label_row"),
+        *("list_samples", "draw_sample", "get_sample", "label_row", "get_audit_outcome", "compare_frequencies"),
     }
 )
 """Operations that nobody who is limited to tenants may use."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from nephila.harvest.audit.sampling import Candidate
+from nephila.harvest.audit.left_out import VERSION, anchors, is_left_out
+from nephila.harvest.audit.sampling import LINK, Candidate
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.read.items import all_items
 
@@ -47,6 +48,8 @@ def items(connection: ReadConnection, job: str) -> Iterator[Candidate]:
 
 def version_now(connection: ReadConnection, one: Candidate) -> str:
     """The version of a page or item as the crawl has it now; empty: the crawl has it no more."""
+    if one.ordinal == LINK:
+        return VERSION if is_left_out(connection, one) else ""
     values = {"job": one.job, "key": one.url_key, "rule": one.rule, "ordinal": one.ordinal}
     if one.ordinal < 0:
         query = "SELECT text_hash, sha256 FROM pages WHERE job = :job AND url_key = :key AND outcome = 'stored'"
@@ -68,7 +71,12 @@ def item_version(data: str) -> str:
 
 
 def shown(connection: ReadConnection, one: Candidate) -> Shown | None:
-    """Title and text of a page, or an item as indented JSON; None: the crawl has it no more."""
+    """Title and text of a page, an item as indented JSON, or the text of a link and the pages that have it; None: the
+    crawl has it no more."""
+    if one.ordinal == LINK:
+        text, pages_with_it = anchors(connection, one)
+        lines = ["not stored; linked from:", *pages_with_it]
+        return Shown(text, "\n".join(lines)) if is_left_out(connection, one) else None
     values = {"job": one.job, "key": one.url_key, "rule": one.rule, "ordinal": one.ordinal}
     if one.ordinal < 0:
         query = "SELECT title, text FROM pages WHERE job = :job AND url_key = :key AND outcome = 'stored'"

@@ -43,6 +43,10 @@ class StratumCount:
         return self.right + self.wrong
 
 
+Z975 = 2.241402727604947
+"""The same for 97.5 %: two intervals hold at once with 95 %."""
+
+
 def wilson(share: float, n: float, z: float = Z95) -> Interval:
     """Wilson interval of a share that was observed in `n` trials; 0 to 1 without trials. `n` may be an effective size,
     which need not be whole."""
@@ -79,3 +83,21 @@ def of_all(strata: Sequence[StratumCount], z: float = Z95) -> Interval | None:
     n_all = sum(one.labelled for one in labelled)
     smoothed = (share * n_all + 1) / (n_all + 2)
     return wilson(share, smoothed * (1 - smoothed) / variance, z)
+
+
+def recall(stored: Sequence[StratumCount], left_out: Sequence[StratumCount]) -> Interval | None:
+    """The share of wanted pages that is stored; None without labels of both samples.
+
+    `right` means wanted for a stored page, and rightly left out for a link. The bounds combine those of both samples at
+    97.5 %, so that the interval holds with at least 95 %. Strata without a label count like the others.
+    """
+    kept, gone = of_all(stored, Z975), of_all(left_out, Z975)
+    if kept is None or gone is None:
+        return None
+    pages, links = sum(one.size for one in stored), sum(one.size for one in left_out)
+
+    def share(precise: float, rightly: float) -> float:
+        found, missed = precise * pages, (1 - rightly) * links
+        return found / (found + missed) if found + missed else 0.0
+
+    return Interval(share(kept.estimate, gone.estimate), share(kept.low, gone.low), share(kept.high, gone.high))

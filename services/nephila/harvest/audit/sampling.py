@@ -14,7 +14,9 @@ from hashlib import blake2b
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-STRATA = ("directory", "rule", "job")
+STRATA = ("directory", "rule", "job", "reason")
+LINK = -2
+"""`Candidate.ordinal` of a link that is not stored."""
 
 
 class Candidate(NamedTuple):
@@ -25,12 +27,12 @@ class Candidate(NamedTuple):
     rule: str
     """Rule of the item; empty for a page."""
     ordinal: int
-    """Number of the item on its page; -1 for a page."""
+    """Number of the item on its page; -1 for a page, LINK for a link."""
     version: str
     """Hash of the text or of the item: a label counts for this version."""
     url: str
     page_rule: str
-    """Rule that read the page; empty: none."""
+    """Rule that read the page; empty: none. Of a link: why it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ def stratum_of(by: str, candidate: Candidate) -> str:
     """The stratum of a candidate; `by` is one of STRATA."""
     if by == "directory":
         return directory_of(candidate.url)
+    if by == "reason":
+        return candidate.page_rule or "stored"
     return candidate.job if by == "job" else candidate.rule or candidate.page_rule or "(no rule)"
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import Final
 
 from nephila.harvest.audit.candidates import items, pages
+from nephila.harvest.audit.left_out import left_out
 from nephila.harvest.audit.sampling import STRATA, Sample, draw
 from nephila.harvest.audit.store import AuditStore, Drawn, NoSample, SampleInfo, open_store
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.source import Source, display_name
+
+KINDS: Final = {"pages": pages, "items": items, "links": left_out}
+"""What a sample may be drawn from: stored pages, items of rules, links whose target is not stored."""
 
 
 def draw_sample(
@@ -21,9 +26,10 @@ def draw_sample(
     if by not in STRATA:
         raise UsageError(f"by {by!r} is none of {', '.join(STRATA)}")
     with open_for_reading(source) as rows:
-        found = draw(partial(items if kind == "items" else pages, rows, job), by, size, seed)
+        found = draw(partial(KINDS[kind], rows, job), by, size, seed)
     if not found.sizes:
-        raise UserError(f"{display_name(source)} has no {'items' if kind == 'items' else 'stored pages'} to draw from")
+        hint = " (a crawl keeps them with --links)" if kind == "links" else ""
+        raise UserError(f"{display_name(source)} has no {kind} to draw from{hint}")
     info = SampleInfo(name or now(), now(), kind, by, seed)
     with open_store(source, create=True) as store:
         store.add(info, found)

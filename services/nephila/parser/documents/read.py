@@ -7,7 +7,6 @@ from typing import Final
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
-from nephila.parser.documents.office.metadata import read_office
 from nephila.parser.documents.xml_text import read_xml
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.text import cut_utf8, plain_text
@@ -21,6 +20,8 @@ def read_document(
 ) -> DocumentContent:
     """The content of a document; nothing of a kind that has no text. `encoding` is a WHATWG name. Never fails."""
     if kind is BodyKind.OFFICE:
+        from nephila.parser.documents.office.metadata import read_office  # few crawls have one
+
         return read_office(body)
     if kind not in TEXTS:
         return DocumentContent()

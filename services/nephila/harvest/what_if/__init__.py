@@ -1,0 +1,1 @@
+"""What-if: a recorded history of recrawls replayed against other frequencies and budgets."""
