@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nephila.storage.ledgers.schema import DATABASE, create
-from nephila.storage.rows import COLUMNS
+from nephila.storage.rows import STORED_COLUMNS
 
 SPACELESS: Final = {
     "zh": [chr(code) for code in range(0x4E00, 0x4E00 + 2_500)],
@@ -31,9 +31,11 @@ def make(directory: Path, rows: int, hosts: int, *, seed: int = 1, words: int = 
         connection.execute(f"PRAGMA {pragma}")
     create(connection, "bench")
     connection.execute("BEGIN")
-    marks = ", ".join("?" * len(COLUMNS))
+    marks = ", ".join("?" * len(STORED_COLUMNS))
     for batch in _batches(rows, hosts, random.Random(seed), words):
-        connection.executemany(f"INSERT INTO pages ({', '.join(COLUMNS)}) VALUES ({marks})", [one[0] for one in batch])
+        connection.executemany(
+            f"INSERT INTO pages ({', '.join(STORED_COLUMNS)}) VALUES ({marks})", [one[0] for one in batch]
+        )
         connection.executemany(
             "INSERT INTO fetches (job, url_key, fetch_no, attempt, outcome, reason, status, fetched_at, bytes, sha256,"
             " change, text_hash, old_hash) VALUES (?, ?, 1, 1, ?, ?, ?, ?, ?, ?, ?, ?, '')",
@@ -92,7 +94,7 @@ def _row(
     at = f"2026-{number % 12 + 1:02d}-{number % 28 + 1:02d}T10:00:00.000Z"
     sha = hashlib.sha256(b"%d" % number).hexdigest() if stored else ""
     values = {
-        **dict.fromkeys(COLUMNS, ""),
+        **dict.fromkeys(STORED_COLUMNS, ""),
         "url": url,
         "url_key": key,
         "job": "bench",
@@ -111,6 +113,7 @@ def _row(
         "fetch_no": 1,
         "rule_version": 0,
         "near_copy_bits": 0,
+        "structure": b"",
         "meta": "{}",
         "text": text if stored else "",
         "change": "new" if stored else "",
@@ -134,4 +137,4 @@ def _row(
     if number % 20 == 1:
         links = [("bench", key, url_of(number + 1 + at_, hosts), "", f"link {at_}") for at_ in range(10)]
         items = [("bench", key, "product", 1, 0, f'{{"name":"Thing {number}","price":{number % 1000}.5,"stock":null}}')]
-    return tuple(values[name] for name in COLUMNS), fetch, links, items
+    return tuple(values[name] for name in STORED_COLUMNS), fetch, links, items
