@@ -92,7 +92,10 @@ def main() -> None:
     for folder in sorted(path for path in (arguments.cache / ROOT).iterdir() if path.is_dir()):
         if arguments.language and folder.name not in arguments.language:
             continue
-        body = gzip.decompress(next(folder.glob("*.pdf.gz")).read_bytes())
+        manual = next(folder.glob("*.pdf.gz"), None)
+        if manual is None:  # not each language has one
+            continue
+        body = gzip.decompress(manual.read_bytes())
         headings, cells, known = truth(folder)
         start = time.process_time()
         content = read(PdfRequest(body, 8_000_000, 10_000, budget_s=60.0))
