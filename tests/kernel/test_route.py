@@ -18,9 +18,10 @@ WITHIN_ONE_PROGRAM = {"crawl", "main", "one", "progress", "workers"}
 """Groups that read the bus of one program, or of a program and its workers."""
 PASSED_ON = (
     *("kernel/bus/workers/", "programs/cluster/outlink_router.py", "programs/service/fetchparse.py"),
-    "downloader/fetch_page.py",
+    *("downloader/fetch_page.py", "programs/lending/"),
 )
-"""Buses in front of a bus, which publish for the service behind them, and the fetch of one page without a scheduler."""
+"""Buses in front of a bus, which publish for the service behind them, the fetch of one page without a scheduler, and the
+frontier that is lent to Scrapy, which has the bus of its own program."""
 
 
 def topics_in(node: ast.AST, known: Mapping[str, set[Topic]]) -> set[Topic]:
