@@ -20,8 +20,8 @@ PASSED_ON = (
     *("kernel/bus/workers/", "programs/cluster/outlink_router.py", "programs/service/fetchparse.py"),
     *("downloader/fetch_page.py", "programs/lending/"),
 )
-"""Buses in front of a bus, which publish for the service behind them, the fetch of one page without a scheduler, and the
-frontier that is lent to Scrapy, which has the bus of its own program."""
+"""Buses in front of a bus, which publish for the service behind them, the fetch of one page without a scheduler, and
+the frontier that is lent to Scrapy, which has the bus of its own program."""
 
 
 def topics_in(node: ast.AST, known: Mapping[str, set[Topic]]) -> set[Topic]:
