@@ -159,10 +159,8 @@ async def _judge(page: Any, base: str) -> None:
     await page.get_by_label("Name").fill("books")
     await page.get_by_role("button", name="Draw").click()
     for key in JUDGED:
-        before = page.url
-        await page.keyboard.press(key)
-        await page.wait_for_url(lambda url, before=before: url != before)
-        await page.wait_for_load_state()
+        async with page.expect_navigation():
+            await page.keyboard.press(key)
 
 
 async def _make_rule(page: Any, name: str) -> None:
