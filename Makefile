@@ -198,6 +198,9 @@ bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 l
 bench-markdown: $(DEV)  ## Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 
+show-quality: $(DEV)  ## twenty documentation pages as Chromium shows them beside our Markdown and trafilatura's, into docs/quality (DOCS=CACHE)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.quality_pictures $(DOCS) $(ARGS)
+
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools
 	@$(BIN)/ruff check services tests benchmarks tools

@@ -64,15 +64,17 @@ def units(root: Any) -> dict[str, Counter[Any]]:
     return found
 
 
-def boilerplate(text: str, content: str) -> int:
-    """Lines of the Markdown of which more than half of the words are not in the content."""
-    known = set(re.findall(r"\w+", content.lower()))
+def boilerplate(text: str, content: Any) -> int:
+    """Lines of the Markdown of which more than half of the words are not in the content (an element)."""
+    # A word may be cut by spans, and two words of two elements may have no space between them.
+    known = {word for gap in ("", " ") for word in re.findall(r"\w+", gap.join(content.itertext()).lower())}
     count = 0
     for line in text.lower().split("\n"):
         if line.lstrip("> ").startswith("```"):
             continue
         # Pictures, targets of links, tags and escapes are no words.
-        line = re.sub(r"!\[[^]]*\]\([^)]*\)|\]\([^)]*\)|<[^>]*>", " ", line).replace("\\", "")
+        line = re.sub(r"!\[[^]]*\]\([^)]*\)|\]\([^)]*\)|<[^>]*>", " ", line)
+        line = re.sub(r"\\(?=[^\w\s])", "", line)
         said = re.findall(r"\w+", line)
         count += bool(said) and 2 * sum(word not in known for word in said) > len(said)
         # The words of a bar may stand in the content, too.
@@ -129,7 +131,7 @@ def measure(sets: dict[str, list[Page]], make: Make) -> None:
             if lost := truth["paragraphs"] - got["paragraphs"]:
                 whole = words(root.text_content())
                 sums["paragraphs"] += sum(count for text, count in lost.items() if text in whole)
-            sums["lines"] += boilerplate(text, page.content.text_content())
+            sums["lines"] += boilerplate(text, page.content)
             sums["pages"] += 1
         total += sums
         show(generator, sums)

@@ -50,7 +50,7 @@ SETS: Final = (
                      '//*[@id="main-content"]',
                      './/a[@class="anchor" or contains(@class,"srclink") or @class="doc-anchor"]'
                      '|.//*[@id="toggle-all-docs" or @id="copy-path" or @class="rightside" or @class="sub-variant"]'
-                     '|.//*[@class="out-of-band"]'),
+                     '|.//*[@class="out-of-band" or @class="hideme"]|.//a[contains(@class,"test-arrow")]'),
     DocumentationSet("javadoc", "openjdk-17-doc", f"{DOCUMENTATION}/*/api/java.base/java/**/*.html", "//main",
                      './/*[@class="sub-nav"]|.//a[@class="anchor-link"]'),
     DocumentationSet("DocBook", "postgresql-doc-15", f"{DOCUMENTATION}/postgresql-doc-15/html/*.html",
@@ -82,7 +82,7 @@ def fetch(cache: Path) -> list[DocumentationSet]:
         if not target.exists():
             try:
                 make = BUILT.get(one.source)
-                make(cache, target) if make is not None else _unpack(cache, one.source)
+                make(cache, target) if make is not None else unpack(cache, one.source)
             except (OSError, subprocess.CalledProcessError, StopIteration) as error:
                 print(f"{one.generator}: no set ({error})", file=sys.stderr)
                 continue
@@ -119,7 +119,8 @@ def _content(body: bytes, one: DocumentationSet) -> Any:
     return content if len(content.text_content().strip()) >= MIN_CHARS else None
 
 
-def _unpack(cache: Path, package: str) -> None:
+def unpack(cache: Path, package: str) -> None:
+    """Download a package of Debian and unpack it below `cache`."""
     subprocess.run(["apt-get", "-qq", "download", package], cwd=cache, check=True, capture_output=True)
     archive = next(cache.glob(f"{package}_*.deb"))
     subprocess.run(["dpkg", "-x", archive.name, f"{package}.part"], cwd=cache, check=True)
@@ -130,7 +131,7 @@ def _man_pages(cache: Path, target: Path) -> None:
     """Pages of section 2 and 3 of the C library, by mandoc."""
     for package in ("mandoc", "manpages-dev"):
         if not (cache / package).exists():
-            _unpack(cache, package)
+            unpack(cache, package)
     part = target.with_suffix(".part")
     part.mkdir(exist_ok=True)
     for path in sorted((cache / "manpages-dev/usr/share/man").glob("man[23]/*.gz"))[::6]:

@@ -31,6 +31,7 @@ PAGES: Final[dict[str, Any]] = {
     },
     "Get data": {
         "Outputs": "docs/outputs.md",
+        "Twenty pages side by side": "docs/quality.md",
         "Search": "docs/search.md",
         "Crawling again": "docs/again.md",
         "Why a URL was not crawled": "docs/explain.md",

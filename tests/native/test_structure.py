@@ -121,6 +121,23 @@ def test_formulas_notes_and_admonitions() -> None:
     assert "\u21a9".encode() not in text
 
 
+def test_tools_beside_code_and_texts_are_no_content() -> None:
+    """The link that runs an example, and what opens a text that is closed."""
+    words = "A sentence of the page that is long enough to be its main text, as everybody sees at once. "
+    page = (
+        f"<body><h1>T</h1><details open><summary class=hideme><span>Expand description</span></summary><p>{words * 3}"
+        f"<pre>let a = 1;</pre><a class='test-arrow' href='//a.test/?code=1'>Run</a></details><p>{words * 2}"
+        f"<a class=test-arrows href=/x>Further</a>"
+    )
+    text, structure = stored(page.encode())
+    made = core.markdown(structure, text, URL).decode()
+    for shown in (text.decode(), made):
+        assert "let a = 1;" in shown
+        assert "Further" in shown
+        assert "Run" not in shown
+        assert "Expand" not in shown
+
+
 @pytest.mark.parametrize("name", ["navheader", "md-footer", "wy-breadcrumbs", "sub-nav"])
 def test_bars_of_documentation_are_no_content(name: str) -> None:
     """Neither text nor structure has them; a class of which the name is only a part is content."""

@@ -48,6 +48,7 @@ fn is_tool(word: &[u8]) -> bool {
             | b"headerbar"
             | b"headnav"
             | b"hide-when-search"
+            | b"hideme"
             | b"md-content__button"
             | b"md-footer"
             | b"md-source-file"
@@ -100,6 +101,11 @@ pub fn names_permalink(class: &[u8]) -> bool {
 /// Whether a class of a span is that of a tool.
 pub fn names_small_tool(class: &[u8]) -> bool {
     words(class).any(|word| matches!(word, b"out-of-band" | b"rightside"))
+}
+
+/// Whether a class is that of a link which runs the code beside it (rustdoc, mdBook).
+pub fn names_link_tool(class: &[u8]) -> bool {
+    class.len() >= SHORTEST && words(class).any(|word| matches!(word, b"test-arrow" | b"play-button"))
 }
 
 /// Whether a class is that of a bar or tool.

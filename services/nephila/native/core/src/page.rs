@@ -111,6 +111,8 @@ pub struct Page<'a> {
     pub anchor: Option<(Option<u32>, u32, u16)>,
     /// The open link leads to its own page: it may be the sign of a heading.
     pub permalink: bool,
+    /// The open link is a tool: its text goes.
+    pub link_tool: bool,
     /// Occurrences in the order of the page, at most `max_spots`; what comes after those is in no main text.
     pub spots: Vec<Spot>,
     max_spots: usize,
@@ -138,6 +140,7 @@ impl<'a> Page<'a> {
             agent,
             anchor: None,
             permalink: false,
+            link_tool: false,
             spots: Vec::with_capacity(if boxes { 256 } else { 0 }),
             max_spots: if boxes { max_links.saturating_mul(4) } else { 0 },
             seen: HashTable::with_capacity(256),
@@ -329,13 +332,16 @@ impl<'a> Page<'a> {
     pub fn open_anchor(&mut self, link: Option<u32>) {
         self.close_anchor();
         self.anchor = Some((link, self.text.text.len() as u32, self.stack.markers));
+        let class = self.tok.attr(b"class");
         self.permalink = self.tok.attr(b"href").is_some_and(|href| href.starts_with(b"#"))
-            || self.tok.attr(b"class").is_some_and(boilerplate::names_permalink);
+            || class.is_some_and(boilerplate::names_permalink);
+        self.link_tool = class.is_some_and(boilerplate::names_link_tool);
     }
 
     pub fn close_anchor(&mut self) {
         let Some((link, start, _)) = self.anchor.take() else { return };
-        if std::mem::take(&mut self.permalink) && boilerplate::is_sign(&self.text.text[start as usize..]) {
+        let is_sign = std::mem::take(&mut self.permalink) && boilerplate::is_sign(&self.text.text[start as usize..]);
+        if is_sign || std::mem::take(&mut self.link_tool) {
             self.text.take_back(start as usize);
         }
         let (Some(link), end) = (link, self.text.text.len() as u32) else { return };
