@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -18,6 +19,7 @@ from nephila.adapters.firecrawl.clean_html import clean_html
 from nephila.adapters.firecrawl.kept_crawls import TABLES, KeptCrawl, KeptCrawls
 from nephila.adapters.firecrawl.options import id_of
 from nephila.adapters.firecrawl.server import FirecrawlServer
+from nephila.adapters.scrapes import MAX_WAITING
 from nephila.control import requests
 from nephila.control.access.authority import Authority, administrator, digest
 from nephila.control.http.application import application
@@ -209,6 +211,21 @@ async def test_events_of_a_crawl_are_delivered_signed_and_in_order(tmp_path, mon
         await client._request("POST", "/v2/batch/scrape", asked.encode(), HEADERS)
         await until(lambda: receiver.events[-1]["type"] == "batch_scrape.failed")
         assert receiver.events[-1]["success"] is False
+
+
+@pytest.mark.full
+async def test_a_thousand_parallel_scrapes_are_answered_and_more_are_told_to_come_again(tmp_path):
+    async with running(tmp_path) as rig:
+        client = AsgiClient(served(rig))
+
+        async def scrape(number):
+            body = json.dumps({"url": f"http://h{number}.test/green", "timeout": 120_000}).encode()
+            return await client._request("POST", "/v2/scrape", body, HEADERS)
+
+        answers = await asyncio.gather(*(scrape(number) for number in range(MAX_WAITING + 50)))
+        assert Counter(one.status_code for one in answers) == {200: MAX_WAITING, 429: 50}
+        assert all("# Green tea" in one.text for one in answers if one.status_code == 200)
+        assert (await scrape(MAX_WAITING + 50)).status_code == 200
 
 
 class Refusing(Receiver):

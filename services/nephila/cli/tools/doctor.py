@@ -53,6 +53,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("crawl, up, export --format parquet", ("pyarrow",), "parquet"),
     ("scheduler.blobs, kafka.blobs, storage.dataset: s3://…", ("obstore",), "s3"),
     ("crawl --render auto, always", ("playwright",), "browser"),
+    ("rules with js", ("quickjs",), "javascript"),
     ("mcp", ("mcp",), "mcp"),
     ("spiders over a frontier", ("scrapy",), "scrapy"),
     ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
