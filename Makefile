@@ -24,6 +24,7 @@ $(STAMP): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nephila needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing nephila into $(VENV): some 40 libraries, then the native core where Rust is present (1-2 minutes)"
+	@command -v cargo > /dev/null || echo "no Rust here: without the native core pages are read many times slower, and their main text is simpler. Get it from https://rustup.rs, then: make clean install; or install a wheel, which has the core"
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[all]'
 	@touch $@
 

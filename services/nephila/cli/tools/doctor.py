@@ -155,7 +155,7 @@ def check_native() -> list[Check]:
 def _native_remedy() -> str:
     if os.environ.get("NEPHILA_NATIVE", "").strip().lower() == "python":
         return "NEPHILA_NATIVE=python selects it; unset that"
-    return "install Rust (https://rustup.rs), then: make clean install"
+    return "install Rust (https://rustup.rs), then: make clean install; or a wheel, which has the core"
 
 
 def base_libraries() -> list[str]:
