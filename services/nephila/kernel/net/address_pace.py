@@ -81,9 +81,9 @@ class AddressPace:
         return at
 
     def confirm(self, address: str, now: float) -> float:
-        """0.0 when a reserved start may be made now, else the instant of the next try. After a blocked event loop several
-        reserved starts are due at once; the gap applies between them as well. The request of the start before must be
-        written, its fetch ended, or UNSENT_S over."""
+        """0.0 when a reserved start may be made now, else the instant of the next try. After a blocked event loop
+        several reserved starts are due at once; the gap applies between them as well. The request of the start before
+        must be written, its fetch ended, or UNSENT_S over."""
         known = self._known[address]
         due = known.last + known.limit.gap_s
         if now < due:
