@@ -6,7 +6,9 @@ use super::chars::{collapsed, is_space, push_clean};
 use super::inline::{longest_ticks, tex, write_url, Inline};
 use super::links::Resolver;
 use super::LinkStyle;
-use crate::structure::blocks::{part, path, Block, Cell, Container, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
+use crate::structure::blocks::{
+    part, path, Block, Cell, Container, ContainerKind, Item, Kind, Line, Mark, Structure, Task,
+};
 
 /// Bytes; what is beyond is left out: indentation may make the text several times longer than the page.
 pub const MAX_BYTES: usize = 32_000_000;

@@ -28,7 +28,14 @@ pub use room::Room;
 /// The bytes of the structure of a page that the page pass has read, beside its main text. Empty without blocks.
 ///
 /// `main`: the numbers of the lines of the main text; all lines where it has none.
-pub fn of_page(mut outline: Outline<'_>, text: &[u8], lines: &[Line], main: &[u32], stored: &[u8], base: &str) -> Vec<u8> {
+pub fn of_page(
+    mut outline: Outline<'_>,
+    text: &[u8],
+    lines: &[Line],
+    main: &[u32],
+    stored: &[u8],
+    base: &str,
+) -> Vec<u8> {
     let room = std::mem::take(&mut outline.room);
     let mut reader = read::Reader::new(&outline, text, lines, room);
     reader.read();
