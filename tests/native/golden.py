@@ -126,9 +126,16 @@ MARKUP: tuple[bytes, ...] = (
 
 
 def structures(core: ModuleType) -> list[str]:
-    """Hashes over the blocks of pages of any markup, 25 pages each, beside main texts of any lines: no model decides."""
+    """Hashes over the blocks of pages of any markup, 25 pages each, beside main texts of any lines, without a model."""
     rng, found = random.Random(50), []
-    words = (b" some words", b"x", b" and. ", b"", b"", b"\xc3\xa9t\xc3\xa9 and a sentence that is long enough to be found")
+    words = (
+        b" some words",
+        b"x",
+        b" and. ",
+        b"",
+        b"",
+        b"\xc3\xa9t\xc3\xa9 and a sentence that is long enough to be found",
+    )
     for _ in range(40):
         digest = hashlib.sha256()
         for _ in range(25):
