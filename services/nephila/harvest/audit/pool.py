@@ -50,7 +50,7 @@ def pool(connection: ReadConnection, kind: str, job: str, seed: str, most: int) 
     found: list[Candidate] = []
     left = most
     for low, high in ((start, _END), ("", start)):
-        values = {"low": low, "high": high, "most": left, "only": job}
+        values: dict[str, str | int] = {"low": low, "high": high, "most": left, "only": job}
         found += _candidates(connection, kind, values)
         left -= connection.execute(_COUNT, values).fetchone()[0]
     return Pool(found, fetches / most)
