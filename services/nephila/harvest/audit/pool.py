@@ -14,6 +14,7 @@ from nephila.harvest.audit.candidates import item_version, page_version
 from nephila.harvest.audit.sampling import Candidate
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.ledgers.schema import HISTORY
+from nephila.storage.read.steps import SPAN
 
 KINDS: Final = ("pages", "items")
 _PART: Final = (
@@ -42,7 +43,7 @@ class Pool(NamedTuple):
 def pool(connection: ReadConnection, kind: str, job: str, seed: str, most: int) -> Pool | None:
     """Candidates of a kind among `most` fetches, of a job or of all; None where there are no more fetches than that.
     O(most log rows)."""
-    first, last = connection.execute("SELECT min(id), max(id) FROM fetches", {}).fetchone()
+    first, last = connection.execute(SPAN, {}).fetchone()
     fetches = last - first + 1 if last else 0
     if fetches <= most:
         return None
