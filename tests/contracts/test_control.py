@@ -670,6 +670,10 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
                 await work
         return
     assert (found.total, found.urls[0], found.complete) == (24, url, True)
+    with pytest.raises(UserError, match="no page can be rendered here"):
+        await control.render_studio_page(studio_types.RenderStudioPage(draft={"url": url}))
+    with pytest.raises(UsageError, match="no CSS selector"):
+        await control.render_studio_page(studio_types.RenderStudioPage(draft={"url": url, "steps": [{"click": "]["}]}))
     draft = (await control.open_studio_page(studio_types.OpenStudioPage(url=url))).draft
     for text in ("Table 1", "$10.50"):
         frame = await control.studio_frame(studio_types.StudioFrameOf(draft=studio_types.document_of(draft)))

@@ -82,6 +82,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/studio", studio.start),
     ("POST", "/studio", studio.fetch),
     ("GET", "/studio/{name}", studio.show),
+    ("POST", "/studio/{name}", studio.render),
     ("GET", "/studio/{name}/frame", studio.frame),
     ("GET", "/studio/{name}/save", studio_save.save),
     ("POST", "/studio/{name}/save", studio_save.apply),

@@ -14,6 +14,7 @@ import msgspec
 
 from nephila.control import answers, requests, screen_types
 from nephila.control.series import JobSeries
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
@@ -130,10 +131,10 @@ class Backend(Protocol):
 
     # ---- single pages
 
-    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
         """One page from the web, now, without a job: robots.txt, the egress guard and the limits of size and time
-        count. `rendered`: as a browser has it. Raises `UserError`, also where there is no browser."""
-        if rendered:
+        count. `browser`: as one has it that does this. Raises `UserError`, also where there is no browser."""
+        if browser is not None:
             raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
         from nephila.downloader.fetch_page import config_of
         from nephila.rulekit.try_page import stored_page

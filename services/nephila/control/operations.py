@@ -353,6 +353,9 @@ class Operations(api.Control):
     async def open_studio_page(self, request: studio_types.OpenStudioPage) -> studio_types.StudioDraft:
         return await self._studio.open(request)
 
+    async def render_studio_page(self, request: studio_types.RenderStudioPage) -> studio_types.StudioDraft:
+        return await self._studio.render(request)
+
     async def studio_step(self, request: studio_types.StudioStep) -> studio_types.StudioDraft:
         return await self._studio.step(request)
 

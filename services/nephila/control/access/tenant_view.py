@@ -26,6 +26,7 @@ from nephila.storage.read import reader
 
 if TYPE_CHECKING:
     from nephila.downloader.service import Downloader
+    from nephila.kernel.documents.browser_schema import Browser
     from nephila.rulekit.stored_pages import StoredPage
 
 EXPLAINED = 20
@@ -151,7 +152,7 @@ class TenantBackend(Backend):
 
     # ---- single pages
 
-    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
         raise UserError(CLOSED)
 
     # ---- rules

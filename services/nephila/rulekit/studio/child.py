@@ -18,6 +18,7 @@ from nephila.parser.page.html_tree import css
 from nephila.parser.rules import task  # noqa: F401 - imports what rules need
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import base_of
+from nephila.rulekit.studio.browser_steps import moved
 from nephila.rulekit.studio.frame import fields_of, markup
 from nephila.rulekit.studio.learn import marked, step
 from nephila.rulekit.studio.numbering import numbers
@@ -60,6 +61,10 @@ def _document(url: str, encoding: str, content_type: str, body: bytes, facts: tu
 
 def _step(work: Work, pages: Pages) -> Answer:
     return Answer(draft=step(work.draft, work.step, work.node, pages))
+
+
+def _moved(work: Work, pages: Pages) -> Answer:
+    return Answer(draft=moved(work.draft, pages.others[0], pages.shown))
 
 
 def _frame(work: Work, pages: Pages) -> Answer:
@@ -111,4 +116,4 @@ def _values(draft: Any, number: int, document: Document) -> int:
     return len(texts_of(selection_of(field.take), document))
 
 
-_DONE: Mapping[Job, Any] = {"step": _step, "frame": _frame, "links": _links, "view": _view}
+_DONE: Mapping[Job, Any] = {"step": _step, "frame": _frame, "links": _links, "view": _view, "moved": _moved}
