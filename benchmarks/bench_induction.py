@@ -1,4 +1,4 @@
-"""Selectors from values that a person names: F1 on pages of the site that nobody looked at, after 1, 2 and 3 examples.
+"""Selectors from values that a person names: F1 on pages of the site that were not shown, after 1, 2 and 3 examples.
 
 usage: python -m benchmarks.bench_induction CACHE [--pages 40] [--draws 3] [--misses]
 

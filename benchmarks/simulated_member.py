@@ -58,7 +58,7 @@ class Pauses:
 
     @property
     def open(self) -> int:
-        """Partitions that nobody serves."""
+        """Partitions without a member."""
         return len(self._since)
 
 

@@ -83,7 +83,8 @@ def test_a_fresh_crawl_leaves_no_file_of_the_old_one(tmp_path):
     left = {path.name for path in (tmp_path / "o").iterdir()}
     assert left - {"nephila.db-wal", "nephila.db-shm"} == {".lock", "frontier", "nephila.db", "old", "run.json"}
     done = run("export", "o", "--format", "markdown", "-o", "md", cwd=tmp_path)
-    assert "1 rows written" in done.stderr and "plain text" not in done.stderr
+    assert "1 rows written" in done.stderr
+    assert "plain text" not in done.stderr
     assert len(list((tmp_path / "md").rglob("*.md"))) == 1
     assert "kept no pages" in run("rules", "apply", "--from", "o", "--rules", "rule.yaml", cwd=tmp_path).stderr
 

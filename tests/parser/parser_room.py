@@ -72,6 +72,10 @@ def with_links(*urls: str, flags: bytes = b"", **more: Any) -> FakePass:
     )
 
 
+ROOMS: list[Room] = []
+"""Rooms of the present test."""
+
+
 class Room:
     """A parser on a local bus; `log` holds what it published, in order, `dead` the dead letters."""
 
@@ -91,6 +95,7 @@ class Room:
             self.bus.subscribe(topic, "reader", self._read, credits=1_000)
         self.bus.subscribe(DEAD, "reader", self._read_dead, credits=1_000)
         self.sandbox = Sandbox()
+        ROOMS.append(self)
         self.parser = Parser(ParserConfig(**settings), self.bus, self.clock, self._page_pass, self._sniff, self.sandbox)
         # By real CPU time a garbage collection or a busy host would make any rule slow, and send it to the child.
         self.parser.rules.cpu_s = self.clock.monotonic

@@ -24,7 +24,7 @@ from nephila.kernel.seeds import url_errors
 
 Render = Literal["never", "auto", "always"]
 POLL_S: Final = 0.1
-"""Between two looks at the newest rows, while somebody waits."""
+"""Between two looks at the newest rows, while a client waits."""
 WAIT_S: Final = 60.0
 """Longest wait for a page unless the caller sets one."""
 MAX_WAITING: Final = 1000

@@ -1,6 +1,6 @@
 """A crawl as an asset of Dagster: `crawl_asset("https://example.org/", name="example", out="data/example")`.
 
-A materialisation continues an interrupted crawl and begins a finished one anew; the result before is kept in OUT/old.
+A materialisation continues an interrupted crawl and begins a finished one again; the result before is kept in OUT/old.
 It fails when no page was stored. Other orchestrators: docs/python.md.
 """
 

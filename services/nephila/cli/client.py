@@ -64,7 +64,7 @@ async def _over_kafka(settings: KafkaConfig, work: Callable[[Control], Awaitable
 
 
 def command_line() -> Caller:
-    """Whoever runs this command and reaches the brokers, as the log of changes names it."""
+    """The user who runs this command and reaches the brokers, as the log of changes names it."""
     from nephila.control.access.caller import Caller
     from nephila.control.access.roles import Role
 

@@ -19,7 +19,7 @@ READER_GONE: Final = frozenset((errno.EPIPE, errno.EIO))
 
 
 class _DroppingFile(io.FileIO):
-    """A descriptor whose writes never fail because nobody reads them."""
+    """A descriptor whose writes never fail because no process reads them."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -31,8 +31,8 @@ class _DroppingFile(io.FileIO):
 
 
 def drop_lost_output(name: str) -> None:
-    """From now on `sys.stdout` or `sys.stderr` drops output that nobody reads. A stream that is not the interpreter's
-    own, as in a test, stays."""
+    """From now on `sys.stdout` or `sys.stderr` drops output that no process reads. A stream that is not the
+    interpreter's own, as in a test, stays."""
     stream = getattr(sys, name)
     if stream is None or stream is not getattr(sys, f"__{name}__"):
         return

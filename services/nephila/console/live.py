@@ -35,7 +35,7 @@ class Channel:
         self.viewers = 0
 
     async def produce(self, pause: Pause) -> None:
-        """Render as long as somebody looks."""
+        """Render as long as there is a viewer."""
         while self.viewers:
             try:
                 self.event = _event("part", await self._render())

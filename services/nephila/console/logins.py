@@ -23,7 +23,7 @@ from nephila.console.view import View, go
 from nephila.console.words import BASE
 from nephila.control.access.access_file import AccessFile, granted
 from nephila.control.access.authority import Authority
-from nephila.control.access.caller import NOBODY, Caller
+from nephila.control.access.caller import ANONYMOUS, Caller
 from nephila.kernel.runtime.clock import Clock, SystemClock
 
 OIDC_PATH: Final = f"{BASE}/oidc"
@@ -56,8 +56,8 @@ class Access:
 def view_of(
     access: Access, request: Request, session: Session | None = None, form: dict[str, str] | None = None
 ) -> View:
-    """The request of a session, or of nobody."""
-    control = access.authority.of(session.caller if session is not None else NOBODY)
+    """The request of a session, or an anonymous one."""
+    control = access.authority.of(session.caller if session is not None else ANONYMOUS)
     return View(request, control, session, form or {}, access.seal)
 
 

@@ -1,7 +1,7 @@
 """Login by an OpenID Connect provider: authorization code with PKCE, and an ID token that is verified.
 
 Nothing is kept between the two requests of a login: state, nonce and code verifier are made from the key of this
-process and one random value, which the browser keeps in a cookie for `LOGIN_S`. So nobody can fill a memory, and a
+process and one random value, which the browser keeps in a cookie for `LOGIN_S`. So no client can fill a memory, and a
 callback that another browser began is refused. Keys of the provider are kept for `KEPT_S`, and read again for an
 unknown key.
 """
@@ -108,7 +108,7 @@ class OidcLogin:
         return caller
 
     def _name(self, claims: Mapping[str, Any]) -> str:
-        """An address of mail that the provider has not verified may be somebody else's."""
+        """An address of mail that the provider has not verified may be another person's."""
         claim = self._config.user_claim
         given = claims.get(claim)
         if claim == "email" and claims.get("email_verified") is False:

@@ -7,12 +7,12 @@ kept. A restart ends all sessions.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from nephila.control.access.authority import digest
 from nephila.control.access.caller import Caller
 from nephila.control.access.roles import Role
 from nephila.kernel.runtime.clock import Clock
@@ -21,14 +21,14 @@ IDLE_S: Final = 2 * 3600.0
 LONGEST_S: Final = 12 * 3600.0
 SESSIONS: Final = 1000
 INVITATION_S: Final = 3600.0
-"""A one-time address that nobody opened is void after this."""
+"""A one-time address that was not opened is void after this."""
 TRIES: Final = 10
 """Wrong tokens in `TRIES_S` after which an address has to wait; ten times as many for all addresses together."""
 TRIES_S: Final = 60.0
 ADDRESSES: Final = 1000
 """Addresses whose tries are counted."""
 INVITED: Final = Caller("one-time address", Role.ADMIN)
-"""Whoever opens an address that a command printed."""
+"""The user who opens an address that a command printed."""
 
 
 @dataclass(slots=True)
@@ -62,19 +62,19 @@ class Sessions:
     def invite(self) -> str:
         """A one-time token."""
         token = secrets.token_urlsafe(24)
-        self._invitations[_digest(token)] = self._clock.monotonic() + INVITATION_S
+        self._invitations[digest(token)] = self._clock.monotonic() + INVITATION_S
         return token
 
     def redeem(self, token: str) -> str:
         """The id of a new session for a one-time token; empty for one that is wrong, used or too old."""
-        until = self._invitations.pop(_digest(token), 0.0)
+        until = self._invitations.pop(digest(token), 0.0)
         return self.open(INVITED) if until > self._clock.monotonic() else ""
 
     def find(self, session_id: str, *, used: bool = True) -> Session | None:
         """The open session of this id. `used`: a person used it now, not a page that loads itself again."""
         if not session_id:
             return None
-        key, now = _digest(session_id), self._clock.monotonic()
+        key, now = digest(session_id), self._clock.monotonic()
         session = self._sessions.get(key)
         if session is None:
             return None
@@ -87,7 +87,7 @@ class Sessions:
 
     def close(self, session_id: str) -> None:
         """End a session."""
-        self._sessions.pop(_digest(session_id), None)
+        self._sessions.pop(digest(session_id), None)
 
     def wait_s(self, address: str) -> float:
         """Seconds until an address may try a token; 0: now."""
@@ -109,7 +109,7 @@ class Sessions:
         if len(self._sessions) >= SESSIONS:
             del self._sessions[min(self._sessions, key=lambda key: self._sessions[key].used)]
         session_id = secrets.token_urlsafe(32)
-        self._sessions[_digest(session_id)] = Session(caller, secrets.token_urlsafe(24), by_proxy, now, now)
+        self._sessions[digest(session_id)] = Session(caller, secrets.token_urlsafe(24), by_proxy, now, now)
         return session_id
 
 
@@ -117,7 +117,3 @@ def _wait_s(tries: deque[float], most: int, now: float) -> float:
     while tries and tries[0] <= now - TRIES_S:
         tries.popleft()
     return tries[-most] + TRIES_S - now if len(tries) >= most else 0.0
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

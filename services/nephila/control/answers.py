@@ -417,7 +417,7 @@ class Settings(msgspec.Struct, kw_only=True):
 
 
 class ControlLogEntry(msgspec.Struct, kw_only=True):
-    """Somebody changed something."""
+    """One change made over the control API."""
 
     id: str
     at: float

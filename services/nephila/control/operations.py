@@ -342,7 +342,7 @@ class Operations(api.Control):
 
     @cached_property
     def _studio(self) -> Studio:
-        # What reads pages of rules is loaded by the first request: a crawl that nobody looks at does without.
+        # What reads pages of rules is loaded by the first request: a crawl without viewers does without.
         from nephila.control.studio import Studio
 
         return Studio(self._backend, self.explain)

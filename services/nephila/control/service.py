@@ -57,7 +57,7 @@ class ControlService:
 
 
 def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
-    """Raises `UsageError` when nobody could log in."""
+    """Raises `UsageError` when no login would be possible."""
     kafka = cast("KafkaBus", bus)
     token, logins = read_logins(config.token_file, "api.token_file", config.access_file, "api.access_file")
     letters = KafkaDeadLetters(kafka.config, kafka.claim_store)

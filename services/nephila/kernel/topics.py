@@ -50,7 +50,7 @@ class Topic:
     leased: bool = False
     """Losing a message is harmless: its lease repeats it, or it is not needed. So its offset is committed when read."""
     waiting: Waiting = Waiting.HOST
-    """Who waits for these messages: over a broker a reader that nobody waits for fetches them in larger batches."""
+    """Who waits for these messages: over a broker a reader that no other waits for fetches them in larger batches."""
 
     def partitions(self, keyed: int) -> int:
         """How many partitions it has where keyed topics have so many."""

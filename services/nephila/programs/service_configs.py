@@ -40,7 +40,7 @@ SOURCE = "command line"
 _DEFAULTS: Final = {field.name: field.default for field in structs.fields(DownloaderConfig)}
 _MEDIA_TYPE: Final = re.compile(r"[\w*.+-]+/[\w*.+-]+", re.ASCII)
 HTML: Final = ("text/html", "application/xhtml+xml")
-"""Fetched whatever --accept says: links are found in it."""
+"""Fetched regardless of --accept: links are found in it."""
 FETCH_S: Final = _DEFAULTS["total_timeout_s"]
 LEASE_MARGIN_S: Final = 30.0
 """From the longest time of a fetch to the end of its lease."""
@@ -159,7 +159,7 @@ def make_configs(
 
 def _rendering(downloader: DownloaderConfig, directory: Path, pictures: bool) -> DownloaderConfig:
     """The settings of a downloader that renders pages into this directory. `pictures`: its browser loads pictures,
-    fonts and media, whatever `browser_block` is."""
+    fonts and media, regardless of `browser_block`."""
     from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
 
     return structs.replace(

@@ -1,7 +1,7 @@
 """A rule with its tests as a commit in a working copy of git.
 
-Invariants: only the files of the rule are written and committed, whatever else is changed there; nothing is pushed; a
-rule whose folder would be outside of the working copy, or a link, is refused.
+Invariants: only the files of the rule are written and committed, also where other files are changed; nothing is
+pushed; a rule whose folder would be outside of the working copy, or a link, is refused.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ from nephila.storage.sinks.contract import Sink
 
 log = logging.getLogger(__name__)
 
-_NOBODY: Mapping[str, int] = MappingProxyType({})
+_NONE_ENDED: Mapping[str, int] = MappingProxyType({})
 
 
 class FlushResult(msgspec.Struct):
@@ -124,7 +124,7 @@ class Writer:
         """Whether a sink stores raw pages."""
         return any(sink.raw for sink in self._sinks)
 
-    def open(self, ended: Mapping[str, int] | None = _NOBODY) -> dict[str, int]:
+    def open(self, ended: Mapping[str, int] | None = _NONE_ENDED) -> dict[str, int]:
         """Create the directory, open and recover its contents. Raises `UserError`.
 
         `ended`: number of ended URLs of each job. A database with fewer rows of a job is refused before any change.
@@ -134,7 +134,7 @@ class Writer:
         directory = self._config.directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            self._ledger.examine(ended or _NOBODY)
+            self._ledger.examine(ended or _NONE_ENDED)
             self._ledger.open()
             found = {}
             if ended is None:

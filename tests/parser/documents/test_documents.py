@@ -273,6 +273,7 @@ async def test_documents_become_rows() -> None:
     assert (record.text, json.loads(record.meta)["columns"], len(record.text_hash)) == (b"a\tb\n1\t2", "a, b", 8)
     record = room.record(b"<doc><title>T</title>words</doc>", content_type="application/xml")
     assert (record.title, record.text) == ("T", b"T\nwords")
+    await room.parser.close()
 
 
 # ---- one document, without a crawl

@@ -1,4 +1,4 @@
-"""The connection of a Scrapy process to the frontier of a directory, which it starts when nobody serves it.
+"""The connection of a Scrapy process to the frontier of a directory, which it starts when no process serves it.
 
 Calls block for one round trip, some 0.1 ms: the engine of Scrapy wants its answers at once.
 """

@@ -21,7 +21,7 @@ class Cpu:
     """CPU of a service: per member and second, per message that is alone in its batch or shares it, per byte."""
 
     member: float
-    """Cores of a member for its wake-ups, whatever it carries."""
+    """Cores of a member for its wake-ups, regardless of its load."""
     page_s: float
     """Seconds per page in full batches."""
     lone_page_s: float
@@ -65,7 +65,7 @@ TOPIC_PAGE_BYTES = Figure(98 + 58 + 43 + 600, WIRE)
 TOPIC_BYTES = Figure((17_463 + 2_786 + 12_093 - 600) / 85_893, WIRE)
 """The same per byte of a page (zstd)."""
 ROW_PAGE_BYTES = Figure(3_440, SCALE)
-"""Growth of PostgreSQL per row, whatever its size: 4,242 bytes for a page of 4.1 KB, 20,163 for one of 85.9 KB."""
+"""Growth of PostgreSQL per row, regardless of its size: 4,242 bytes for a page of 4.1 KB, 20,163 for one of 85.9 KB."""
 ROW_BYTES = Figure((20_163 - 4_242) / (85_893 - 4_100), WIRE)
 """The same per byte of a page."""
 LOG_BYTES_PER_URL = Figure(129, FRONTIER)

@@ -180,7 +180,7 @@ def exclude(
     """Try exclusions on the queue of a job: how many URLs they remove, and some of them."""
     request = requests.ExcludeUrls(name=name, exclude=expressions)
     if apply:
-        _change_exclusions(call(target, lambda control: control.exclude(request)), as_json=json)
+        _print_change(call(target, lambda control: control.exclude(request)), as_json=json)
         return
     found = call(target, lambda control: control.try_exclusion(request))
     if json:
@@ -193,13 +193,6 @@ def exclude(
     for url in found.examples:
         typer.echo(f"  {sanitize(url, 300)}")
     note("nothing is changed; add the exclusion with --apply")
-
-
-def _change_exclusions(answer: answers.JobApplied, *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
 
 
 @app.command()
@@ -221,7 +214,7 @@ def _change(target: ControlTarget, work: Callable[[Control], Awaitable[answers.J
     _print_change(call(target, work), as_json=as_json)
 
 
-def _print_change(answer: answers.JobChanged, *, as_json: bool) -> None:
+def _print_change(answer: answers.JobChanged | answers.JobApplied, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:

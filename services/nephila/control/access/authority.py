@@ -31,14 +31,14 @@ class Authority:
     """The callers of one server. O(1)."""
 
     def __init__(self, control: Control, tokens: Iterable[tuple[str, Caller]] | None = None) -> None:
-        """`tokens`: (token, its caller); None: whoever connects is the owner."""
+        """`tokens`: (token, its caller); None: each connection is the owner's."""
         self._control = control
         self._callers = None if tokens is None else {digest(token): caller for token, caller in tokens}
         self._views: OrderedDict[Caller, Control] = OrderedDict()
 
     @property
     def has_tokens(self) -> bool:
-        """Whether there is a token that somebody may have."""
+        """Whether a token is configured."""
         return bool(self._callers)
 
     def caller(self, token: str) -> Caller | None:

@@ -19,6 +19,6 @@ class Caller:
 
 
 OWNER = Caller("owner of the socket", Role.ADMIN)
-"""Whoever reaches a socket of mode 0600."""
-NOBODY = Caller("nobody", Role.NOBODY)
-"""Who has not logged in."""
+"""A process that reaches a socket of mode 0600."""
+ANONYMOUS = Caller("anonymous", Role.NONE)
+"""A request without a login."""

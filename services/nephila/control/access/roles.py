@@ -1,6 +1,6 @@
 """Roles, and which operations each may use: the one table that the API, the console and the adapters follow.
 
-An operation that is in no row is refused to everybody; a test asks for its row. A role may use the operations of the
+An operation that is in no row is refused to every caller; a test asks for its row. A role may use the operations of the
 roles before it. `NOT_FOR_TENANTS` are about the whole system, or about bodies that no job owns.
 """
 
@@ -12,10 +12,10 @@ from typing import Final
 
 
 class Role(IntEnum):
-    """What somebody may do."""
+    """What a caller may do."""
 
-    NOBODY = 0
-    """Nothing: who has not logged in."""
+    NONE = 0
+    """No operation: the caller has not logged in."""
     VIEWER = 1
     """Read."""
     EDITOR = 2
@@ -62,4 +62,4 @@ NOT_FOR_TENANTS: Final = frozenset(
         *("list_samples", "draw_sample", "get_sample", "label_row", "get_audit_outcome", "compare_frequencies"),
     }
 )
-"""Operations that nobody who is limited to tenants may use."""
+"""Operations that a caller limited to tenants may not use."""

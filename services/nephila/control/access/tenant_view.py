@@ -1,7 +1,7 @@
 """The system as those see it who are limited to tenants: their jobs, rows and rules, and nothing that names others.
 
 A job belongs to the tenant of its document, a row to its job, a rule to the tenant whose name begins its own, as
-"acme.shop". Invariant: each member of the port is written here, so a new one is closed until somebody decides
+"acme.shop". Invariant: each member of the port is written here, so a new one is closed until it is decided
 (a test compares the two).
 """
 

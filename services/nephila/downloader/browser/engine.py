@@ -47,7 +47,7 @@ class RenderTask(msgspec.Struct, frozen=True, kw_only=True):
     cookies: tuple[SiteCookie, ...] = ()
     """The page begins with these."""
     storage: Mapping[str, WebStorage] = msgspec.field(default_factory=dict)
-    """Origin → what its scripts find stored, unless they have stored it anew."""
+    """Origin → what its scripts find stored, unless they have stored it again."""
     keep_cookies: bool = False
     """Return the cookies of the page."""
     login: LoginValues | None = None

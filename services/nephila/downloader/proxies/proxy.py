@@ -19,7 +19,8 @@ class ProxyState(Enum):
     REFUSED = "refused"
     """It does not accept the credentials. Out until a list gives it others."""
     LIAR = "liar"
-    """It has lied for several hosts. Out until `check_at`, whatever the checks say; then its trust begins anew."""
+    """It has lied for several hosts. Out until `check_at`, regardless of the checks; then its trust starts as
+    a new proxy's."""
 
 
 CANDIDATE, ALIVE, EVICTED, REFUSED, LIAR = ProxyState

@@ -6,7 +6,7 @@ avoids the proxies that it has used:
 
     first = second                    both proxies agree; the second response is the result
     first != second, third = one      the outvoted proxy has lied
-    all three differ                  the page is dynamic, nobody has lied; the last response is the result
+    all three differ                  the page is dynamic, no proxy has lied; the last response is the result
 
 A body that came for many hosts is true when three proxies return it, and a lie when two return another one, alike or
 not. Where no other proxy works, the response is accepted and counted as `unchecked`. Pure.

@@ -1,7 +1,7 @@
 """The login at the API server of Kubernetes, by the official client: service account, or kubeconfig of any kind.
 
 `kubernetes` reads the configuration and runs login programs (exec of EKS, GKE and AKS, OIDC); requests are sent by
-others. It is imported here alone, and when somebody logs in: its import takes a second.
+others. It is imported here alone, and at the first login: its import takes a second.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A frontier whose URLs other programs fetch: the scheduler of one program, with its requests lent one by one.
 
-Invariants: a URL is leased only when somebody asks for it; a lease ends by `fetched` and `done`, or by `returned` when
-its borrower is gone, and then another borrower gets the URL; the pace of a host counts over all borrowers.
+Invariants: a URL is leased only when a borrower asks for it; a lease ends by `fetched` and `done`, or by `returned`
+when its borrower is gone, and then another borrower gets the URL; the pace of a host counts over all borrowers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Borrower:
 
 
 class _Asking:
-    """The job whose borrower asks: `Slots` of the dispatcher, so that nobody else's request is leased meanwhile."""
+    """The job whose borrower asks: `Slots` of the dispatcher, so that no other job's request is leased meanwhile."""
 
     job = ""
 
@@ -101,7 +101,7 @@ class LentFrontier:
         )
         self._frontier = self.scheduler.frontier
         self._ready: dict[str, deque[FetchRequest]] = {}
-        """Job → requests that are leased and that nobody has taken; robots.txt under the empty name."""
+        """Job → requests that are leased and that no borrower has taken; robots.txt under the empty name."""
         self._one_asks = asyncio.Lock()
         self._turn_ended = asyncio.Event()
         self._borrowers: set[Borrower] = set()
@@ -131,7 +131,7 @@ class LentFrontier:
         """A spider begins. Raises `UsageError`."""
         if agent and agent != self.agent:
             raise UsageError(
-                f"the frontier obeys robots.txt as {self.agent or 'nobody'!r}, and the spider is {agent!r}: "
+                f"the frontier obeys robots.txt as {self.agent or 'no user agent'!r}, and the spider is {agent!r}: "
                 "give all spiders of one frontier the same ROBOTSTXT_USER_AGENT, or an own NEPHILA_FRONTIER"
             )
         self._put_job(job, spec)
@@ -309,7 +309,7 @@ class LentFrontier:
         return min(max(min([wait, *dials]), LINGER_S), LOOK_S)
 
     def _expire(self) -> None:
-        """Requests that nobody takes, because their borrowers are busy, go back and free their hosts."""
+        """Requests that no borrower takes, because all are busy, go back and free their hosts."""
         now = self.clock.now()
         for waiting in self._ready.values():
             while waiting and waiting[0].start_by < now:

@@ -1,4 +1,4 @@
-"""Serves a directory's frontier over DIR/frontier.sock until nobody needs it.
+"""Serves a directory's frontier over DIR/frontier.sock until its last client is gone.
 
 The holder of the directory's lock serves it. A borrower whose connection ends, also by SIGKILL, gives its leases back.
 """
@@ -27,7 +27,7 @@ IDLE_S: Final = 30.0
 
 
 async def serve_frontier(directory: Path, clock: Clock, agent: str, stop: asyncio.Event, *, linger_s: float) -> None:
-    """Serve until the event is set, or nobody is connected for `linger_s` (0: for ever). Raises `UserError`."""
+    """Serve until the event is set, or no client is connected for `linger_s` (0: for ever). Raises `UserError`."""
     place = OutputDirectory(directory)
     with place.locked():
         if place.run_file.exists():
@@ -63,7 +63,7 @@ class _Server:
             await self._frontier.close()
 
     async def _unused(self, linger_s: float) -> None:
-        """Return when nobody has been connected for so long."""
+        """Return when no client has been connected for so long."""
         while True:
             self._changed.clear()
             if self._connections or not linger_s:

@@ -22,7 +22,7 @@ that this is not it; say where the active field is on this page; mark the link t
 browser for the element: click it, click it again and again, wait for it."""
 Step = Literal[Mode, "wider", "items", "page", "learn"]
 """What changes a draft with the help of the pages: a click (`Mode`); take the element around the last one; one item per
-box around the values of the active field; the page is the item again; choose the selector anew."""
+box around the values of the active field; the page is the item again; choose the selector again."""
 Text = Annotated[str, Meta(max_length=4000, pattern=r"^[^\x00]*$")]
 PageUrl = Annotated[str, Meta(max_length=20_000, pattern=r"^[^\x00-\x20]*$")]
 Number = Annotated[int, Meta(ge=0, le=10_000_000)]

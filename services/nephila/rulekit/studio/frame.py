@@ -1,9 +1,9 @@
 """A page of a stranger as HTML in which every text is a link of ours, and nothing else of the page has an effect.
 
-The tree is written anew from a list of allowed elements: an element has a tag of `_TAGS`, or it is a `span` or a `div`,
+The tree is written from a list of allowed elements: an element has a tag of `_TAGS`, or it is a `span` or a `div`,
 or it is left out with its content. No attribute of the page is copied but the sizes of table cells. Texts are escaped.
-So there is no script, style, form, link or address of the page in the result, whatever the parser of a browser makes
-of it. A text inside element N is a link to `pick/N` in the whole window: a click needs no script.
+So there is no script, style, form, link or address of the page in the result, regardless of how a browser
+parses it. A text inside element N is a link to `pick/N` in the whole window: a click needs no script.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class SharedSlots:
 
     @property
     def free(self) -> int:
-        """Slots that nobody has; negative after a takeover."""
+        """Slots that no member has; negative after a takeover."""
         return self.limit - self._in_flight() - sum(map(len, self._grants.values()))
 
     def next(self, partition: int, able: Iterable[Sharer]) -> str:

@@ -133,7 +133,7 @@ class Frontier:
         self.concurrency, self.window = config.concurrency, config.window
         """Limits of the leases and of the URLs in flight."""
         self.depth_limit = -1
-        """Links that lie deeper are not admitted, whatever their job allows; -1: no limit. A live setting."""
+        """Links that lie deeper are not admitted, regardless of their job's limit; -1: no limit. A live setting."""
         self.next_recrawl = -math.inf
         """UTC instant, or earlier, at which the first page of any job is due. The due tables are read then, and after a
         change."""

@@ -118,7 +118,7 @@ def watch_partition_counts(consumer: AIOKafkaConsumer, assigned: Iterable[TopicP
 
 
 async def refresh(consumer: AIOKafkaConsumer) -> None:
-    """Ask for the topics again: where one has more partitions, the group joins anew."""
+    """Ask for the topics again: where one has more partitions, the group joins again."""
     with contextlib.suppress(KafkaError):
         await consumer._client.force_metadata_update()
 

@@ -269,9 +269,9 @@ class Inbox:
         return [refused for refused in found if refused is not None]
 
     def isolates(self, tp: TopicPartition) -> bool:
-        """Whether messages that may crash members are probed one by one. Not where nobody ends the URL of a dead letter
-        (links, seeds, outcomes, receipts): their loss would be silent. Messages of a leased topic are committed before
-        delivery, so those behind the offset crashed no member."""
+        """Whether messages that may crash members are probed one by one. Not where no reader ends the URL of a dead
+        letter (links, seeds, outcomes, receipts): their loss would be silent. Messages of a leased topic are committed
+        before delivery, so those behind the offset crashed no member."""
         reader = self.topics[tp.topic]
         return reader.on_dead is not None and not reader.topic.leased
 
