@@ -169,7 +169,8 @@ async def test_steps_are_added_removed_and_checked_without_a_browser(tmp_path):
             ({"add": "click", "what": ""}, "click"),
         ):
             text = await add(browser, **step)
-            assert 'role="alert"' in text and words in text, step
+            assert 'role="alert"' in text
+            assert words in text, step
         await browser.get(f"/console/studio/{state_of(shown(browser))}")
         await browser.get(f"/console/studio/{state_of(draft)}?drop=0")
         assert shown(browser).steps == (Step(scroll=3),)
