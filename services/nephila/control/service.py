@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nephila.control.access.access_file import AccessFile, read_logins
+from nephila.control.access.live_access import LiveAccess, read_logins
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.cluster.dead_letters import KafkaDeadLetters
 from nephila.control.config import ControlConfig
@@ -32,7 +32,7 @@ class ControlService:
         self,
         backend: ClusterBackend,
         token: str,
-        logins: AccessFile | None,
+        logins: LiveAccess | None,
         console_names: tuple[str, ...] = (),
         *,
         firecrawl: bool = False,

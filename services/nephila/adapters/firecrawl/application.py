@@ -37,7 +37,7 @@ from nephila.adapters.firecrawl.webhooks import Watched, Webhook, Webhooks, read
 from nephila.adapters.scrapes import NotStored, Scrapes, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
-from nephila.control.access.authority import Authority, given_token
+from nephila.control.access.authority import Authority, TooManyTries, given_token
 from nephila.control.access.caller import Caller
 from nephila.control.api import Control, NotFound
 from nephila.harvest.webhooks.transport import HttpTransport, WebhookTransport
@@ -118,7 +118,13 @@ def _guarded(
     authority: Authority, of: Callable[[Caller], FirecrawlApi], work: Work
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        caller = authority.bearer(request.headers.get("authorization", ""))
+        address = request.client.host if request.client is not None else ""
+        try:
+            caller = authority.bearer(request.headers.get("authorization", ""), address)
+        except TooManyTries as error:
+            refused = json_answer(429, {"success": False, "error": str(error)})
+            refused.headers["retry-after"] = str(error.retry_after_s)
+            return refused
         if caller is None:
             return json_answer(401, {"success": False, "error": "the API key is missing or wrong"})
         try:

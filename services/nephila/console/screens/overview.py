@@ -34,6 +34,8 @@ async def overview(view: View) -> Response:
         control.rule_health(requests.Empty()),
     )
     needs = await needs_of(control, status, jobs.jobs, health.rules)
+    if view.access_problem and view.may("get_configuration"):
+        needs.insert(0, Need(_("The access file is not used: %(why)s") % {"why": view.access_problem}, path("system")))
     return view.render(
         "overview.html",
         live=True,

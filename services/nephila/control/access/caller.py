@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from nephila.control.access.roles import Role
@@ -22,3 +23,8 @@ OWNER = Caller("owner of the socket", Role.ADMIN)
 """A process that reaches a socket of mode 0600."""
 ANONYMOUS = Caller("anonymous", Role.NONE)
 """A request without a login."""
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
