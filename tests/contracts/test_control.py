@@ -56,6 +56,15 @@ from tests.storage.structured import structured
 PARTITIONS = 4
 
 
+class Topics:
+    """One topic with a reader."""
+
+    async def rows(self) -> list[system_types.TopicRow]:
+        """See `Topics`."""
+        lag = system_types.GroupLag(group="parser", behind=3)
+        return [system_types.TopicRow(name="pages", partitions=4, records=9, groups=[lag])]
+
+
 class Letters:
     """A topic `dead` without letters."""
 
@@ -177,7 +186,7 @@ class ClusterRig(Rig):
         bus = FakeKafkaBus(FakeKafka(PARTITIONS), clock, "api")
         bus.eager = True
         self.schedulers = Schedulers(bus)
-        self.control = Operations(ClusterBackend(bus, clock, Letters(), place="broker:1"))
+        self.control = Operations(ClusterBackend(bus, clock, Letters(), Topics(), place="broker:1"))
         member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())
         bus.publish(MEMBERS, 0, member)
 
@@ -504,6 +513,16 @@ async def test_settings_dns_and_webhooks_of_one_program(rig):
     assert (await rig.control.get_configuration(asked)).values == []
     assert (await rig.control.get_network(requests.Empty())).dns.lookups == 0
     assert (await rig.control.list_webhooks(requests.Empty())).webhooks == []
+
+
+async def test_topics_are_those_of_a_broker(rig):
+    """One program has none."""
+    if not rig.has_settings:
+        with pytest.raises(UserError, match="one program has no topics"):
+            await rig.control.list_topics(requests.Empty())
+        return
+    (topic,) = (await rig.control.list_topics(requests.Empty())).topics
+    assert (topic.name, topic.groups[0].behind) == ("pages", 3)
 
 
 async def test_members_and_status_say_what_runs(rig):

@@ -247,6 +247,10 @@ class Control(Protocol):
     async def get_network(self, request: requests.Empty) -> system_types.Network:
         """DNS and proxies of one program."""
 
+    @over_http("GET", "/topics")
+    async def list_topics(self, request: requests.Empty) -> system_types.TopicList:
+        """Topics of a system over Kafka, and how far their readers are behind."""
+
     @over_http("GET", "/webhooks")
     async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
         """How far the webhooks are with the changes."""

@@ -425,6 +425,9 @@ class Operations(api.Control):
 
         return network(self._backend.downloaders())
 
+    async def list_topics(self, request: requests.Empty) -> system_types.TopicList:
+        return system_types.TopicList(topics=await self._backend.topics())
+
     async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
         from nephila.control.system_views import webhooks
 

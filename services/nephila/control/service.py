@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from nephila.control.access.live_access import LiveAccess, read_logins
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.cluster.dead_letters import KafkaDeadLetters
+from nephila.control.cluster.topic_lag import KafkaTopics
 from nephila.control.config import ControlConfig
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Bus
@@ -65,6 +66,7 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         kafka,
         clock,
         letters,
+        KafkaTopics(kafka.config),
         place=kafka.config.bootstrap,
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control import answers, api, job_view, requests, screen_types, system_types
 from nephila.control.access.change_log import ChangeLog
 from nephila.control.backend import Backend, DeadLetters
 from nephila.control.series import JobSeries
@@ -198,6 +198,9 @@ class TenantBackend(Backend):
         return
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:
+        raise UserError(CLOSED)
+
+    async def topics(self) -> list[system_types.TopicRow]:
         raise UserError(CLOSED)
 
     def downloaders(self) -> Sequence[Downloader]:
