@@ -177,7 +177,7 @@ class Studio:
 
     def _urls(self) -> tuple[list[str], bool]:
         urls, complete = self._bodies.urls()
-        fetched = dict.fromkeys(url for url, _ in self._fetched)
+        fetched = dict.fromkeys(url for url, _ in list(self._fetched))  # another thread may add one
         return [*fetched, *(url for url in urls if url not in fetched)], complete
 
     def _shown(self, draft: Draft) -> Ready:
