@@ -90,7 +90,7 @@ class RecordBuilder:
                 "refresh": found.refresh,
                 "sniffed_type": p.sniffed,
                 "links_left_out": str(found.links_left_out or ""),
-                COMMENTS: self._comments(found, wanted),
+                COMMENTS: self._comments(comments, wanted) if (comments := found.comments) else "",
             },
             found.meta,
             config.max_meta_chars,
@@ -100,9 +100,9 @@ class RecordBuilder:
         if found.link_count:
             self._own_links(p, title, text)
 
-    def _comments(self, found: PagePass, wanted: MainTextName) -> str:
+    def _comments(self, comments: bytes, wanted: MainTextName) -> str:
         """The comments of an article, unless its text has them."""
-        if wanted != "density" or self._config.full_text or not (comments := found.comments):
+        if wanted != "density" or self._config.full_text:
             return ""
         return comments.decode()[: self._config.max_comments_chars]
 
