@@ -48,6 +48,23 @@ def nephila() -> Read:
     return run
 
 
+def stored_rows() -> Read:
+    """What an export makes of the row that a crawl stores."""
+    from nephila.kernel.page_facts.row_facts import row_facts
+    from nephila.native import page_pass, sniff_encoding
+    from nephila.parser.page.charset import encoding_of
+
+    def run(body: bytes, url: str) -> dict[str, str]:
+        found = page_pass(body, url or "http://page.invalid/", encoding_of(body, "", sniff_encoding))
+        meta = {**dict(reversed(found.meta)), "description": found.description}
+        facts = row_facts(
+            url=url, title=found.title, lang=found.lang, content_type="", meta=meta, text=found.main_text or found.text
+        )
+        return {**facts._asdict(), "authors": ", ".join(facts.authors)}
+
+    return run
+
+
 def with_stated_truth(pages: Iterable[MetaPage], stated: Read | None) -> list[MetaPage]:
     """Pages with the stated fields as a truth."""
     if stated is None:
@@ -115,6 +132,7 @@ def main() -> None:
         print("extruct is not installed: no truth for " + ", ".join(STATED))
     pages = with_stated_truth(known, stated)
     answers = report("nephila", pages, nephila())
+    report("rows of a crawl", pages, stored_rows())
     if arguments.wrong:
         wrong(arguments.wrong, pages, answers)
     if arguments.rivals:
