@@ -33,22 +33,29 @@ class Authority:
     def __init__(self, control: Control, tokens: Iterable[tuple[str, Caller]] | None = None) -> None:
         """`tokens`: (token, its caller); None: each connection is the owner's."""
         self._control = control
-        self._callers = None if tokens is None else {digest(token): caller for token, caller in tokens}
+        self._holders = None if tokens is None else {digest(token): (caller, token) for token, caller in tokens}
         self._views: OrderedDict[Caller, Control] = OrderedDict()
 
     @property
     def has_tokens(self) -> bool:
         """Whether a token is configured."""
-        return bool(self._callers)
+        return bool(self._holders)
 
     def caller(self, token: str) -> Caller | None:
         """Who has this token; None for a wrong one. Digests are compared, so the time tells nothing about a token."""
-        return OWNER if self._callers is None else self._callers.get(digest(token))
+        if self._holders is None:
+            return OWNER
+        found = self._holders.get(digest(token))
+        return found[0] if found is not None else None
+
+    def holder(self, known: bytes) -> tuple[Caller, str] | None:
+        """The caller and the token with this `digest`; None where no token has it."""
+        return (self._holders or {}).get(known)
 
     def bearer(self, header: str) -> Caller | None:
         """The caller of an Authorization header."""
         given = given_token(header)
-        return self.caller(given) if self._callers is None or given else None
+        return self.caller(given) if self._holders is None or given else None
 
     def of(self, caller: Caller) -> Control:
         """The API as this caller may use it."""
