@@ -11,6 +11,7 @@ from typing import Final
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import NEAR_COPIES, JobSpec, MainTextName, Parse
 from nephila.kernel.fragment_routes import ROUTE
+from nephila.kernel.page_facts.facts import COMMENTS
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import PagePass, recoded, simhash
 from nephila.parser.config import ParserConfig
@@ -33,7 +34,7 @@ from nephila.parser.links.relevance import Relevance
 from nephila.parser.links.requisites import requisite_links
 from nephila.parser.lists.detection import read
 from nephila.parser.page.charset import Classify
-from nephila.parser.page.meta import COMMENTS, to_json
+from nephila.parser.page.meta import to_json
 from nephila.parser.page.text import text_hash
 
 # A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
