@@ -224,3 +224,17 @@ async def test_a_redirected_robots_txt_that_ends_before_its_dial_frees_its_slot(
     room.reply(0, answer(301, location="http://moved.test/robots.txt"))
     await room.settle()
     assert room.fetcher.urls == ["http://a.test/robots.txt", "http://b.test/1"]
+
+
+async def test_a_drained_program_starts_nothing_for_a_new_partition() -> None:
+    """A partition that is assigned or revoked after the drain does not end it."""
+    room = Room()
+    await room.downloader.start()
+    await room.downloader.drain(0.0)
+    for change in (room.downloader.partitions.on_revoking, room.downloader.partitions.on_assigned):
+        await change(frozenset(range(64)))
+    room.request()
+    room.clock.advance(60.0)
+    await room.settle()
+    assert room.fetcher.fetches == []
+    assert [outcome.result for outcome in room.outcomes] == [FetchResult.UNSPECIFIED]

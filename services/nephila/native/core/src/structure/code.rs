@@ -20,7 +20,7 @@ const SEARCHED: usize = 12;
 /// Most parts of one kind: more are in no page that has `MAX_BYTES`.
 const MOST: u64 = 1 << 24;
 
-/// Of zstd: below 1 it leaves out the Huffman codes, which take twice the time of all else for a sixth less.
+/// Of zstd: below 1 it leaves out the Huffman codes, which take most of the time for a sixth less.
 const LEVEL: i32 = -1;
 /// Bytes of a structure.
 const MAX_SIZE: u64 = 256 << 20;
