@@ -59,10 +59,14 @@ class FakeFetcher:
     def __init__(self) -> None:
         self.fetches: list[Fetch] = []
         self.closed = False
+        self.writes = True
+        """Whether a request is written at once; else a test calls its `on_sent`."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Fetch:
         """See `Fetcher.fetch`."""
         self.fetches.append(Fetch(request, on_done))
+        if self.writes and request.on_sent is not None:
+            request.on_sent()
         return self.fetches[-1]
 
     async def close(self) -> None:

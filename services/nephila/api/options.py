@@ -9,7 +9,8 @@ from typing import Any
 
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.programs.crawl.run import CrawlRequest, request_of
-from nephila.programs.options import Options, defaults, read, table
+from nephila.programs.option_values import read
+from nephila.programs.options import Options, defaults, table
 from nephila.rulekit.files import FILE
 
 Rules = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]

@@ -15,7 +15,8 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 
 from nephila.cli.terminal import sanitize
-from nephila.programs.options import Option, is_list, read, table
+from nephila.programs.option_values import read
+from nephila.programs.options import Option, is_list, table
 
 DEFAULT_OUT = Path("crawl-out")
 F = TypeVar("F", bound=Callable[..., None])

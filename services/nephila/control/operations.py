@@ -360,6 +360,9 @@ class Operations(api.Control):
     async def open_studio_page(self, request: studio_types.OpenStudioPage) -> studio_types.StudioDraft:
         return await self._studio.open(request)
 
+    async def render_studio_page(self, request: studio_types.RenderStudioPage) -> studio_types.StudioDraft:
+        return await self._studio.render(request)
+
     async def studio_step(self, request: studio_types.StudioStep) -> studio_types.StudioDraft:
         return await self._studio.step(request)
 
@@ -428,6 +431,9 @@ class Operations(api.Control):
         from nephila.control.system_views import network
 
         return network(self._backend.downloaders())
+
+    async def list_topics(self, request: requests.Empty) -> system_types.TopicList:
+        return system_types.TopicList(topics=await self._backend.topics())
 
     async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
         from nephila.control.system_views import webhooks

@@ -12,13 +12,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nephila.control.access.access_file import AccessFile, read_logins
+from nephila.control.access.live_access import LiveAccess, read_logins
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.cluster.dead_letters import KafkaDeadLetters
+from nephila.control.cluster.topic_lag import KafkaTopics
 from nephila.control.config import ControlConfig
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.frontier.tenants import tenants
 
 if TYPE_CHECKING:
@@ -32,17 +34,22 @@ class ControlService:
         self,
         backend: ClusterBackend,
         token: str,
-        logins: AccessFile | None,
+        logins: LiveAccess | None,
         console_names: tuple[str, ...] = (),
         *,
+        rows: str = "",
         firecrawl: bool = False,
     ) -> None:
-        """`token`: may do everything; empty for none. `console_names`, `firecrawl`: see `ControlConfig`."""
+        """`token`: may do everything; empty for none. `rows`: URL of the database. `console_names`, `firecrawl`: see
+        `ControlConfig`. Raises `UsageError` for Firecrawl's API without rows."""
+        if firecrawl and not rows:
+            raise UsageError("api.firecrawl needs api.store: its pages are rows of the database")
         self._backend = backend
         self.control = Operations(backend)
         self.token = token
         self.logins = logins
         self.console_names = console_names
+        self.rows = rows
         self.firecrawl = firecrawl
 
     async def start(self) -> None:
@@ -65,9 +72,10 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         kafka,
         clock,
         letters,
+        KafkaTopics(kafka.config),
         place=kafka.config.bootstrap,
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),
         rules_directory=Path(config.rules_directory) if config.rules_directory else None,
     )
-    return ControlService(backend, token, logins, config.console_names, firecrawl=config.firecrawl)
+    return ControlService(backend, token, logins, config.console_names, rows=config.store, firecrawl=config.firecrawl)

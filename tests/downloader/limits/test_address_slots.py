@@ -321,6 +321,7 @@ def test_bad_networks_are_told_at_the_start(bad: str) -> None:
 async def test_the_gap_counts_from_what_was_sent() -> None:
     """A request that took its time to be written has its successor wait for the gap after that."""
     room = await room_of(address_gap_s=0.25)
+    room.fetcher.writes = False
     for number in range(2):
         room.request(f"http://h{number}.test/")
     await room.settle()
@@ -334,9 +335,41 @@ async def test_the_gap_counts_from_what_was_sent() -> None:
     assert len(room.fetcher.fetches) == 2
 
 
+async def test_a_start_waits_until_the_request_before_is_written() -> None:
+    """A connection attempt that takes longer than the gap: the two requests would reach the server together."""
+    room = await room_of(address_gap_s=0.25)
+    room.fetcher.writes = False
+    for number in range(2):
+        room.request(f"http://h{number}.test/")
+    await room.settle()
+    room.clock.advance(0.6)
+    assert len(room.fetcher.fetches) == 1
+    sent = room.fetcher.fetches[0].request.on_sent
+    assert sent is not None
+    sent()
+    room.clock.advance(0.249)
+    assert len(room.fetcher.fetches) == 1
+    room.clock.advance(0.052)
+    assert len(room.fetcher.fetches) == 2
+
+
+async def test_a_request_that_is_never_written_delays_the_next_for_a_second() -> None:
+    """A server that accepts no connection: the hosts of its address do not wait for whole timeouts."""
+    room = await room_of(address_gap_s=0.25)
+    room.fetcher.writes = False
+    for number in range(2):
+        room.request(f"http://h{number}.test/")
+    await room.settle()
+    room.clock.advance(0.99)
+    assert len(room.fetcher.fetches) == 1
+    room.clock.advance(0.011)
+    assert len(room.fetcher.fetches) == 2
+
+
 async def test_a_loop_that_stood_still_between_dial_and_send_keeps_the_gap() -> None:
     """The second start was due in the meantime: the first is sent before it, and the gap counts from then."""
     room = await room_of(address_gap_s=0.25)
+    room.fetcher.writes = False
     for number in range(2):
         room.request(f"http://h{number}.test/")
     await room.settle()
@@ -371,6 +404,7 @@ async def test_a_loop_that_stood_still_keeps_the_gap() -> None:
     for number in range(3):
         assert slots.acquire("a", number, 0.0) == number * 0.25
     assert slots.confirm("a", 9.0) == 0.0
+    slots.record_sent("a", 9.0)
     assert slots.confirm("a", 9.1) == 9.25
     assert slots.confirm("a", 9.25) == 0.0
     assert slots.refuses("a", 9.25) is False

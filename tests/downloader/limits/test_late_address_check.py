@@ -95,6 +95,7 @@ async def test_what_was_sent_is_told() -> None:
     """With the instant at which the request reached the server."""
     reported: list[tuple[str, float]] = []
     room = Room(Coordination(on_sent=lambda address, at: reported.append((address, at))))
+    room.fetcher.writes = False
     await room.downloader.start()
     room.request("http://a.test/", address="8.8.8.8")
     await room.settle()

@@ -11,7 +11,7 @@ from block_page_samples import BLOCKED, ORDINARY, Sample
 from downloader_room import Room, answer
 from nephila.downloader.middleware.block_pages import LOGIN_PAGE, block_page_of
 from nephila.kernel import messages as m
-from nephila.kernel.documents.job_schema import Login, LoginField
+from nephila.kernel.documents.login_schema import Login, LoginField
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
 

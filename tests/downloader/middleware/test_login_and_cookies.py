@@ -16,7 +16,8 @@ from nephila.downloader.middleware.login import PAUSES_S, SiteLogin
 from nephila.downloader.middleware.login_form import login_form
 from nephila.downloader.middleware.secrets import SecretError, from_environment
 from nephila.kernel import messages as m
-from nephila.kernel.documents.job_schema import Login, LoginField, Politeness
+from nephila.kernel.documents.job_schema import Politeness
+from nephila.kernel.documents.login_schema import Login, LoginField
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError

@@ -47,10 +47,26 @@ def test_reserved_starts_keep_the_gap_after_a_blocked_event_loop() -> None:
     for at in (100.0, 100.25, 100.5):
         assert pace.start(A, 99.0, at) == at
     assert pace.confirm(A, 102.0) == 0.0
+    pace.record_sent(A, 102.0)
     assert pace.confirm(A, 102.0) == 102.25
     assert pace.confirm(A, 102.25) == 0.0
+    pace.record_sent(A, 102.25)
     assert pace.confirm(A, 102.4) == 102.5
     assert pace.next_start(A, 102.4) == 102.5
+
+
+def test_a_reserved_start_waits_for_the_request_before() -> None:
+    """Until it is written or its fetch has ended, a second at most."""
+    pace = made()
+    for at in (100.0, 100.25):
+        pace.start(A, 99.0, at)
+    assert pace.confirm(A, 100.0) == 0.0
+    assert pace.confirm(A, 100.25) == 100.3
+    assert pace.confirm(A, 100.97) == 101.0
+    pace.end(A, 100.98)
+    pace.end(A, 100.98)
+    pace.start(A, 100.98)
+    assert pace.confirm(A, 100.99) == 0.0
 
 
 def test_after_a_restart_each_address_waits_for_one_gap() -> None:

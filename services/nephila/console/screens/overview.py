@@ -9,7 +9,7 @@ from starlette.responses import Response
 from nephila.console.messages import translate as _
 from nephila.console.screens.attention import Need, needs_of
 from nephila.console.view import View
-from nephila.console.words import rate
+from nephila.console.words import path, rate
 from nephila.control import answers, requests, screen_types
 from nephila.kernel.figures import count
 
@@ -25,6 +25,8 @@ async def overview(view: View) -> Response:
         control.rule_health(requests.Empty()),
     )
     needs = await needs_of(control, status, jobs.jobs, health.rules, series.samples)
+    if view.access_problem and view.may("get_configuration"):
+        needs.insert(0, Need(_("The access file is not used: %(why)s") % {"why": view.access_problem}, path("system")))
     return view.render(
         "overview.html",
         live=True,

@@ -41,7 +41,7 @@ from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.documents.job_schema import Login, LoginField
+from nephila.kernel.documents.login_schema import Login, LoginField
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock

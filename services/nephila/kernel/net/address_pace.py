@@ -13,6 +13,10 @@ from nephila.kernel.runtime.waits import Backoff
 
 REFUSED_S = 0.05
 """First wait after a refusal on an address without a gap."""
+UNSENT_S, UNSENT_STEP_S = 1.0, 0.05
+"""A confirmed start whose request is not written delays the next start by so long at most, in steps. Without it, two
+requests would reach the server together after a slow connection attempt; with no bound, an address that accepts no
+connection would delay all its hosts by whole timeouts."""
 
 
 class AddressState:
@@ -26,6 +30,7 @@ class AddressState:
         "pins",
         "queued",
         "refused",
+        "unsent_until",
     )
 
     def __init__(self, limit: AddressLimit, free_at: float) -> None:
@@ -34,6 +39,8 @@ class AddressState:
         """End of the gap after the last start."""
         self.last = float("-inf")
         """Instant of the last start that was confirmed or sent."""
+        self.unsent_until = float("-inf")
+        """End of the wait for the request of the last confirmed start to be written."""
         self.in_flight = 0
         self.pins = 0
         """References that keep the state beyond the fetches in flight."""
@@ -74,13 +81,18 @@ class AddressPace:
         return at
 
     def confirm(self, address: str, now: float) -> float:
-        """0.0 when a reserved start may be made now, else the instant when it may. After a blocked event loop several
-        reserved starts are due at once; the gap applies between them as well."""
+        """0.0 when a reserved start may be made now, else the instant of the next try. After a blocked event loop
+        several reserved starts are due at once; the gap applies between them as well. The request of the start before
+        must be written, its fetch ended, or UNSENT_S over."""
         known = self._known[address]
         due = known.last + known.limit.gap_s
         if now < due:
             return due
+        if now < known.unsent_until:
+            return min(now + UNSENT_STEP_S, known.unsent_until)
         self.restart_gap(address, now)
+        if known.limit.gap_s:
+            known.unsent_until = now + UNSENT_S
         return 0.0
 
     def record_sent(self, address: str, at: float) -> None:
@@ -92,6 +104,7 @@ class AddressPace:
         """A request was written now: the gap counts from here."""
         known = self._known[address]
         known.last = now
+        known.unsent_until = float("-inf")
         known.free_at = max(known.free_at, now + known.limit.gap_s)
 
     def delay_until(self, address: str, until: float) -> None:
@@ -158,6 +171,8 @@ class AddressPace:
 
     def _finish(self, address: str, known: AddressState, now: float) -> None:
         known.in_flight -= 1
+        if not known.in_flight:
+            known.unsent_until = float("-inf")
         self._queue_if_idle(address, known)
         self._drop_idle(now)
 
