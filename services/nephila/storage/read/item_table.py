@@ -141,9 +141,10 @@ class _Window:
         self._connection = connection
         # The key begins with the job: of one job, the walk begins at its first item and ends at its last one.
         only, named = only_jobs("job", wanted.jobs)
+        # What a query reads, without its columns and its limit.
         self._walk = (
-            "SELECT job, url_key, rule, ordinal, rule_version, data FROM items WHERE (job, url_key, rule, ordinal) >"
-            f" (:job, :key, :after_rule, :ordinal){only} ORDER BY job, url_key, rule, ordinal LIMIT :most"
+            f"FROM items WHERE (job, url_key, rule, ordinal) > (:job, :key, :after_rule, :ordinal){only}"
+            " ORDER BY job, url_key, rule, ordinal"
         )
         self._values: dict[str, Any] = {
             **dict(zip(("job", "key", "after_rule", "ordinal"), start, strict=True)),
@@ -159,7 +160,8 @@ class _Window:
     def rows(self, limit: int = 0) -> Iterator[Any]:
         """Those that were chosen, the first `limit` or all."""
         query = (
-            f"SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data FROM ({self._walk}) AS i"
+            "SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data FROM"
+            f" (SELECT job, url_key, rule, ordinal, rule_version, data {self._walk} LIMIT :most) AS i"
             f" WHERE 1 = 1{self._where} ORDER BY i.job, i.url_key, i.rule, i.ordinal"
         )
         values = {**self._values, "limit": limit}
@@ -167,11 +169,9 @@ class _Window:
 
     def end(self) -> tuple[Any, ...] | None:
         """The key of the last item that was looked at; None when no further one is there."""
-        reached = self._connection.execute(f"SELECT count(*) FROM ({self._walk}) AS w", self._values).fetchone()[0]
-        if reached < self._values["most"]:
-            return None
-        last = f"SELECT job, url_key, rule, ordinal FROM ({self._walk}) AS w ORDER BY 1 DESC, 2 DESC, 3 DESC, 4 DESC"
-        found: tuple[Any, ...] | None = self._connection.execute(last + " LIMIT 1", self._values).fetchone()
+        query = f"SELECT job, url_key, rule, ordinal {self._walk} LIMIT 1 OFFSET :before"
+        values = {**self._values, "before": self._values["most"] - 1}
+        found: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
         return found
 
 
