@@ -126,7 +126,7 @@ async def console(
     await control.apply_job(ApplyJob(job=document(paused=True)))
     await control.draw_sample(DrawSample(sample="first", size=5))
     clock = ManualClock()
-    authority = Authority(control, administrator(TOKEN))
+    authority = Authority(control, administrator(TOKEN), clock=clock)
     allowed = Access(authority, ("console.test",), clock)
     app = application(control, authority=authority, beside=routes(allowed))
     try:

@@ -8,14 +8,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from nephila.control.http.server import tcp_server
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 CLIENT = "nephila"
@@ -43,6 +43,13 @@ class Provider:
         code = f"code{len(self._codes)}"
         self._codes[code] = query
         return {"code": code, "state": query["state"]}
+
+    async def authorize(self, request: Request) -> Response:
+        """The page on which the user logs in; the form leads back."""
+        if request.method == "GET":
+            return HTMLResponse("<title>Provider</title><form method=post><button>Log in as the user</button></form>")
+        brought = urlencode(self.agree(str(request.url)))
+        return RedirectResponse(f"{request.query_params['redirect_uri']}?{brought}", 303)
 
     async def discovery(self, request: Request) -> Response:
         """/.well-known/openid-configuration"""
@@ -100,6 +107,7 @@ async def provider() -> AsyncIterator[Provider]:
     found = Provider()
     routes = [
         Route("/.well-known/openid-configuration", found.discovery),
+        Route("/authorize", found.authorize, methods=["GET", "POST"]),
         Route("/keys", found.keys),
         Route("/token", found.token, methods=["POST"]),
     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from nephila.console.application import SCREENS
-from nephila.console.sessions import IDLE_S, INVITATION_S, LONGEST_S, SESSIONS, TRIES, TRIES_S, Sessions
+from nephila.console.sessions import IDLE_S, INVITATION_S, LONGEST_S, SESSIONS, Sessions
 from nephila.control.access.caller import OWNER
+from nephila.control.access.tries import MOST, WITHIN_S
 from nephila.control.requests import JobName
 from nephila.kernel.runtime.clock import ManualClock
 
@@ -74,12 +75,12 @@ async def test_the_token_of_the_server_opens_a_session_by_a_form_only(rig):
 async def test_wrong_tokens_are_limited(rig):
     """Then the right one has to wait as well."""
     browser = rig.browser()
-    for _ in range(TRIES):
+    for _ in range(MOST):
         assert (await browser.post("/console/login", {"token": "wrong"})).status_code == 403
     answer = await browser.post("/console/login", {"token": TOKEN})
     assert answer.status_code == 429
     assert int(answer.headers["retry-after"]) > 0
-    rig.clock.advance(TRIES_S + 1)
+    rig.clock.advance(WITHIN_S + 1)
     await browser.post("/console/login", {"token": TOKEN})
     assert browser.shown == "/console/"
 
@@ -187,9 +188,9 @@ def test_the_number_of_sessions_is_bounded():
     """The one that was idle longest gives way."""
     clock = ManualClock()
     sessions = Sessions(clock)
-    first = sessions.open(OWNER)
+    first = sessions.open(OWNER, "invitation")
     for _ in range(SESSIONS):
         clock.advance(0.001)
-        last = sessions.open(OWNER)
+        last = sessions.open(OWNER, "invitation")
     assert sessions.find(first) is None
     assert sessions.find(last) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from nephila.console.application import routes
 from nephila.console.logins import Access
@@ -12,6 +13,7 @@ from nephila.console.oidc import LOGIN_S
 from nephila.control import requests
 from nephila.control.access.access_file import AccessFile, Grant, Oidc, ProxyHeader, Token, callers, read_access
 from nephila.control.access.authority import Authority
+from nephila.control.access.live_access import LiveAccess
 from nephila.control.http.application import application
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
@@ -34,6 +36,13 @@ async def rig(tmp_path):
         yield found
 
 
+def in_file(directory, found):
+    """The access file of a server."""
+    path = directory / "access.yaml"
+    path.write_bytes(msgspec.json.encode(found))  # which is YAML
+    return LiveAccess(str(path), "--api-access")
+
+
 class Later(SystemClock):
     """The time of day, moved."""
 
@@ -53,7 +62,7 @@ async def known(rig, tmp_path):
             public_url=f"http://{HOST}", grants=GRANTS,
         )  # fmt: skip
         clock = Later()
-        access = Access(Authority(rig.control, ()), clock=clock, logins=AccessFile(oidc=oidc))
+        access = Access(Authority(rig.control, ()), clock=clock, live=in_file(tmp_path, AccessFile(oidc=oidc)))
         yield found, Browser(application(None, beside=routes(access))), access, clock
 
 
@@ -166,12 +175,12 @@ async def test_a_provider_that_is_away_is_told(known):
 
 
 @pytest.fixture
-def proxied(rig):
+def proxied(rig, tmp_path):
     """A console behind a proxy at 127.0.0.1, which is where the tests' requests come from."""
 
     def made(*networks):
         header = ProxyHeader(proxies=networks, user="x-user", groups="x-groups", grants=GRANTS)
-        access = Access(Authority(rig.control, ()), logins=AccessFile(header=header))
+        access = Access(Authority(rig.control, ()), live=in_file(tmp_path, AccessFile(header=header)))
         return Browser(application(None, beside=routes(access))), access
 
     return made

@@ -56,6 +56,15 @@ from tests.storage.structured import structured
 PARTITIONS = 4
 
 
+class Topics:
+    """One topic with a reader."""
+
+    async def rows(self) -> list[system_types.TopicRow]:
+        """See `Topics`."""
+        lag = system_types.GroupLag(group="parser", behind=3)
+        return [system_types.TopicRow(name="pages", partitions=4, records=9, groups=[lag])]
+
+
 class Letters:
     """A topic `dead` without letters."""
 
@@ -177,7 +186,7 @@ class ClusterRig(Rig):
         bus = FakeKafkaBus(FakeKafka(PARTITIONS), clock, "api")
         bus.eager = True
         self.schedulers = Schedulers(bus)
-        self.control = Operations(ClusterBackend(bus, clock, Letters(), place="broker:1"))
+        self.control = Operations(ClusterBackend(bus, clock, Letters(), Topics(), place="broker:1"))
         member = MemberStatus("scheduler/s-0", "scheduler", "s-0", state=MemberState.READY, at=clock.now())
         bus.publish(MEMBERS, 0, member)
 
@@ -506,6 +515,16 @@ async def test_settings_dns_and_webhooks_of_one_program(rig):
     assert (await rig.control.list_webhooks(requests.Empty())).webhooks == []
 
 
+async def test_topics_are_those_of_a_broker(rig):
+    """One program has none."""
+    if not rig.has_settings:
+        with pytest.raises(UserError, match="one program has no topics"):
+            await rig.control.list_topics(requests.Empty())
+        return
+    (topic,) = (await rig.control.list_topics(requests.Empty())).topics
+    assert (topic.name, topic.groups[0].behind) == ("pages", 3)
+
+
 async def test_members_and_status_say_what_runs(rig):
     """One member at least, and sums over all jobs."""
     await apply(rig)
@@ -670,6 +689,10 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
                 await work
         return
     assert (found.total, found.urls[0], found.complete) == (24, url, True)
+    with pytest.raises(UserError, match="no page can be rendered here"):
+        await control.render_studio_page(studio_types.RenderStudioPage(draft={"url": url}))
+    with pytest.raises(UsageError, match="no CSS selector"):
+        await control.render_studio_page(studio_types.RenderStudioPage(draft={"url": url, "steps": [{"click": "]["}]}))
     draft = (await control.open_studio_page(studio_types.OpenStudioPage(url=url))).draft
     for text in ("Table 1", "$10.50"):
         frame = await control.studio_frame(studio_types.StudioFrameOf(draft=studio_types.document_of(draft)))

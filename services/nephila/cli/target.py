@@ -142,7 +142,7 @@ def tcp_address(api: str, token_file: str, access_file: str = "", *, firecrawl: 
         if firecrawl:
             raise UsageError("--firecrawl needs --api HOST:PORT, where it is served")
         return None
-    from nephila.control.access.access_file import read_logins
+    from nephila.control.access.live_access import read_logins
     from nephila.control.http.tokens import host_and_port
     from nephila.programs.control_servers import TcpAddress
 

@@ -34,6 +34,7 @@ from nephila.console.screens import (
     pages,
     rules,
     search,
+    sites,
     studio,
     studio_save,
     system,
@@ -77,11 +78,12 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/audit", audit.draw),
     ("GET", "/audit/{name}", audit.sample),
     ("POST", "/audit/{name}", audit.label),
-    ("GET", "/sites", rules.sites),
+    ("GET", "/sites", sites.sites),
     ("GET", "/rules", rules.rules),
     ("GET", "/studio", studio.start),
     ("POST", "/studio", studio.fetch),
     ("GET", "/studio/{name}", studio.show),
+    ("POST", "/studio/{name}", studio.render),
     ("GET", "/studio/{name}/frame", studio.frame),
     ("GET", "/studio/{name}/save", studio_save.save),
     ("POST", "/studio/{name}/save", studio_save.apply),
@@ -154,6 +156,7 @@ class _Console:
         """An endpoint behind the check of Host, with the headers of every answer."""
 
         async def endpoint(request: Request) -> Response:
+            self._access.refresh()
             language.set(chosen(request.headers.get("accept-language", ""), request.query_params.get("lang", "")
                                 or request.cookies.get("nephila_lang", "")))  # fmt: skip
             if self._under_way >= MAX_REQUESTS:
@@ -209,7 +212,7 @@ class _Console:
             raise gate.Refused(404 if screen is None else 503, _("There is no such screen."))
         # What is rendered is the same for all of one role and its tenants; the name of a user is not in it.
         caller = Caller("viewers", session.caller.role, session.caller.tenants)
-        shared = Session(caller, CSRF, session.by_proxy, session.opened, session.used)
+        shared = Session(caller, CSRF, session.by, session.token, session.opened, session.used)
         words = language.get()
 
         async def render() -> str:

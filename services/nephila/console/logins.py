@@ -24,6 +24,7 @@ from nephila.console.words import BASE
 from nephila.control.access.access_file import AccessFile, granted
 from nephila.control.access.authority import Authority
 from nephila.control.access.caller import ANONYMOUS, Caller
+from nephila.control.access.live_access import LiveAccess
 from nephila.kernel.runtime.clock import Clock, SystemClock
 
 OIDC_PATH: Final = f"{BASE}/oidc"
@@ -37,20 +38,49 @@ class Access:
         authority: Authority,
         names: Collection[str] = (),
         clock: Clock | None = None,
-        logins: AccessFile | None = None,
+        live: LiveAccess | None = None,
     ) -> None:
-        """`names`: of this server, in addition to its addresses, localhost and the name of the machine. `logins`:
-        login by OIDC and by a proxy; its tokens are those of the authority."""
-        clock = clock or SystemClock()
-        oidc = logins.oidc if logins is not None else None
+        """`names`: of this server, in addition to its addresses, localhost and the name of the machine. `live`: login
+        by OIDC and by a proxy; its tokens are those of the authority."""
+        self._clock = clock or SystemClock()
+        self._own_names = names
+        self._live = live
         self.authority = authority
-        self.sessions = Sessions(clock)
+        self.sessions = Sessions(self._clock)
         self.seal = gate.Seal()
-        self.oidc = OidcLogin(oidc, self.seal, clock) if oidc is not None else None
-        self.proxy = logins.header if logins is not None else None
+        self.oidc: OidcLogin | None = None
+        self._take(live.file if live is not None else AccessFile())
+
+    def _take(self, file: AccessFile) -> None:
+        self._version = self._live.version if self._live is not None else 0
+        self._oidc, oidc = file.oidc, file.oidc
+        self.oidc = OidcLogin(oidc, self.seal, self._clock) if oidc is not None else None
+        self.proxy = file.header
         self.secure = oidc is not None and oidc.public_url.startswith("https:")
         public = urlsplit(oidc.public_url).hostname if oidc is not None else None
-        self.names = (*names, *([public] if public else []))
+        self.names = (*self._own_names, *([public] if public else []))
+
+    @property
+    def problem(self) -> str:
+        """Why a changed access file is not used; empty: it is."""
+        return self._live.problem if self._live is not None else ""
+
+    def refresh(self) -> None:
+        """Take a changed access file. It ends the sessions that could not begin with it."""
+        if self._live is None:
+            return
+        self._live.refresh()
+        if self._live.version != self._version:
+            same = self._live.file.oidc == self._oidc
+            self._take(self._live.file)
+            self.sessions.end_unless(lambda one: self._stays(one, same))
+
+    def _stays(self, session: Session, same_provider: bool) -> bool:
+        """A session by a proxy is checked with each of its requests."""
+        if session.by == "token":
+            holder = self.authority.holder(session.token)
+            return holder is not None and holder.caller == session.caller
+        return same_provider if session.by == "oidc" else True
 
 
 def view_of(
@@ -58,7 +88,7 @@ def view_of(
 ) -> View:
     """The request of a session, or an anonymous one."""
     control = access.authority.of(session.caller if session is not None else ANONYMOUS)
-    return View(request, control, session, form or {}, access.seal)
+    return View(request, control, session, form or {}, access.seal, access.problem)
 
 
 class Logins:
@@ -78,7 +108,7 @@ class Logins:
     def _session(self, request: Request, *, used: bool) -> Session | None:
         cookie = request.cookies.get(gate.cookie_name(request), "")
         found = self._access.sessions.find(cookie, used=used)
-        if found is not None and found.by_proxy and self._from_proxy(request) != found.caller:
+        if found is not None and found.by == "proxy" and self._from_proxy(request) != found.caller:
             self._access.sessions.close(cookie)
             return None
         return found
@@ -98,6 +128,7 @@ class Logins:
     async def login(self, request: Request) -> Response:
         """GET and POST /console/login"""
         sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
+        tries = self._access.authority.tries
         given = request.query_params.get("token", "")
         if request.method == "POST":
             gate.check_origin(request)
@@ -106,15 +137,15 @@ class Logins:
             if self.session(request) is not None:
                 return go(f"{BASE}/")
             caller = self._from_proxy(request) if "out" not in request.query_params else None
-            return self._opened(request, sessions.open(caller, by_proxy=True)) if caller else self._form(request, "")
-        if (wait_s := sessions.wait_s(address)) > 0:
+            return self._opened(request, sessions.open(caller, "proxy")) if caller else self._form(request, "")
+        if (wait_s := tries.wait_of_all_s(address)) > 0:
             problem = _("Too many wrong tokens. Try again in %(seconds)s s.") % {"seconds": f"{wait_s:.0f}"}
             response = self._form(request, problem, 429)
             response.headers["retry-after"] = f"{wait_s + 1:.0f}"
             return response
         opened = sessions.redeem(given) or self._by_token(given, request.method)
         if not opened:
-            sessions.failed(address)
+            tries.failed(address)
             return self._form(request, _("This token is wrong, was used already, or is too old."), 403)
         response = go(f"{BASE}/")
         gate.set_session(response, request, opened, secure=self._access.secure)
@@ -124,7 +155,7 @@ class Logins:
         """A session for a token of the API: by a form only, since addresses are kept in histories and logs."""
         authority = self._access.authority
         caller = authority.caller(given) if method == "POST" and authority.has_tokens else None
-        return self._access.sessions.open(caller) if caller is not None else ""
+        return self._access.sessions.open(caller, "token", given) if caller is not None else ""
 
     def _form(self, request: Request, problem: str, status: int = 200) -> Response:
         access = self._access
@@ -165,7 +196,7 @@ class Logins:
         """GET /console/oidc/callback: back from the provider."""
         cookie = request.cookies.get(_login_cookie(request), "")
         caller = await self._provider().finish(dict(request.query_params), cookie)
-        response = self._opened(request, self._access.sessions.open(caller))
+        response = self._opened(request, self._access.sessions.open(caller, "oidc"))
         self._set_login(response, request, "")
         return response
 

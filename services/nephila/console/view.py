@@ -69,13 +69,21 @@ class View:
     """A request of a session."""
 
     def __init__(
-        self, request: Request, control: Control, session: Session | None, form: Mapping[str, str], seal: Seal
+        self,
+        request: Request,
+        control: Control,
+        session: Session | None,
+        form: Mapping[str, str],
+        seal: Seal,
+        access_problem: str = "",
     ) -> None:
+        """`access_problem`: why the access file of the server is not used."""
         self.request = request
         self.control = control
         self.session = session
         self.form = form
         self.seal = seal
+        self.access_problem = access_problem
         self.began = time.perf_counter()
 
     def field(self, name: str, default: str = "") -> str:

@@ -187,6 +187,10 @@ class Control(Protocol):
     async def open_studio_page(self, request: studio_types.OpenStudioPage) -> studio_types.StudioDraft:
         """Begin a rule with a page."""
 
+    @over_http("POST", "/studio/render")
+    async def render_studio_page(self, request: studio_types.RenderStudioPage) -> studio_types.StudioDraft:
+        """Fetch the page of a draft anew by a browser that takes its steps."""
+
     @over_http("POST", "/studio/step")
     async def studio_step(self, request: studio_types.StudioStep) -> studio_types.StudioDraft:
         """Change a draft of a rule by an element of its page."""
@@ -242,6 +246,10 @@ class Control(Protocol):
     @over_http("GET", "/network")
     async def get_network(self, request: requests.Empty) -> system_types.Network:
         """DNS and proxies of one program."""
+
+    @over_http("GET", "/topics")
+    async def list_topics(self, request: requests.Empty) -> system_types.TopicList:
+        """Topics of a system over Kafka, and how far their readers are behind."""
 
     @over_http("GET", "/webhooks")
     async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:

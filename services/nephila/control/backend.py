@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from nephila.control import answers, requests, screen_types
+from nephila.control import answers, requests, screen_types, system_types
 from nephila.control.series import JobSeries
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
@@ -36,6 +37,13 @@ class DeadLetters(Protocol):
 
     async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
         """Publish their messages again. Raises `UserError`."""
+
+
+class Topics(Protocol):
+    """The topics of a broker."""
+
+    async def rows(self) -> list[system_types.TopicRow]:
+        """What they hold, and who is behind. Raises `UserError`."""
 
 
 class Backend(Protocol):
@@ -130,10 +138,10 @@ class Backend(Protocol):
 
     # ---- single pages
 
-    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
         """One page from the web, now, without a job: robots.txt, the egress guard and the limits of size and time
-        count. `rendered`: as a browser has it. Raises `UserError`, also where there is no browser."""
-        if rendered:
+        count. `browser`: as one has it that does this. Raises `UserError`, also where there is no browser."""
+        if browser is not None:
             raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
         from nephila.downloader.fetch_page import config_of
         from nephila.rulekit.try_page import stored_page
@@ -179,6 +187,10 @@ class Backend(Protocol):
     def downloaders(self) -> Sequence[Downloader]:
         """What fetches in this process. Raises `UserError` where other programs do."""
         raise UserError("each downloader has its own DNS cache and proxies; see its metrics")
+
+    async def topics(self) -> list[system_types.TopicRow]:
+        """The topics of the broker. Raises `UserError` where there is none, or it does not answer."""
+        raise UserError("one program has no topics; its queue is on the overview")
 
     def settings(self) -> dict[str, Any]:
         """Live settings by key."""

@@ -13,4 +13,10 @@ METRICS: tuple[Metric[ControlService], ...] = (
         lambda s: s.control.states(),
         "state",
     ),
+    Metric(
+        "access_file_refused",
+        "1 while the access file has a mistake and the one before it stays in effect; the log and the overview of the "
+        "console have the line.",
+        lambda s: float(s.logins is not None and bool(s.logins.problem)),
+    ),
 )

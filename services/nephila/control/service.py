@@ -12,9 +12,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from nephila.control.access.access_file import AccessFile, read_logins
+from nephila.control.access.live_access import LiveAccess, read_logins
 from nephila.control.cluster.backend import ClusterBackend
 from nephila.control.cluster.dead_letters import KafkaDeadLetters
+from nephila.control.cluster.topic_lag import KafkaTopics
 from nephila.control.config import ControlConfig
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Bus
@@ -33,7 +34,7 @@ class ControlService:
         self,
         backend: ClusterBackend,
         token: str,
-        logins: AccessFile | None,
+        logins: LiveAccess | None,
         console_names: tuple[str, ...] = (),
         *,
         rows: str = "",
@@ -71,6 +72,7 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         kafka,
         clock,
         letters,
+        KafkaTopics(kafka.config),
         place=kafka.config.bootstrap,
         rows=config.store or None,
         tenants=tenants(config.tenants, "api.tenants"),

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from nephila.control import requests, screen_types
 from nephila.control import studio_types as types
 from nephila.control.api import NotFound
@@ -33,6 +35,7 @@ from nephila.rulekit.induction.rule_text import canonical
 from nephila.rulekit.stored_bodies import Place, StoredBodies
 from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.studio import rule
+from nephila.rulekit.studio.browser_steps import browser_of
 from nephila.rulekit.studio.draft import Draft
 from nephila.rulekit.studio.work import PageBody, StudioProcess, Work, body_of
 from nephila.storage.ledgers.read_connection import NoTables
@@ -51,10 +54,16 @@ MAX_READY_BYTES: Final = 32 << 20
 LOOKED_AT: Final = 20_000
 """URLs that a pattern is tried on."""
 MAX_FETCHED: Final = 32
+RENDERINGS: Final = 2
+"""Pages rendered at once: each is a browser of its own."""
 MAX_FETCHED_BYTES: Final = 64 << 20
 LISTED: Final = 8
 """URLs of a sample."""
 LINKS_EXPLAINED: Final = 200
+
+
+Fetched = tuple[str, bytes]
+"""URL, and how it was rendered (`Draft.rendering`)."""
 
 
 class Ready(NamedTuple):
@@ -74,7 +83,8 @@ class Studio:
         self._explain = explain
         self._process = process or StudioProcess()
         self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
-        self._fetched: OrderedDict[str, StoredPage] = OrderedDict()
+        self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
+        self._rendering = 0
         self._ready: OrderedDict[Place, Ready] = OrderedDict()
 
     # ---- pages
@@ -116,17 +126,50 @@ class Studio:
         with url_errors(request.url):
             url = parse_url(request.url).href
         if request.source != "stored":
-            page = await self._backend.fetch(url, rendered=request.source == "rendered")
-            self._keep(page)
+            rendered = Draft(url, rendered=request.source == "rendered")
+            page = await self._fetch(rendered)
         else:
+            rendered = Draft(url)
             page = (await asyncio.to_thread(self._page, request.url, url)).page
         name = rule.name_of(page.url)
         offered = {one.kind: one.pattern for one in rule.patterns(page.url, [])}
-        return types.StudioDraft(draft=Draft(page.url, request.job, name, offered.get("pages", offered["page"])))
+        pattern = offered.get("pages", offered["page"])
+        return types.StudioDraft(draft=Draft(page.url, request.job, name, pattern, rendered=rendered.rendered))
 
-    def _keep(self, page: StoredPage) -> None:
-        self._fetched.pop(page.url, None)
-        self._fetched[page.url] = page
+    async def render(self, request: types.RenderStudioPage) -> types.StudioDraft:
+        """See `Control.render_studio_page`."""
+        draft = types.draft_of(request.draft)
+        with url_errors(draft.url):
+            wanted = replace(draft, url=parse_url(draft.url).href, rendered=True)
+        before: Ready | None = None
+        with contextlib.suppress(NotFound):  # it is not in memory any more
+            before = await asyncio.to_thread(self._shown, draft)
+        page = await self._fetch(wanted)
+        changed: Draft | None = replace(wanted, url=page.url)
+        if before is not None and page.url == draft.url:
+            work = Work("moved", wanted, [body_of(page), before.body])
+            changed = (await asyncio.to_thread(self._process.call, work)).draft
+        return types.StudioDraft(draft=changed or wanted)
+
+    async def _fetch(self, draft: Draft) -> StoredPage:
+        """The page of the draft from the web, as it is or rendered; it is kept."""
+        if not draft.rendered:
+            page = await self._backend.fetch(draft.url)
+        elif self._rendering >= RENDERINGS:
+            raise UserError(f"{RENDERINGS} pages are being rendered, the most at once; try it again in some seconds")
+        else:
+            browser = browser_of(draft)
+            self._rendering += 1
+            try:
+                page = await self._backend.fetch(draft.url, browser)
+            finally:
+                self._rendering -= 1
+        self._keep(page, draft.rendering)
+        return page
+
+    def _keep(self, page: StoredPage, rendering: bytes) -> None:
+        self._fetched.pop((page.url, rendering), None)
+        self._fetched[page.url, rendering] = page
         while len(self._fetched) > MAX_FETCHED or (
             len(self._fetched) > 1 and sum(len(one.body) for one in self._fetched.values()) > MAX_FETCHED_BYTES
         ):
@@ -134,7 +177,25 @@ class Studio:
 
     def _urls(self) -> tuple[list[str], bool]:
         urls, complete = self._bodies.urls()
-        return [*self._fetched, *(url for url in urls if url not in self._fetched)], complete
+        fetched = dict.fromkeys(url for url, _ in list(self._fetched))  # another thread may add one
+        return [*fetched, *(url for url in urls if url not in fetched)], complete
+
+    def _shown(self, draft: Draft) -> Ready:
+        """The page of a draft; a rendered one after as many of its steps as are known. Raises `NotFound`."""
+        if not draft.rendered:
+            return self._page(draft.url)
+        found = self._rendered(draft.url, draft)
+        if found is None:
+            raise NotFound(f"the rendered page {draft.url[:200]!a} is not in memory any more; render it again")
+        return Ready(found[0], body_of(found[0]))
+
+    def _rendered(self, url: str, draft: Draft) -> tuple[StoredPage, int] | None:
+        """The page, and how many steps it has seen."""
+        for count in range(len(draft.steps), -1, -1):
+            page = self._fetched.get((url, replace(draft, steps=draft.steps[:count]).rendering))
+            if page is not None:
+                return page, count
+        return None
 
     def _page(self, *urls: str) -> Ready:
         for url in urls:
@@ -145,8 +206,11 @@ class Studio:
             "--format sqlite,warc"
         )
 
-    def _ready_page(self, url: str) -> Ready | None:
-        if (fetched := self._fetched.get(url)) is not None:
+    def _ready_page(self, url: str, draft: Draft | None = None) -> Ready | None:
+        """The page of a URL, for a rendered draft as rendered for it if it is."""
+        rendered = self._rendered(url, draft) if draft is not None and draft.rendered else None
+        fetched = rendered[0] if rendered is not None else self._fetched.get((url, b""))
+        if fetched is not None:
             return Ready(fetched, body_of(fetched))
         place = self._bodies.place(url)
         known = self._ready.get(place) if place is not None else None
@@ -163,14 +227,14 @@ class Studio:
 
     def _bodies_of(self, draft: Draft) -> list[Ready]:
         """The shown page, the pages with picks, then others that the pattern matches."""
-        shown = self._page(draft.url)
+        shown = self._shown(draft)
         named = dict.fromkeys(one.url for field in draft.fields for one in field.picks if one.url != shown.page.url)
         others = self._matching(draft.pattern, self._urls()[0])
         found = [shown]
         for url in dict.fromkeys((*named, *others)):
             if len(found) > max(OTHERS, len(named)):
                 break
-            ready = self._ready_page(url) if url != shown.page.url else None
+            ready = self._ready_page(url, draft) if url != shown.page.url else None
             if ready is not None:
                 found.append(ready)
         return found
@@ -202,7 +266,7 @@ class Studio:
     async def frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
         """See `Control.studio_frame`."""
         draft = types.draft_of(request.draft)
-        body = (await asyncio.to_thread(self._page, draft.url)).body
+        body = (await asyncio.to_thread(self._shown, draft)).body
         notes = await self._notes(draft, body) if request.links else {}
         found = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
         return types.StudioFrame(html=found.html, whole=found.whole)
@@ -265,8 +329,13 @@ class Studio:
             ],
             matching=_sample(matching),
             others=_sample(others),
+            steps_done=self._steps_done(draft),
             problem=_problem(draft),
         )
+
+    def _steps_done(self, draft: Draft) -> int:
+        found = self._rendered(draft.url, draft) if draft.rendered else None
+        return found[1] if found is not None else 0
 
     # ---- the rule
 

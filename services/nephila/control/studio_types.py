@@ -63,6 +63,12 @@ class StudioStep(Request):
     """The element that was clicked."""
 
 
+class RenderStudioPage(Request):
+    """Fetch the page of a draft anew by a browser that takes its steps, through robots.txt and the egress guard."""
+
+    draft: Document
+
+
 class OfDraft(Request):
     """One draft."""
 
@@ -135,6 +141,8 @@ class StudioView(msgspec.Struct, kw_only=True):
     """Stored pages that the rule is for."""
     others: UrlSample
     """Stored pages of the same host that it is not for."""
+    steps_done: int = 0
+    """Steps of the browser that the shown page has seen; fewer than the draft has: render it again."""
     problem: str = ""
     """Why the rule cannot be used, in one line."""
 

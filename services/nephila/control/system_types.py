@@ -96,3 +96,30 @@ class WebhookList(msgspec.Struct, kw_only=True):
     """All webhooks by name."""
 
     webhooks: list[WebhookRow]
+
+
+class GroupLag(msgspec.Struct, kw_only=True):
+    """A group of readers of a topic."""
+
+    group: str
+    """Service, or part of one."""
+    behind: int
+    """Offsets that it has not committed."""
+
+
+class TopicRow(msgspec.Struct, kw_only=True):
+    """A topic of the broker."""
+
+    name: str
+    """Without the prefix of the system."""
+    partitions: int
+    records: int
+    """Offsets between the oldest record and the end; a compacted topic holds fewer records."""
+    groups: list[GroupLag]
+    """Those that have committed an offset."""
+
+
+class TopicList(msgspec.Struct, kw_only=True):
+    """The topics of a system over Kafka."""
+
+    topics: list[TopicRow]

@@ -12,6 +12,9 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build, build_browser
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.browser_schema import Browser
+from nephila.kernel.documents.job_document import job_of
+from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Page, Render
 from nephila.kernel.net.robots import Policy, Robots, policy_for, product_token
 from nephila.kernel.reasons.table import Reason
@@ -19,11 +22,12 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.kernel.seeds import seed_url
-from nephila.kernel.topics import OUTCOMES, PAGES, requests_topic
+from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, requests_topic
 from nephila.native import parse_url
 
 MAX_HOPS: Final = 5
 WAIT_S: Final = 60.0
+_JOB: Final = "try"
 _Key = tuple[bytes, int]
 """Fingerprint and number of a fetch."""
 
@@ -48,10 +52,10 @@ def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False,
     return run_loop(asyncio.wait_for(_fetch_page(seed_url(url), config, obey_robots), limit_s))
 
 
-async def fetch_allowed(url: str, config: DownloaderConfig, *, rendered: bool = False) -> Page:
-    """The page at a URL, on a loop that runs; robots.txt counts. `rendered`: as a browser has it. Raises `UserError`,
-    also after `WAIT_S`."""
-    work = _fetch_page(seed_url(url), config, obey_robots=True, rendered=rendered)
+async def fetch_allowed(url: str, config: DownloaderConfig, *, browser: Browser | None = None) -> Page:
+    """The page at a URL, on a loop that runs; robots.txt counts. `browser`: as a browser has it that does
+    this. Raises `UserError`, also after `WAIT_S`."""
+    work = _fetch_page(seed_url(url), config, obey_robots=True, browser=browser)
     try:
         return await asyncio.wait_for(work, WAIT_S)
     except TimeoutError:
@@ -85,9 +89,9 @@ def _rules_of(outcome: FetchOutcome, policy: Policy) -> bytes:
 
 
 class SingleFetcher:
-    """A downloader on a bus of its own that fetches single URLs. `rendered`: and one with a browser."""
+    """A downloader on a bus of its own that fetches single URLs. `browser`: and one that renders pages like this."""
 
-    def __init__(self, config: DownloaderConfig, *, rendered: bool = False) -> None:
+    def __init__(self, config: DownloaderConfig, *, browser: Browser | None = None) -> None:
         self._clock = SystemClock()
         self._bus = LocalBus(self._clock)
         self._pages: dict[_Key, Page] = {}
@@ -96,7 +100,8 @@ class SingleFetcher:
         self._bus.subscribe(PAGES, "one", self._on_page, credits=10)
         self._bus.subscribe(OUTCOMES, "one", self._on_outcome, credits=10)
         self._downloaders = [build(config, self._bus, self._clock)]
-        if rendered:
+        self._browser = browser
+        if browser is not None:
             self._downloaders.append(build_browser(config, self._bus, self._clock))
         self._allowed: dict[str, tuple[Policy, Robots, str]] = {}
         self._agent = product_token(config.agent())
@@ -116,6 +121,8 @@ class SingleFetcher:
     async def __aenter__(self) -> Self:
         for one in self._downloaders:
             await one.start()
+        if self._browser is not None:
+            self._bus.publish(JOBS, 0, job_of(_JOB, JobSpec(render="always", browser=self._browser)))
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -138,7 +145,7 @@ class SingleFetcher:
         key = (parts.fingerprint, self._number)
         now = self._clock.now()
         request = FetchRequest(
-            "try", parts.fingerprint, url, parts.host_key, kind, fetch_no=key[1], attempt=1, start_by=now + WAIT_S,
+            _JOB, parts.fingerprint, url, parts.host_key, kind, fetch_no=key[1], attempt=1, start_by=now + WAIT_S,
             lease_until=now + 2 * WAIT_S, seed=any_type, render=render,
         )  # fmt: skip
         waiting = self._waiting[key] = asyncio.get_running_loop().create_future()
@@ -165,9 +172,9 @@ class SingleFetcher:
         return "" if rules.allowed(self._agent, parse_url(url).path_query) else Reason.ROBOTS
 
 
-async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool, rendered: bool = False) -> Page:
-    render = Render.ALWAYS if rendered else Render.UNSPECIFIED
-    async with SingleFetcher(config, rendered=rendered) as fetcher:
+async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool, browser: Browser | None = None) -> Page:
+    render = Render.UNSPECIFIED if browser is None else Render.ALWAYS
+    async with SingleFetcher(config, browser=browser) as fetcher:
         for _ in range(MAX_HOPS + 1):
             if obey_robots and (refusal := await fetcher.refusal(url)):
                 raise UserError(f"{url}: {'denied' if refusal == Reason.ROBOTS else 'failed'}({refusal})")
@@ -187,4 +194,6 @@ def _failure(url: str, outcome: FetchOutcome) -> str:
         ended = f"dropped({Reason.CONTENT_TYPE})"
     else:
         ended = f"{'denied' if outcome.result is FetchResult.DENIED else 'failed'}({outcome.reason or 'unknown'})"
+    if outcome.reason == Reason.STEP:
+        return f"{url}: {ended}: {outcome.detail}"
     return f"{url}: {ended}{f', status {outcome.status}' if outcome.status else ''}"

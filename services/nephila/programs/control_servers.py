@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from nephila.adapters.firecrawl.server import FirecrawlServer
-    from nephila.control.access.access_file import AccessFile
     from nephila.control.access.authority import Authority
+    from nephila.control.access.live_access import LiveAccess
     from nephila.control.http.server import HttpServer
 
 BACKLOG = 64
@@ -38,20 +38,18 @@ class TcpAddress(msgspec.Struct, frozen=True):
     port: int
     token: str = ""
     """May do everything; empty: only the tokens of `logins` are known."""
-    logins: AccessFile | None = None
+    logins: LiveAccess | None = None
     names: tuple[str, ...] = ()
     """Names by which browsers open the console, beside addresses, localhost and the name of this machine."""
     firecrawl: bool = False
     """Serve Firecrawl's API below /v2 too."""
 
 
-def authority_of(control: Control, token: str, logins: AccessFile | None) -> Authority:
-    """Who may use a server: see `TcpAddress`. Raises `UsageError`."""
-    from nephila.control.access.access_file import callers
+def authority_of(control: Control, token: str, logins: LiveAccess | None) -> Authority:
+    """Who may use a server: see `TcpAddress`."""
     from nephila.control.access.authority import Authority, administrator
 
-    named = callers(logins, "the access file") if logins is not None else []
-    return Authority(control, [*administrator(token), *named])
+    return Authority(control, administrator(token), logins)
 
 
 class Clients(NamedTuple):
@@ -73,14 +71,14 @@ class Clients(NamedTuple):
 
 
 def clients_of(
-    authority: Authority, logins: AccessFile | None, names: Sequence[str] = (), *, firecrawl: Path | str | None = None
+    authority: Authority, logins: LiveAccess | None, names: Sequence[str] = (), *, firecrawl: Path | str | None = None
 ) -> Clients:
     """The console, and on request Firecrawl's API. `logins`, `names`: as in `TcpAddress`. `firecrawl`: where the rows
     are; None: it is not served."""
     from nephila.console.application import routes  # templates to load
     from nephila.console.logins import Access
 
-    found = list(routes(Access(authority, names, logins=logins)))
+    found = list(routes(Access(authority, names, live=logins)))
     if firecrawl is None:
         return Clients(found)
     from nephila.adapters.firecrawl.server import FirecrawlServer

@@ -18,6 +18,7 @@ from nephila.rulekit.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     from nephila.downloader.config import DownloaderConfig
+    from nephila.kernel.documents.browser_schema import Browser
     from nephila.kernel.messages import Page
 
 
@@ -70,11 +71,11 @@ def page_of(
     return _as_stored(fetched)
 
 
-async def stored_page(url: str, config: DownloaderConfig, *, rendered: bool = False) -> StoredPage:
-    """The page fetched from a URL that robots.txt allows, as a browser has it if `rendered`. Raises `UserError`."""
+async def stored_page(url: str, config: DownloaderConfig, *, browser: Browser | None = None) -> StoredPage:
+    """The page fetched from a URL that robots.txt allows, as a browser has it if there is one. Raises `UserError`."""
     from nephila.downloader.fetch_page import fetch_allowed
 
-    return _as_stored(await fetch_allowed(url, config, rendered=rendered))
+    return _as_stored(await fetch_allowed(url, config, browser=browser))
 
 
 def _as_stored(fetched: Page) -> StoredPage:

@@ -14,6 +14,7 @@ from nephila.control.http.routes import ROUTES
 READING = {
     "list_studio_pages",
     "open_studio_page",
+    "render_studio_page",
     "studio_step",
     "studio_view",
     "studio_frame",

@@ -28,7 +28,7 @@ class System:
         self.clock = ManualClock()
         self.bus = FakeKafkaBus(FakeKafka(16), self.clock, "api")
         self.bus.eager = True
-        self.backend = ClusterBackend(self.bus, self.clock, None, place="broker:1", tenants=tenants)
+        self.backend = ClusterBackend(self.bus, self.clock, None, None, place="broker:1", tenants=tenants)
         self.control = Operations(self.backend)
         self.received: list[object] = []
         for topic in (JOBS, SEEDS):

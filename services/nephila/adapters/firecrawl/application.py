@@ -26,7 +26,8 @@ from nephila.adapters.firecrawl.webhooks import Unknown, Watched, Webhook, Webho
 from nephila.adapters.scrapes import NotStored, Scrapes, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
-from nephila.control.access.authority import digest, given_token
+from nephila.control.access.authority import given_token
+from nephila.control.access.caller import digest
 from nephila.control.api import Control, NotFound
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError

@@ -20,7 +20,7 @@ from nephila.adapters.firecrawl.application import FirecrawlApi
 from nephila.adapters.firecrawl.exchange import PREFIX, Refused, json_answer, status_of
 from nephila.adapters.firecrawl.kept_crawls import TABLES, KeptCrawl, KeptCrawls
 from nephila.adapters.firecrawl.webhooks import Unknown, Watched, Webhooks
-from nephila.control.access.authority import Authority
+from nephila.control.access.authority import Authority, TooManyTries
 from nephila.control.access.caller import Caller
 from nephila.harvest.webhooks.database import Database
 from nephila.harvest.webhooks.transport import HttpTransport, WebhookTransport
@@ -102,7 +102,13 @@ class FirecrawlServer:
 
     def _guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            caller = self._authority.bearer(request.headers.get("authorization", ""))
+            address = request.client.host if request.client is not None else ""
+            try:
+                caller = self._authority.bearer(request.headers.get("authorization", ""), address)
+            except TooManyTries as error:
+                refused = json_answer(429, {"success": False, "error": str(error)})
+                refused.headers["retry-after"] = str(error.retry_after_s)
+                return refused
             if caller is None:
                 return json_answer(401, {"success": False, "error": "the API key is missing or wrong"})
             try:

@@ -19,10 +19,12 @@ from starlette.responses import HTMLResponse, Response
 from nephila.console.gate import HEADERS, Refused
 from nephila.console.messages import language
 from nephila.console.messages import translate as _
-from nephila.console.screens.studio_state import changed, draft_of, state_of
+from nephila.console.screens.studio_state import ADDED, changed, draft_of, state_of
 from nephila.console.view import View, go
 from nephila.console.words import path
 from nephila.control import requests, studio_types
+from nephila.control.api import NotFound
+from nephila.kernel.documents.browser_schema import Step as BrowserStep
 from nephila.kernel.runtime.errors import UserError
 from nephila.rulekit.studio.draft import Draft, DraftField, Source
 
@@ -91,6 +93,17 @@ async def show(view: View) -> Response:
     return await _studio(view, draft, problem)
 
 
+async def render(view: View) -> Response:
+    """POST /console/studio/STATE: the page anew, by a browser that takes the steps."""
+    draft = draft_of(view.name)
+    try:
+        request = studio_types.RenderStudioPage(draft=studio_types.document_of(draft))
+        rendered = (await view.control.render_studio_page(request)).draft
+    except UserError as error:
+        return await _studio(view, draft, str(error))
+    return go(path("studio", state_of(rendered)))
+
+
 async def _step(view: View, draft: Draft, query: dict[str, str]) -> Draft:
     kind, node = draft.mode if query.get("pick") else query.get("step", ""), view.number("pick")
     if not kind or (kind not in _STEPS and not query.get("pick")):
@@ -100,7 +113,12 @@ async def _step(view: View, draft: Draft, query: dict[str, str]) -> Draft:
 
 
 async def _studio(view: View, draft: Draft, problem: str) -> Response:
-    seen = await view.control.studio_view(studio_types.OfDraft(draft=studio_types.document_of(draft)))
+    try:
+        seen = await view.control.studio_view(studio_types.OfDraft(draft=studio_types.document_of(draft)))
+    except NotFound as error:
+        if not draft.rendered:
+            raise
+        return view.render("studio_away.html", 404, draft=draft, state=state_of(draft), problem=problem or str(error))
     jobs = await view.control.list_jobs(requests.Empty()) if view.field("links") else None
     state = state_of(draft)
     response = view.render(
@@ -112,6 +130,8 @@ async def _studio(view: View, draft: Draft, problem: str) -> Response:
         frame=path("studio", f"{state}~{view.seal.mark(state)}", "frame", links=view.field("links")) + _place(draft),
         problem=problem or seen.problem,
         types=TYPES,
+        added=ADDED,
+        step_words=step_words,
         kinds=_KINDS,
         words=selector_words,
         take=selector_text,
@@ -181,6 +201,24 @@ def selector_words(take: Source) -> Markup:
             return Markup("{}").format(_("No selector gives these values."))
     part = Markup(" <code>{}</code>").format(take.regex) if take.regex else ""
     return escape(words) + Markup(" <code>{}</code>").format(where) + part
+
+
+def step_words(step: BrowserStep) -> Markup:
+    """What a browser does, in words."""
+    match step.action:
+        case "click":
+            words = _("click")
+        case "more":
+            words = _("click until nothing new comes, %(most)s times at most") % {"most": step.max}
+        case "wait":
+            words = _("wait for")
+        case "scroll":
+            return escape(_("scroll to the end, %(times)s times at most") % {"times": step.scroll})
+        case "pause":
+            return escape(_("wait %(time)s") % {"time": step.pause})
+        case action:
+            words = action
+    return escape(words) + Markup(" <code>{}</code>").format(getattr(step, step.action))
 
 
 def selector_text(take: Source) -> str:

@@ -15,8 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.rulekit.studio.browser_steps import with_step
 from nephila.rulekit.studio.draft import Draft, DraftField, Source
 
+ADDED: Final = ("click", "more", "wait", "scroll", "pause")
+"""Steps of the browser that a form adds."""
 MAX_CHARS: Final = 24_000
 """Of a state; browsers and servers take addresses of this length."""
 _MAX_BYTES: Final = 1 << 20
@@ -64,9 +67,26 @@ def changed(draft: Draft, query: Mapping[str, str]) -> Draft:
         draft = replace(draft, name=query["rule"].strip())
     if query.get("forget") == "next":
         draft = replace(draft, next_page=Source())
+    draft = _with_steps(draft, query)
     if draft.field is not None:
         draft = draft.with_field(draft.active, _changed_field(draft.field, query))
     return _checked(draft)
+
+
+def _with_steps(draft: Draft, query: Mapping[str, str]) -> Draft:
+    dropped = query.get("drop", "")
+    if dropped.isascii() and dropped.isdecimal():
+        at = int(dropped[:6])
+        draft = replace(draft, steps=(*draft.steps[:at], *draft.steps[at + 1 :]))
+    action, what = query.get("add", ""), query.get("what", "").strip()
+    if not action:
+        return draft
+    if action not in ADDED:
+        raise UsageError(f"a step here is one of {', '.join(ADDED)}")
+    if action == "scroll" and not (what.isascii() and what.isdecimal() and len(what) < 9):
+        raise UsageError("scroll: write how many times, as 5")
+    value = int(what) if action == "scroll" else what
+    return with_step(draft, action, value, optional=query.get("optional") == "1")
 
 
 def _changed_field(field: DraftField, query: Mapping[str, str]) -> DraftField:

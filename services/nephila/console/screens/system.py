@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 from starlette.responses import Response
 
-from nephila.console.screens.overview import optional
+from nephila.console.screens.attention import optional
 from nephila.console.view import View, go
 from nephila.console.words import path
 from nephila.control import requests
@@ -17,11 +17,12 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 async def system(view: View) -> Response:
     """GET /console/system"""
     empty = requests.Empty()
-    status, members, settings, letters = await asyncio.gather(
+    status, members, settings, letters, topics = await asyncio.gather(
         view.control.status(empty),
         optional(view.control.list_members(empty)),
         optional(view.control.get_settings(empty)),
         optional(view.control.list_dead_letters(requests.ListDeadLetters(limit=50))),
+        optional(view.control.list_topics(empty)),
     )
     return view.render(
         "system.html",
@@ -30,6 +31,7 @@ async def system(view: View) -> Response:
         members=members.members if members is not None else [],
         settings=settings.settings if settings is not None else {},
         letters=letters.dead_letters if letters is not None else [],
+        topics=topics.topics if topics is not None else None,
     )
 
 

@@ -94,7 +94,7 @@ def read_access(path: str, option: str) -> AccessFile:
     except OSError as error:
         raise UsageError(f"cannot read {option} {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{option} {path} is not YAML ({' '.join(str(error).split())[:200]})") from None
+        raise UsageError(f"{option} {path} is not YAML ({_where(error)})") from None
     try:
         found = msgspec.convert({} if content is None else content, AccessFile)
     except msgspec.ValidationError as error:
@@ -103,13 +103,12 @@ def read_access(path: str, option: str) -> AccessFile:
     return found
 
 
-def read_logins(
-    token_file: str, token_option: str, access_file: str, access_option: str
-) -> tuple[str, AccessFile | None]:
-    """The token that may do everything, empty for none, and the access file. Raises `UsageError` without either."""
-    logins = read_access(access_file, access_option) if access_file else None
-    token = read_token(token_file, token_option) if token_file or logins is None else ""
-    return token, logins
+def _where(error: Exception) -> str:
+    """What is wrong and where, without the text itself: it may be a secret."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else type(error).__name__
+    return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _check(found: AccessFile, where: str) -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from nephila.control.access.caller import OWNER, Caller
+from nephila.control.access.caller import OWNER, Caller, Holder, digest
 from nephila.control.access.guard import guarded
+from nephila.control.access.live_access import LiveAccess
 from nephila.control.access.roles import Role
+from nephila.control.access.tries import MOST, WITHIN_S, Tries
 from nephila.control.api import Control
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.runtime.errors import UserError
 
 KEPT: Final = 1000
 """Callers whose view of the API is kept."""
-
-
-def digest(secret: str) -> bytes:
-    """What is kept of a secret."""
-    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()
 
 
 def given_token(header: str) -> str:
@@ -27,35 +26,69 @@ def given_token(header: str) -> str:
     return given.strip() if scheme.lower() == "bearer" else ""
 
 
+class TooManyTries(UserError):
+    """An address has sent too many wrong tokens."""
+
+    def __init__(self, wait_s: float) -> None:
+        self.retry_after_s = math.ceil(wait_s)
+        super().__init__(
+            f"{MOST} wrong tokens came from this address within {WITHIN_S:.0f} s; wait {self.retry_after_s} s"
+        )
+
+
 class Authority:
     """The callers of one server. O(1)."""
 
-    def __init__(self, control: Control, tokens: Iterable[tuple[str, Caller]] | None = None) -> None:
-        """`tokens`: (token, its caller); None: each connection is the owner's."""
+    def __init__(
+        self,
+        control: Control,
+        tokens: Iterable[tuple[str, Caller]] | None = None,
+        live: LiveAccess | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`tokens`: (token, its caller); None: each connection is the owner's. `live`: the access file with more."""
         self._control = control
-        self._holders = None if tokens is None else {digest(token): (caller, token) for token, caller in tokens}
+        self._holders = None if tokens is None else {digest(token): Holder(caller, token) for token, caller in tokens}
+        self._live = live
+        self.tries = Tries(clock or SystemClock())
+        """Of wrong tokens."""
         self._views: OrderedDict[Caller, Control] = OrderedDict()
 
     @property
     def has_tokens(self) -> bool:
         """Whether a token is configured."""
-        return bool(self._holders)
+        return bool(self._holders or (self._live is not None and self._live.holders))
 
     def caller(self, token: str) -> Caller | None:
         """Who has this token; None for a wrong one. Digests are compared, so the time tells nothing about a token."""
         if self._holders is None:
             return OWNER
-        found = self._holders.get(digest(token))
-        return found[0] if found is not None else None
+        if self._live is not None:
+            self._live.refresh()
+        found = self.holder(digest(token))
+        return found.caller if found is not None else None
 
-    def holder(self, known: bytes) -> tuple[Caller, str] | None:
-        """The caller and the token with this `digest`; None where no token has it."""
-        return (self._holders or {}).get(known)
+    def holder(self, known: bytes) -> Holder | None:
+        """Who has the token of this digest; None for one that counts no more."""
+        live = self._live.holders if self._live is not None else {}
+        return (self._holders or {}).get(known) or live.get(known)
 
-    def bearer(self, header: str) -> Caller | None:
-        """The caller of an Authorization header."""
+    def bearer(self, header: str, address: str) -> Caller | None:
+        """The caller of an Authorization header; None for a missing or wrong token. Raises `TooManyTries`."""
+        if self._holders is None:
+            return OWNER
         given = given_token(header)
-        return self.caller(given) if self._holders is None or given else None
+        if not given:
+            return None
+        known = digest(given)
+        if (wait_s := self.tries.wait_s(address)) > 0 and not self.tries.was_accepted(address, known):
+            raise TooManyTries(wait_s)
+        found = self.caller(given)
+        if found is None:
+            self.tries.failed(address)
+        else:
+            self.tries.accepted(address, known)
+        return found
 
     def of(self, caller: Caller) -> Control:
         """The API as this caller may use it."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nephila.control.access.roles import Role
 
@@ -18,7 +20,20 @@ class Caller:
     """Limited to jobs, rows and rules of these; empty: not limited."""
 
 
+class Holder(NamedTuple):
+    """Who has a token."""
+
+    caller: Caller
+    token: str
+    """Webhooks of its crawls are signed with it."""
+
+
 OWNER = Caller("owner of the socket", Role.ADMIN)
 """A process that reaches a socket of mode 0600."""
 ANONYMOUS = Caller("anonymous", Role.NONE)
 """A request without a login."""
+
+
+def digest(secret: str) -> bytes:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

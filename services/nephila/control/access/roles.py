@@ -40,14 +40,14 @@ OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
             "get_series",
         ),
         *("list_hosts", "list_rules", "rule_health", "list_changes", "list_dead_letters", "list_members", "status"),
-        *("get_settings", "get_network", "list_webhooks"),
+        *("get_settings", "get_network", "list_webhooks", "list_topics"),
     ),
     Role.EDITOR: (
         *("apply_job", "delete_job", "pause_job", "resume_job", "add_seeds", "release_quarantine", "forget"),
         *("exclude", "draw_sample", "label_row"),
         *("apply_rules", "delete_rule"),
         *("list_studio_pages", "open_studio_page", "studio_step", "studio_view", "studio_frame", "studio_rule"),
-        *("studio_commit", "replay_dead_letters"),
+        *("render_studio_page", "studio_commit", "replay_dead_letters"),
     ),
     Role.ADMIN: ("change_settings", "list_control_log", "get_configuration"),
 }
@@ -55,10 +55,10 @@ NEEDS: Final[Mapping[str, Role]] = {name: role for role, names in OPERATIONS.ite
 """Operation → the least role that may use it."""
 NOT_FOR_TENANTS: Final = frozenset(
     {
-        *("get_body", "list_studio_pages", "open_studio_page", "studio_step", "studio_view", "studio_frame"),
-        *("studio_rule", "studio_commit", "list_members", "list_dead_letters", "replay_dead_letters"),
+        *("get_body", "list_studio_pages", "open_studio_page", "render_studio_page", "studio_step", "studio_view"),
+        *("studio_frame", "studio_rule", "studio_commit", "list_members", "list_dead_letters", "replay_dead_letters"),
         *("get_settings", "change_settings", "list_control_log"),
-        *("get_configuration", "get_network", "list_webhooks"),
+        *("get_configuration", "get_network", "list_webhooks", "list_topics"),
         *("list_samples", "draw_sample", "get_sample", "label_row", "get_audit_outcome", "compare_frequencies"),
     }
 )

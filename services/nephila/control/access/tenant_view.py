@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control import answers, api, job_view, requests, screen_types, system_types
 from nephila.control.access.change_log import ChangeLog
 from nephila.control.backend import Backend, DeadLetters
 from nephila.control.series import JobSeries
@@ -26,6 +26,7 @@ from nephila.storage.read import reader
 
 if TYPE_CHECKING:
     from nephila.downloader.service import Downloader
+    from nephila.kernel.documents.browser_schema import Browser
     from nephila.rulekit.stored_pages import StoredPage
 
 EXPLAINED = 20
@@ -151,7 +152,7 @@ class TenantBackend(Backend):
 
     # ---- single pages
 
-    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
         raise UserError(CLOSED)
 
     # ---- rules
@@ -197,6 +198,9 @@ class TenantBackend(Backend):
         return
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:
+        raise UserError(CLOSED)
+
+    async def topics(self) -> list[system_types.TopicRow]:
         raise UserError(CLOSED)
 
     def downloaders(self) -> Sequence[Downloader]:

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nephila.control import answers, api, job_view, requests, screen_types
+from nephila.control import answers, api, job_view, requests, screen_types, system_types
 from nephila.control.access.change_log import ChangeLog
-from nephila.control.backend import Backend, DeadLetters, next_generation
+from nephila.control.backend import Backend, DeadLetters, Topics, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
 from nephila.control.cluster.log import TopicLog
 from nephila.control.cluster.members import Members
@@ -81,6 +81,7 @@ class ClusterBackend(Backend):
         bus: ClusterBus,
         clock: Clock,
         letters: DeadLetters,
+        topics: Topics,
         *,
         place: str,
         rows: Source | None = None,
@@ -93,6 +94,7 @@ class ClusterBackend(Backend):
         self.clock = clock
         self.rows = rows
         self.letters = letters
+        self._topics = topics
         self._tenants = tenants
         self._rules_directory = rules_directory
         self._bus = bus
@@ -308,6 +310,9 @@ class ClusterBackend(Backend):
         except (TimeoutError, TemporaryError):
             return [f"the broker at {self.place} does not answer"]
         return []
+
+    async def topics(self) -> list[system_types.TopicRow]:
+        return await self._topics.rows()
 
     def settings(self) -> dict[str, Any]:
         return self._members.settings

@@ -27,6 +27,7 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterBackend]:
     """The control API of a system, in this process. The topics determine the number of partitions. Raises
     `UserError`."""
     from nephila.control.cluster.dead_letters import KafkaDeadLetters
+    from nephila.control.cluster.topic_lag import KafkaTopics
     from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.claim_check import open_claim_store
@@ -39,7 +40,7 @@ async def open_cluster(settings: KafkaConfig) -> AsyncIterator[ClusterBackend]:
     bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
     letters = KafkaDeadLetters(config, claims)
     rows = secret_variable(ENVIRONMENT) or None
-    backend = ClusterBackend(bus, bus.clock, letters, place=config.bootstrap, rows=rows)
+    backend = ClusterBackend(bus, bus.clock, letters, KafkaTopics(config), place=config.bootstrap, rows=rows)
     try:
         try:
             async with asyncio.timeout(START_S):

@@ -24,7 +24,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila.control import api
-from nephila.control.access.authority import Authority
+from nephila.control.access.authority import Authority, TooManyTries
 from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.openapi import document_bytes
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorBody, error_json
@@ -146,7 +146,13 @@ def _guarded(authority: Authority, unready: Callable[[], str], work: Work) -> Ca
     """An endpoint that checks the token and answers errors in their one shape."""
 
     async def answer(request: Request) -> Response:
-        caller = authority.bearer(request.headers.get("authorization", ""))
+        address = request.client.host if request.client is not None else ""
+        try:
+            caller = authority.bearer(request.headers.get("authorization", ""), address)
+        except TooManyTries as error:
+            refused = _error("too_many_tries", str(error))
+            refused.headers["retry-after"] = str(error.retry_after_s)
+            return refused
         if caller is None:
             return _unauthorized()
         if reason := unready():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,10 @@ def document() -> dict[str, Any]:
         paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)
     for name in FORMATS:
         paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
+    for schema in components.values():
+        for one in schema.get("properties", {}).values():
+            if one.get("default") == "" and (one.get("minLength") or not re.search(one.get("pattern", ""), "")):
+                del one["default"]  # a key that is left out, not a text that could be given
     for kind, uses in DOCUMENTS.items():
         components |= _document_schemas(kind)
         for name, field in uses:

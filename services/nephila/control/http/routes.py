@@ -82,6 +82,7 @@ CODES: dict[str, int] = {
     "wrong_value": 409,
     "refused": 409,
     "too_large": 413,
+    "too_many_tries": 429,
     "internal": 500,
     "unavailable": 503,
 }

@@ -26,6 +26,7 @@ from nephila.control.throughput import Rates
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
+from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
@@ -310,15 +311,15 @@ class LocalBackend(Backend):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
-    async def fetch(self, url: str, *, rendered: bool) -> StoredPage:
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
         from nephila.rulekit.try_page import stored_page
 
-        if rendered and (self._parts.no_browser or not self._parts.downloader.browser_enabled):
+        if browser is not None and (self._parts.no_browser or not self._parts.downloader.browser_enabled):
             raise UserError(f"no page can be rendered here: {self._parts.no_browser or 'there is no browser'}")
         # Beside the crawl: the downloader of this fetch must not wait behind the limits per address.
         alone = {"per_address": 0, "address_gap_s": 0.0, "browser_captures": "", "browser_verdicts": ""}
         config = msgspec.structs.replace(self._parts.downloader, **alone)
-        return await stored_page(url, config, rendered=rendered)
+        return await stored_page(url, config, browser=browser)
 
     # ---- rules
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
+from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
@@ -36,9 +38,8 @@ async def run_steps(page: Page, steps: Sequence[Step], login: LoginValues | None
         except PlaywrightTimeout:
             if not step.optional:
                 target = getattr(step, step.action)
-                raise RenderError(
-                    Reason.STEP, f"step {number}: {step.action} {target!r}: not in {step.timeout}"
-                ) from None
+                why = await _why_not(page, target, step)
+                raise RenderError(Reason.STEP, f"step {number}: {step.action} {target!r}: {why}") from None
 
 
 def _check_site(url: str, login_url: str, number: int) -> None:
@@ -50,6 +51,15 @@ def _check_site(url: str, login_url: str, number: int) -> None:
         raise RenderError(Reason.STEP, f"step {number}: the page is of another site, {page.host}: no secret is written")
     if login.scheme == "https" and page.scheme != "https":
         raise RenderError(Reason.STEP, f"step {number}: the page is not https: no secret is written")
+
+
+async def _why_not(page: Page, target: str, step: Step) -> str:
+    found = 0
+    with contextlib.suppress(PlaywrightError):
+        found = await page.locator(f"css={target}").count()
+    if not found:
+        return f"no element matches in {step.timeout}"
+    return f"{found} match, the first is hidden, covered or disabled for {step.timeout}"
 
 
 def _ms(step: Step) -> float:

@@ -10,8 +10,8 @@ large scale web extraction", VLDB 2011): noisy candidates, ranked by what they g
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from itertools import islice
@@ -72,15 +72,28 @@ class Choice:
 
 
 def induce(
-    examples: Sequence[Example], others: Sequence[Document] = (), most: int = MAX_CHOICES
+    examples: Sequence[Example],
+    others: Sequence[Document] = (),
+    most: int = MAX_CHOICES,
+    *,
+    kind: Callable[[Selection], str] = lambda _: "",
+    more_cost: Callable[[Selection], float] = lambda _: 0.0,
 ) -> dict[str, list[Choice]]:
-    """Field → selections that give every named value, the best first, `most` at most; none where no selection does."""
+    """Field → selections that give every named value, the best first, `most` of each kind; none where no selection
+    does. `more_cost`: is added to the cost of a selection; not negative."""
     names = dict.fromkeys(name for example in examples for name in example.values)
     rest = list(others)[:MAX_OTHERS]
-    return {name: _choices(name, examples, rest)[:most] for name in names}
+    return {name: _choices(name, examples, rest, most, kind, more_cost) for name in names}
 
 
-def _choices(name: str, examples: Sequence[Example], others: Sequence[Document]) -> list[Choice]:
+def _choices(
+    name: str,
+    examples: Sequence[Example],
+    others: Sequence[Document],
+    most: int,
+    kind: Callable[[Selection], str],
+    more_cost: Callable[[Selection], float],
+) -> list[Choice]:
     named = [(one.document, _listed(one.values[name])) for one in examples if name in one.values]
     many = any(isinstance(one.values.get(name), list) for one in examples)
     absent = [one.document for one in examples if name in one.values and not _listed(one.values[name])]
@@ -89,9 +102,16 @@ def _choices(name: str, examples: Sequence[Example], others: Sequence[Document])
     kept = _kept(named, absent, many=many) or list(_united(named, absent, many=many))
     refused = [(one.document, one.without[name]) for one in examples if one.without.get(name)]
     kept = [one for one in kept if not _gives_any(one.selection, refused, many=many)]
-    judged = [_judged(one, named, others, many=many, partial=partial) for one in kept]
-    judged.sort(key=lambda one: one.cost)
-    return judged
+    kept = [Candidate(one.selection, one.cost + more_cost(one.selection)) for one in kept]
+    judged: defaultdict[str, list[Choice]] = defaultdict(list)
+    for one in sorted(kept, key=lambda one: one.cost):
+        best = judged[kind(one.selection)]
+        # What it gives on other pages only adds to its cost: it cannot be among the best any more.
+        if len(best) < most or one.cost < best[-1].cost:
+            best.append(_judged(one, named, others, many=many, partial=partial))
+            best.sort(key=lambda one: one.cost)
+            del best[most:]
+    return sorted((one for best in judged.values() for one in best), key=lambda one: one.cost)
 
 
 def _gives_any(selection: Selection, refused: Sequence[tuple[Document, Sequence[str]]], *, many: bool) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from nephila.parser.page.html_tree import css
 from nephila.parser.rules.document import Document, lexbor_text
 from nephila.parser.rules.spec import Selection
 from nephila.rulekit.induction.css_paths import is_given_name, paths
+from nephila.rulekit.induction.page_texts import ATTRIBUTES, MAX_CHARS, PageTexts, Place, elements_below
 from nephila.rulekit.induction.wanted import folded, folded_quotes, is_same
 
 MAX_PLACES: Final = 12
@@ -26,18 +28,8 @@ MAX_ALIKE: Final = 3
 MAX_TEXT_CHARS: Final = 20_000
 """An element with more text is not searched for a part."""
 MAX_LABEL_CHARS: Final = 40
-_ATTRIBUTES: Final = (
-    "href",
-    "src",
-    "content",
-    "datetime",
-    "value",
-    "title",
-    "alt",
-    "data-price",
-    "data-src",
-    "data-value",
-)
+PAGES_KEPT: Final = 8
+"""Pages whose texts are kept: those with named values."""
 _SKIPPED: Final = frozenset(("script", "style", "template", "noscript", "html", "head", "-comment", "-text", None))
 """None: an instruction, as <?xml ?>."""
 _LISTS: Final = frozenset(("ul", "ol", "dl", "table", "tbody", "tr", "select"))
@@ -137,15 +129,12 @@ def _of_links(document: Document, wanted: str) -> Iterator[Candidate]:
 def nodes_with(document: Document, wanted: str, scope: Any) -> Iterator[tuple[Any, str]]:
     """(element, attribute or "") whose text or attribute is the value, the innermost elements first. Few of a kind: a
     word of a list may stand in the text a hundred times."""
-    found: list[tuple[int, Any, str]] = []
-    plain = folded_quotes(wanted)
-    for node, depth in _elements(document, scope):
-        for attribute in _ATTRIBUTES:
-            value = node.attributes.get(attribute)
-            if value and len(value) <= 4 * len(wanted) + 200 and is_same(value, wanted, document.url):
-                found.append((-depth, node, attribute))
-        if len(node.text(deep=True)) <= 3 * len(wanted) + 200 and _text_is(node, wanted, plain, document.url):
-            found.append((-depth, node, ""))
+    indexed = scope is None and 3 * len(wanted) + 200 <= MAX_CHARS
+    found = [
+        (-place.depth, place.node, place.attribute)
+        for place in (_page_texts(document).of(wanted) if indexed else _scanned(document, wanted, scope))
+        if place.chars <= (4 if place.attribute else 3) * len(wanted) + 200
+    ]
     found.sort(key=lambda one: one[0])
     alike: Counter[str] = Counter()
     for _, node, attribute in found:
@@ -159,6 +148,24 @@ def _kind(node: Any) -> str:
     return (
         f"{node.tag}.{node.attributes.get('class') or ''}" if node is not None and node.attributes is not None else ""
     )
+
+
+@lru_cache(maxsize=PAGES_KEPT)
+def _page_texts(document: Document) -> PageTexts:
+    return PageTexts(document)
+
+
+def _scanned(document: Document, wanted: str, scope: Any) -> Iterator[Place]:
+    """The places of a long value, or of one in a part of the page."""
+    plain = folded_quotes(wanted)
+    for node, depth in _elements(document, scope):
+        for attribute in ATTRIBUTES:
+            value = node.attributes.get(attribute)
+            if value and len(value) <= 4 * len(wanted) + 200 and is_same(value, wanted, document.url):
+                yield Place(0, depth, len(value), node, attribute)
+        chars = len(node.text(deep=True))
+        if chars <= 3 * len(wanted) + 200 and _text_is(node, wanted, plain, document.url):
+            yield Place(0, depth, chars, node, "")
 
 
 def _text_is(node: Any, wanted: str, plain: str, base: str) -> bool:
@@ -178,20 +185,7 @@ def _nodes_around(document: Document, wanted: str, scope: Any) -> Iterator[Any]:
 
 def _elements(document: Document, scope: Any) -> Iterator[tuple[Any, int]]:
     """Elements below the scope and their depth, in document order."""
-    top = scope.node if scope is not None else document.tree.body
-    stack = [(top, 0)] if top is not None else []
-    while stack:
-        node, depth = stack.pop()
-        if node.tag in _SKIPPED:
-            continue
-        yield node, depth
-        below = []
-        one = node.child
-        while one is not None:
-            if one.tag not in _SKIPPED:
-                below.append((one, depth + 1))
-            one = one.next
-        stack.extend(reversed(below))
+    return elements_below(scope.node if scope is not None else document.tree.body)
 
 
 def _of_node(node: Any, attribute: str, scope: Any) -> Iterator[Candidate]:

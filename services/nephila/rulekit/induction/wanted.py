@@ -42,6 +42,12 @@ def folded_quotes(text: str) -> str:
     return text.translate(_QUOTES)
 
 
+def has_spellings(wanted: str) -> bool:
+    """Whether a text that differs from the value may be the same: a URL, a number or a date."""
+    is_url = "://" in wanted or wanted.startswith("/")
+    return is_url or bool(_DATE.search(wanted) or _NUMBER.match(wanted))
+
+
 def _same_typed(text: str, wanted: str) -> bool:
     for kind in ("date", "number"):
         if (kind == "date" and not _DATE.search(wanted)) or (kind == "number" and not _NUMBER.match(wanted)):

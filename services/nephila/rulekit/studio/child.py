@@ -6,8 +6,8 @@ opened later.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from nephila.parser.page.html_tree import css
 from nephila.parser.rules import task  # noqa: F401 - imports what rules need
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import base_of
+from nephila.rulekit.studio.browser_steps import moved
 from nephila.rulekit.studio.frame import fields_of, markup
 from nephila.rulekit.studio.learn import marked, step
 from nephila.rulekit.studio.numbering import numbers
@@ -25,11 +26,13 @@ from nephila.rulekit.studio.rule import selection_of
 from nephila.rulekit.studio.seen import Offer
 from nephila.rulekit.studio.suggest import Pages, boxes, offers, texts_of
 from nephila.rulekit.studio.table import rows
-from nephila.rulekit.studio.work import Answer, FieldView, FoundLink, Job, View, Work
+from nephila.rulekit.studio.work import Answer, FieldView, FoundLink, Job, PageBody, View, Work
 
 MAX_LINKS = 500
-KEPT = 24
-"""Pages whose trees are kept: those of one draft."""
+MAX_KEPT_BYTES = 24 << 20
+"""Bodies of pages whose trees are kept from one call to the next, those of the present call besides: a click is three
+calls on the same pages, and several people have drafts. A tree takes some ten times its body."""
+_kept: OrderedDict[tuple[object, ...], Document] = OrderedDict()
 
 
 def run(payload: bytes) -> bytes:
@@ -43,23 +46,27 @@ def run(payload: bytes) -> bytes:
 
 
 def _pages(work: Work) -> Pages:
-    documents = [
-        _document(one.url, one.encoding, one.content_type, one.body, tuple(sorted(one.facts.items())))
-        for one in work.pages
-    ]
+    documents = [_document(one) for one in work.pages]
+    while len(_kept) > len(documents) and sum(len(one.body) for one in _kept.values()) > MAX_KEPT_BYTES:
+        _kept.popitem(last=False)
     shown = documents[0]
     picked = {one.url for field in work.draft.fields for one in field.picks} | {shown.url}
     return Pages(shown, {one.url: one for one in documents if one.url in picked}, documents[1:])
 
 
-@lru_cache(maxsize=KEPT)
-def _document(url: str, encoding: str, content_type: str, body: bytes, facts: tuple[tuple[str, str], ...]) -> Document:
-    """The page with its trees, kept from one call to the next: a click is two calls on the same pages."""
-    return Document(body, url, encoding, content_type, dict(facts))
+def _document(page: PageBody) -> Document:
+    key = (page.url, page.encoding, page.content_type, page.body, tuple(sorted(page.facts.items())))
+    found = _kept.pop(key, None) or Document(page.body, page.url, page.encoding, page.content_type, page.facts)
+    _kept[key] = found
+    return found
 
 
 def _step(work: Work, pages: Pages) -> Answer:
     return Answer(draft=step(work.draft, work.step, work.node, pages))
+
+
+def _moved(work: Work, pages: Pages) -> Answer:
+    return Answer(draft=moved(work.draft, pages.others[0], pages.shown))
 
 
 def _frame(work: Work, pages: Pages) -> Answer:
@@ -111,4 +118,4 @@ def _values(draft: Any, number: int, document: Document) -> int:
     return len(texts_of(selection_of(field.take), document))
 
 
-_DONE: Mapping[Job, Any] = {"step": _step, "frame": _frame, "links": _links, "view": _view}
+_DONE: Mapping[Job, Any] = {"step": _step, "frame": _frame, "links": _links, "view": _view, "moved": _moved}

@@ -11,12 +11,16 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from nephila.kernel.documents.browser_schema import Step as BrowserStep
+
 MAX_FIELDS = 50
 MAX_PICKS = 40
-Mode = Literal["new", "more", "not", "here", "next"]
+MAX_STEPS = 20
+Mode = Literal["new", "more", "not", "here", "next", "step_click", "step_more", "step_wait"]
 """What the next click on an element does: begin a field; add a value to the active field, which makes it a list; say
-that this is not it; say where the active field is on this page; mark the link to the next page."""
-Step = Literal["new", "more", "not", "here", "next", "wider", "items", "page", "learn"]
+that this is not it; say where the active field is on this page; mark the link to the next page; add a step of the
+browser for the element: click it, click it again and again, wait for it."""
+Step = Literal[Mode, "wider", "items", "page", "learn"]
 """What changes a draft with the help of the pages: a click (`Mode`); take the element around the last one; one item per
 box around the values of the active field; the page is the item again; choose the selector again."""
 Text = Annotated[str, Meta(max_length=4000, pattern=r"^[^\x00]*$")]
@@ -79,6 +83,15 @@ class Draft(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     active: Annotated[int, Meta(ge=-1, le=MAX_FIELDS)] = -1
     """The field that is worked on; -1: none."""
     mode: Mode = "new"
+    rendered: bool = False
+    """The page is shown as a browser had it after `steps`, or after as many of the first of them as it has done."""
+    steps: Annotated[tuple[BrowserStep, ...], Meta(max_length=MAX_STEPS)] = ()
+    """What a browser does with each page of the rule."""
+
+    @property
+    def rendering(self) -> bytes:
+        """Equal for drafts whose pages are fetched in the same way."""
+        return msgspec.json.encode(self.steps) if self.rendered else b""
 
     @property
     def field(self) -> DraftField | None:

@@ -11,6 +11,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.page.html_tree import css
 from nephila.parser.rules.document import Document
 from nephila.rulekit.induction.boxes import boxes_around
+from nephila.rulekit.studio.browser_steps import OF_CLICK, selector_of, with_step
 from nephila.rulekit.studio.draft import MAX_FIELDS, MAX_PICKS, Draft, DraftField, Pick, Source, Step
 from nephila.rulekit.studio.names import name_of
 from nephila.rulekit.studio.numbering import element, numbers, value_of
@@ -35,6 +36,8 @@ def step(draft: Draft, kind: Step, node: int, pages: Pages) -> Draft:
         raise UsageError(f"the page has no element {node}: it has changed since it was shown; reload it")
     if kind == "next":
         return _next(draft, clicked, pages)
+    if kind in OF_CLICK:
+        return with_step(draft, OF_CLICK[kind], selector_of(clicked, pages.shown))
     if kind == "new":
         return _new(draft, clicked, node, pages)
     field, pick = _active(draft), pick_of(clicked, node, draft.url, wrong=kind == "not")

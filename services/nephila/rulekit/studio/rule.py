@@ -11,6 +11,7 @@ import msgspec
 
 from nephila.parser.rules.spec import Selection
 from nephila.rulekit.induction.rule_text import field_keys, rule_document, selection_keys, url_pattern
+from nephila.rulekit.studio.browser_steps import content_of
 from nephila.rulekit.studio.draft import Draft, Source
 
 
@@ -42,6 +43,8 @@ def document_of(draft: Draft, *, lenient: bool = False) -> dict[str, Any]:
         spec["fields"] = fields
     if draft.next_page.source:
         spec["pagination"] = selection_keys(selection_of(draft.next_page))
+    if draft.steps:
+        spec["steps"] = [content_of(one) for one in draft.steps]
     return rule_document(draft.name or "new-rule", spec)
 
 

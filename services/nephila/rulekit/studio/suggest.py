@@ -26,7 +26,6 @@ from nephila.rulekit.studio.numbering import element, value_of
 from nephila.rulekit.studio.rule import selection_of
 from nephila.rulekit.studio.seen import Offer
 
-MAX_LOOKED_AT: Final = 60
 OF_KIND: Final = {"data": 2, "css": 3, "xpath": 2}
 """Selectors of a kind that are offered."""
 _ELSEWHERE: Final = 3.0
@@ -114,8 +113,14 @@ def _of_pages(field: DraftField, pages: Pages) -> list[Offer]:
     if not any(one.values for one in examples):
         return []
     rest = [one for one in pages.others if one.url not in pages.named]
-    found = induce(examples, rest, MAX_LOOKED_AT).get("f", [])
-    made = [_offer(one, pages.shown, one.cost + _elsewhere(one.selection, picked)) for one in found]
+    found = induce(
+        examples,
+        rest,
+        max(OF_KIND.values()),
+        kind=lambda one: kind_of(one.source),
+        more_cost=lambda one: _elsewhere(one, picked),
+    ).get("f", [])
+    made = [_offer(one, pages.shown, one.cost) for one in found]
     return [*made, *_as_xpath(made, pages.shown)]
 
 

@@ -20,7 +20,7 @@ WALL_S: Final = 20.0
 """Seconds of one call."""
 MAX_PAYLOAD: Final = 64 << 20
 """Bytes of the pages of one call; further pages are left out."""
-Job = Literal["step", "frame", "links", "view"]
+Job = Literal["step", "frame", "links", "view", "moved"]
 
 
 class PageBody(msgspec.Struct, array_like=True):
@@ -39,7 +39,7 @@ class Work(msgspec.Struct, array_like=True):
     kind: Job
     draft: Draft
     pages: list[PageBody]
-    """The page that is shown, then the others, those with picks first."""
+    """The page that is shown, then the others, those with picks first. moved: the page as it is now, and as it was."""
     step: Step = "new"
     node: int = 0
     notes: dict[int, tuple[str, bool]] = msgspec.field(default_factory=dict)

@@ -1,0 +1,75 @@
+"""Wrong tokens per source address: after `MOST` in `WITHIN_S` the address has to wait. Pure.
+
+A token that was accepted from an address stays accepted there: behind a proxy all clients have one address, and one
+with a wrong token must not lock out the others. An IPv6 address counts as its /64, which one machine has whole.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import OrderedDict, deque
+from typing import Final
+
+from nephila.kernel.runtime.clock import Clock
+
+MOST: Final = 10
+WITHIN_S: Final = 60.0
+ADDRESSES: Final = 1000
+"""Addresses whose tries are counted, and accepted tokens that are known; the oldest are forgotten."""
+ALL: Final = 10 * MOST
+"""Wrong tokens of all addresses after which a login by a form has to wait."""
+
+
+class Tries:
+    """The wrong tokens of one server. O(1)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._of: OrderedDict[str, deque[float]] = OrderedDict()
+        self._all: deque[float] = deque(maxlen=ALL)
+        self._accepted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+
+    def wait_s(self, address: str) -> float:
+        """Seconds until the address may try a token; 0: now."""
+        return self._left_s(self._of.get(_source(address)), MOST)
+
+    def wait_of_all_s(self, address: str) -> float:
+        """As `wait_s`, where wrong tokens of all addresses together count as well."""
+        return max(self.wait_s(address), self._left_s(self._all, ALL))
+
+    def failed(self, address: str) -> None:
+        """A token was wrong."""
+        now, source = self._clock.monotonic(), _source(address)
+        tries = self._of.pop(source, None) or deque(maxlen=MOST)
+        tries.append(now)
+        self._of[source] = tries
+        self._all.append(now)
+        if len(self._of) > ADDRESSES:
+            self._of.popitem(last=False)
+
+    def accepted(self, address: str, token: bytes) -> None:
+        """A token was right. `token`: its digest."""
+        key = (_source(address), token)
+        self._accepted.pop(key, None)
+        self._accepted[key] = None
+        if len(self._accepted) > ADDRESSES:
+            self._accepted.popitem(last=False)
+
+    def was_accepted(self, address: str, token: bytes) -> bool:
+        """Whether the address has used this token before."""
+        return (_source(address), token) in self._accepted
+
+    def _left_s(self, tries: deque[float] | None, most: int) -> float:
+        if tries is None or len(tries) < most:
+            return 0.0
+        return max(tries[-most] + WITHIN_S - self._clock.monotonic(), 0.0)
+
+
+def _source(address: str) -> str:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address) or found.ipv4_mapped is not None:
+        return str(getattr(found, "ipv4_mapped", None) or found)
+    return str(ipaddress.ip_network((found, 64), strict=False))
