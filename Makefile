@@ -24,6 +24,7 @@ $(STAMP): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nephila needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing nephila into $(VENV): some 40 libraries, then the native core where Rust is present (1-2 minutes)"
+	@command -v cargo > /dev/null || echo "no Rust here: without the native core pages are read many times slower, and their main text is simpler. Get it from https://rustup.rs, then: make clean install; or install a wheel, which has the core"
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[all]'
 	@touch $@
 
@@ -120,15 +121,14 @@ kube-score: $(DEV)  ## findings of kube-score over the chart's examples (ARGS=PR
 show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
 
-site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it)
-	@$(BIN)/python -m mkdocs --version > /dev/null 2>&1 || $(BIN)/python -m pip install --disable-pip-version-check -q 'mkdocs-material>=9.6,<10'
+site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it; ARGS='--into DIR' adds it to a directory of versions)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
 
 judge-scrapy: $(DEV)  ## the tests of Scrapy for schedulers and duplicate filters, unchanged, over ours (1 minute; downloads its sources)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.scrapy_suite
 
 .PHONY: show-first-page
-show-first-page: $(DEV)  ## a bare container from nothing to the first Markdown page, timed (after make wheels; needs Docker. ARGS=--here: in a virtual environment)
+show-first-page: $(DEV)  ## bare containers from nothing to the first Markdown page by pip, pipx and uvx, timed (after make wheels; needs Docker. ARGS=--here: in a virtual environment)
 	@$(BIN)/python -m tools.first_page dist/nephila-*-cp311-abi3-*.whl $(ARGS)
 
 show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
@@ -215,6 +215,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python -m tools.metrics_reference --check
 	@$(BIN)/python -m tools.reasons_reference --check
 	@PYTHONPATH=services:. $(BIN)/python -m tools.man_page --check
+	@$(BIN)/python -m tools.site --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
 bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
@@ -248,6 +249,10 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 	@! test -f build/core.profdata || export RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata"; $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .
 	@$(BIN)/python -m zipfile -l dist/nephila-*-cp311-abi3-*.whl | grep 'native/_core.abi3.so' > /dev/null || { echo "the native core was not built: install Rust (https://rustup.rs)"; exit 1; }
 	@du -h dist/nephila-*-cp311-abi3-*.whl
+
+.PHONY: wheels-portable
+wheels-portable: $(STAMP)  ## wheels for other Linux machines, in dist/portable/, linked by zig for glibc 2.28 (ARGS='aarch64 x86_64'; needs rustup target add; --run ROOT: tried by qemu-user)
+	@$(BIN)/python -m tools.portable_wheels $(or $(ARGS),aarch64 x86_64)
 
 .PHONY: release
 release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel, chart, SBOM and checksums in dist/, a commit and a tag; pushes nothing

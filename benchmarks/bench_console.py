@@ -1,8 +1,9 @@
 """Server time and size of each screen of the console over a store of many rows and a queue on many hosts.
 
-    python -m benchmarks.bench_console [--rows 100000] [--hosts 10000] [--repeats 5]
+    python -m benchmarks.bench_console [--rows 100000] [--hosts 10000] [--repeats 5] [--keep DIR]
 
-Rows are those of `benchmarks.stored_rows`, on HOSTS hosts; a paused job has a queued URL on each of them. Requests pass
+Rows are those of `benchmarks.stored_rows`, on HOSTS hosts, with their search index; a paused job has a queued URL on
+each of them. `--keep`: rows and index are made there, or taken from there, and copied for the run. Requests pass
 the whole application, without a socket. The first request of a screen is printed beside the median: it compiles the
 template, and the first look at the counts by reason reads fetches. Screens above 200 ms or 300 KB are marked.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import shutil
 import statistics
 import tempfile
 import time
@@ -19,6 +21,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from nephila.control.requests import SEED_BATCH, AddSeeds, ApplyJob
+from nephila.storage.ledgers.schema import DATABASE
+from nephila.storage.search.search import make_index
+from nephila.storage.search.sqlite_index import SEARCH_DATABASE
 
 from benchmarks.stored_rows import COMMON, make, url_of
 from tests.console.console_rig import ConsoleRig, console
@@ -71,9 +76,20 @@ async def measure(directory: Path, rows: int, hosts: int, repeats: int) -> None:
             median = statistics.median(times[1:])
             used = statistics.median(cpu[1:])
             size = len(answer.content) / 1024
-            mark = " <<" if median > MOST_MS or size > MOST_KB else ""
+            mark = " <<" if used > MOST_MS or size > MOST_KB else ""
             shown = f"/{screen}"[:47]
             print(f"{shown:<48} {times[0]:>9.1f} {median:>10.1f} {used:>7.1f} {size:>6.1f}{mark}", flush=True)
+
+
+def prepared(directory: Path, rows: int, hosts: int, keep: Path | None) -> None:
+    """Rows and index in an empty directory."""
+    place = keep or directory
+    if not (place / DATABASE).exists():
+        make(place, rows, hosts)
+    for _ in make_index(place):
+        pass
+    for name in (DATABASE, SEARCH_DATABASE) if keep else ():
+        shutil.copyfile(place / name, directory / name)
 
 
 def main() -> None:
@@ -82,10 +98,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        make(directory, given.rows, given.hosts)
+        prepared(directory, given.rows, given.hosts, given.keep)
         print(f"{given.rows:,} rows; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         asyncio.run(measure(directory, given.rows, given.hosts, given.repeats))
 

@@ -39,6 +39,7 @@ def kinds(rows: int) -> dict[str, str]:
         "a host": f"{COMMON} host:h77.example.test",
         "three months": f"{COMMON} since:2026-03 until:2026-05",
         "a word of the title": "title:xhto",
+        "a beginning of a million words": "unique*",
         "nothing": "zzzznowhere",
     }
 
@@ -77,7 +78,7 @@ def _searches(directory: Path, rows: int) -> None:
             found = search(directory, text)
             times.append((time.perf_counter() - began) * 1000)
             cpu.append((time.process_time() - used) * 1000)
-        mark = "" if found.complete else " (stopped)"
+        mark = f" (the newest {found.looked_at:,})" if found.looked_at else ""
         print(f"{name:<28}{found.total:>7,}{times[0]:>9.0f}{min(times):>9.0f}{min(cpu):>8.0f}{mark}")
 
 

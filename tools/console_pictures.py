@@ -8,7 +8,9 @@ A crawl of a small site on five loopback addresses runs while the pictures are t
 from __future__ import annotations
 
 import asyncio
+import base64
 import http.server
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,16 +32,23 @@ SCREENS = {
     "new": "jobs/new",
     "edit": "jobs/library/edit",
     "pages": "pages",
+    "search": "pages?q=silt+delta",
     "page": "page?job=library&url=http%3A%2F%2F127.0.0.1%3A{port}%2F12",
     "page-links": "page?job=library&tab=links&url=http%3A%2F%2F127.0.0.1%3A{port}%2F12",
+    "page-history": "page?job=menu&tab=history&url=http%3A%2F%2F127.0.0.8%3A{port}%2Fmenu",
     "hosts": "hosts",
     "items": "items?field=price&test=above&value=20&sort=-price",
     "audit": "audit",
     "audit-sample": "audit/books",
+    "sites": "sites",
     "rules": "rules?name=shop",
     "studio": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "studio-save": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "system": "system",
+    "settings": "system/settings",
+    "network": "system/network",
+    "webhooks": "system/webhooks",
+    "log": "log",
 }
 JUDGED = "rrrrwrrrrrrrrrrrrwrrrrrr"
 """Keys that are pressed on a sample before its pictures."""
@@ -63,7 +72,7 @@ metadata: {name: library}
 spec:
   seeds: [SEEDS]
   scope: {mode: any, maxPages: 6000}
-  politeness: {delay: 300ms}
+  politeness: {delay: 600ms}
   links: true
   rules: [shop]
 ---
@@ -73,7 +82,22 @@ metadata: {name: archive}
 spec:
   paused: true
   seeds: ['http://127.0.0.9:PORT/0']
+---
+apiVersion: nephila.dev/v1
+kind: CrawlJob
+metadata: {name: menu}
+spec:
+  seeds: ['http://127.0.0.8:PORT/menu']
+  recrawl: {every: 10s}
 """
+WEBHOOKS = """allow_addresses: [127.0.0.0/8]
+webhooks:
+  - name: newsroom
+    url: http://127.0.0.1:PORT/hook
+    changes: [new, changed]
+  - {name: archive, url: 'http://127.0.0.1:9/'}
+"""
+SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 
 
 class Site(http.server.BaseHTTPRequestHandler):
@@ -87,6 +111,11 @@ class Site(http.server.BaseHTTPRequestHandler):
         number = int(self.path[1:]) if self.path[1:].isdecimal() else -1
         if self.path == "/robots.txt":
             self._answer(200, "User-agent: *\nDisallow: /private/\n", "text/plain")
+        elif self.path == "/menu":
+            dishes = ("Soup of the day with bread", "Noodles with mushrooms", "Rice with vegetables", "Apple cake")
+            today = dishes[int(time.time()) // 10 % 4]
+            rest = "<p>Open from eleven in the morning until ten at night.<p>Please book a table for large groups."
+            self._answer(200, f"<title>Menu</title><main><h1>Menu</h1><p>Today: {today}.{rest}</main>", "text/html")
         elif number < 0 or number % 17 == 16:
             self._answer(404, "gone", "text/plain")
         else:
@@ -101,6 +130,11 @@ class Site(http.server.BaseHTTPRequestHandler):
                 f"<p class=price>{number % 90 + 9}.90<p>{text}<p>{' '.join(links)} <a href=/private/{number}>staff</a>",
                 "text/html",
             )
+
+    def do_POST(self) -> None:
+        """A delivery of a webhook."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200, "", "text/plain")
 
     def _answer(self, status: int, text: str, kind: str) -> None:
         body = text.encode()
@@ -187,19 +221,11 @@ def main() -> None:
         (Path(folder) / "jobs.yaml").write_text(JOBS.replace("SEEDS", seeds).replace("PORT", str(port)))
         (Path(folder) / "rules" / "shop").mkdir(parents=True)
         (Path(folder) / "rules" / "shop" / "rule.yaml").write_text(RULE)
-        up = [
-            *nephila,
-            "up",
-            "--out",
-            "crawls",
-            "--allow-private",
-            "--quiet",
-            "--rules",
-            "rules",
-            "--format",
-            "sqlite,raw",
-        ]
-        with subprocess.Popen(up, cwd=folder) as program:
+        (Path(folder) / "hooks.yaml").write_text(WEBHOOKS.replace("PORT", str(port)))
+        up = [*nephila, "up", "--out", "crawls", "--allow-private", "--quiet", "--rules", "rules", "--workers", "0"]
+        secrets = {f"NEPHILA_WEBHOOK_{name}_SECRET": SECRET for name in ("NEWSROOM", "ARCHIVE")}
+        up += ["--format", "sqlite,raw", "--webhooks", "hooks.yaml"]
+        with subprocess.Popen(up, cwd=folder, env={**os.environ, **secrets}) as program:
             try:
                 apply = [*nephila, "jobs", "apply", "-f", "jobs.yaml", "--out", "crawls"]
                 while program.poll() is None and subprocess.run(apply, cwd=folder).returncode:

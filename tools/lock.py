@@ -8,6 +8,7 @@ Without --upgrade versions stay as they are locked; only what pyproject.toml ask
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,16 @@ UNUSED = {"operator": ("pypdfium2", "python-calamine")}
 """Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses neither
 PDF nor sheets."""
 
+MARKERS = {"quickjs": "platform_machine == 'x86_64'"}
+"""Library → where it has a wheel; the images have no compiler."""
+
+
+def marked(text: str) -> str:
+    """A lock file whose libraries without a wheel for every architecture have their condition."""
+    for name, marker in MARKERS.items():
+        text = re.sub(rf"^({name}==[\w.]+)( ;.*)? \\$", rf"\1 ; {marker} \\", text, flags=re.MULTILINE)
+    return text
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -40,6 +51,8 @@ def main() -> None:
         if name == "browser":  # it is installed over the libraries of the service
             command += ["--constraint", str(LOCK / "service.txt")]
         subprocess.run(command + (["--upgrade"] if options.upgrade else []), cwd=ROOT, check=True)
+        path = LOCK / f"{name}.txt"
+        path.write_text(marked(path.read_text()))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The documentation site: the Markdown of the repository as pages by reader and task, with generated references.
 
-`make site` writes build/site (static files); `make site-serve` shows it. `assemble` needs no generator: it copies every
+`make site` writes build/site (static files); ARGS=--serve shows it. ARGS='--into DIR' adds it to DIR as this version,
+beside those of other versions: each page then has a list of them. `assemble` needs no generator: it copies every
 page, turns links between files of the repository into links between pages, and names each link that leads nowhere. A
 link to a source file becomes the name of the file, since the site has no sources.
 """
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -21,6 +23,8 @@ from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "site"
+LATEST: Final = "latest"
+"""Another name of the newest version, in the addresses of its pages."""
 PAGES: Final[dict[str, Any]] = {
     "Start": {
         "Nephila": "README.md",
@@ -77,6 +81,8 @@ PAGES: Final[dict[str, Any]] = {
     },
 }
 """Heading → title → file of the repository. Decisions and the READMEs of the code are added to the last one."""
+SEPARATOR: Final = r"[\s\-/_.,:;()\"'`\[\]，。、：；（）]+|(?=[\u4e00-\u9fff])"
+"""Of words in the search: each Chinese character is one."""
 _CODE: Final = re.compile(r"^(`{3,}|~{3,}).*?^\1|`[^`\n]*\]\([^`\n]*`", re.MULTILINE | re.DOTALL)
 """Where brackets are no link."""
 _LINK: Final = re.compile(r"(?<!\\)(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
@@ -113,7 +119,36 @@ def assemble() -> Site:
             entries.append({"Code": [{_title(site.pages[places[one]]): places[one]} for one in code]})
             entries.append({"All decisions": [{_title(site.pages[places[one]]): places[one]} for one in decisions]})
         site.nav.append({heading: entries})
+    check_anchors(site)
     return site
+
+
+def slugs(text: str) -> set[str]:
+    """The anchors of a page, as the generator makes them of its headings."""
+    found: dict[str, None] = {}
+    for title in re.findall(r"^#{1,6} +(.+?) *#*$", _CODE.sub("", text), re.MULTILINE):
+        words = _LINK.sub(lambda link: link[2], title)
+        plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
+        slug = name = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        number = 0
+        while name in found or not name:
+            number += 1
+            name = f"{slug}_{number}"
+        found[name] = None
+    return set(found)
+
+
+def check_anchors(site: Site) -> None:
+    """Name the links to headings that are not there."""
+    known = {place: slugs(text) for place, text in site.pages.items()}
+    for place, text in site.pages.items():
+        for found in _LINK.finditer(_CODE.sub("", text)):
+            path, _, anchor = found[3].partition("#")
+            if not anchor or re.match(r"[a-z][a-z0-9+.-]*:", path):
+                continue
+            target = normpath(f"{PurePosixPath(place).parent}/{path}") if path else place
+            if target in known and anchor not in known[target]:
+                site.broken.append(f"{place}: {found[3]}")
 
 
 def tracked() -> list[str]:
@@ -296,8 +331,10 @@ def settings(site: Site) -> dict[str, Any]:
             ],
         },
         "extra_css": ["site/site.css"],
-        "extra": {"generator": False},
-        "plugins": [{"search": {"lang": ["en"], "separator": r"[\s\-/_.]+|(?=[\u4e00-\u9fff])"}}],
+        # The theme reads ../versions.json, which `publish` writes.
+        "extra": {"generator": False, "version": {"provider": "mike", "default": LATEST}},
+        # Without the trimmer, which takes Chinese for punctuation, and the stemmer: politeness is not polite.
+        "plugins": [{"search": {"lang": ["en"], "separator": SEPARATOR, "pipeline": ["stopWordFilter"]}}],
         "markdown_extensions": [
             "admonition", "attr_list", "tables", "md_in_html",
             {"toc": {"permalink": True}},
@@ -327,22 +364,49 @@ def write(site: Site, place: Path) -> None:
     (place / "mkdocs.yml").write_text(yaml.safe_dump(settings(site), sort_keys=False, allow_unicode=True))
 
 
+def publish(built: Path, into: Path, number: str) -> None:
+    """Add a built site to a directory of versions, as the newest one if no higher number is there. A site of the same
+    minor version is replaced."""
+    name = ".".join(number.split(".")[:2])
+    shutil.rmtree(into / name, ignore_errors=True)
+    shutil.copytree(built, into / name)
+    table = into / "versions.json"
+    known = {one["version"]: one["title"] for one in json.loads(table.read_text())} if table.is_file() else {}
+    known[name] = number
+    ordered = sorted(known, key=lambda one: [int(part) for part in one.split(".")], reverse=True)
+    rows = [{"version": one, "title": known[one], "aliases": []} for one in ordered]
+    rows[0]["aliases"] = [LATEST]
+    table.write_text(json.dumps(rows, indent=1) + "\n")
+    shutil.rmtree(into / LATEST, ignore_errors=True)
+    shutil.copytree(into / ordered[0], into / LATEST)
+    head = f'<meta charset="utf-8"><title>Nephila</title><meta http-equiv="refresh" content="0; {LATEST}/">'
+    (into / "index.html").write_text(f'<!doctype html>{head}<a href="{LATEST}/">Nephila</a>\n')
+
+
 def main() -> int:
     """The exit code: 1 when a link leads nowhere or the generator complains."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--serve", action="store_true", help="show it at http://127.0.0.1:8000 until Ctrl-C")
-    serve = parser.parse_args().serve
+    parser.add_argument("--check", action="store_true", help="look at the links of the pages, and build nothing")
+    parser.add_argument("--into", type=Path, metavar="DIR", help="add it to a directory with a site for each version")
+    given = parser.parse_args()
     sys.path.insert(0, str(ROOT / "services"))
+    from nephila import __version__
+
     site = assemble()
     if site.broken:
         print("\n".join(f"broken link: {one}" for one in site.broken), file=sys.stderr)
         return 1
+    if given.check:
+        return 0
     write(site, BUILD)
-    words = ["serve", "--dev-addr", "127.0.0.1:8000"] if serve else ["build", "--strict", "--quiet"]
+    words = ["serve", "--dev-addr", "127.0.0.1:8000"] if given.serve else ["build", "--strict", "--quiet"]
     command = [sys.executable, "-m", "mkdocs", *words, "-f", str(BUILD / "mkdocs.yml")]
     code = subprocess.run(command, check=False).returncode
-    if code == 0 and not serve:
+    if code == 0 and not given.serve:
         print(f"{len(site.pages)} pages in {BUILD.relative_to(ROOT)}/html")
+        if given.into is not None:
+            publish(BUILD / "html", given.into, __version__)
     return code
 
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,13 +14,17 @@ import pytest
 from firecrawl import Firecrawl
 from firecrawl.v2.utils import error_handler as errors
 from nephila.adapters.firecrawl import webhooks
-from nephila.adapters.firecrawl.application import KEPT_S, routes
+from nephila.adapters.firecrawl.application import KEPT_S
 from nephila.adapters.firecrawl.clean_html import clean_html
+from nephila.adapters.firecrawl.kept_crawls import TABLES, KeptCrawl, KeptCrawls
 from nephila.adapters.firecrawl.options import id_of
+from nephila.adapters.firecrawl.server import FirecrawlServer
+from nephila.adapters.scrapes import MAX_WAITING
 from nephila.control import requests
-from nephila.control.access.authority import Authority, administrator
+from nephila.control.access.authority import Authority, administrator, digest
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
+from nephila.harvest.webhooks.database import Database
 from nephila.harvest.webhooks.transport import DeliveryAnswer
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.waits import Backoff
@@ -41,16 +46,17 @@ def called(work, *args, **given):
     return asyncio.get_running_loop().run_in_executor(_THREADS, partial(work, *args, **given))
 
 
-def served(control, transport=None):
+def served(rig, transport=None):
     """The application with Firecrawl's API."""
-    authority = Authority(control, administrator(KEY))
-    return application(control, authority=authority, beside=routes(authority, transport=transport))
+    authority = Authority(rig.control, administrator(KEY))
+    beside = FirecrawlServer(authority, rig.directory, transport=transport)
+    return application(rig.control, authority=authority, beside=beside.routes)
 
 
 async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
     """Each call in a thread, against a server on a port."""
     async with running(tmp_path) as rig:
-        server = tcp_server(served(rig.control), "127.0.0.1", 0, "--api")
+        server = tcp_server(served(rig), "127.0.0.1", 0, "--api")
         await server.open()
         client = Firecrawl(api_key=KEY, api_url=f"http://127.0.0.1:{server.port}")
         crawled = called(client.crawl, "http://c.test/", limit=10, poll_interval=1)
@@ -125,7 +131,7 @@ async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
 )
 async def test_a_wrong_request_is_one_line_with_a_status(tmp_path, method, path, body, status):
     async with running(tmp_path) as rig:
-        client = AsgiClient(served(rig.control))
+        client = AsgiClient(served(rig))
         answer = await client._request(method, path, body, HEADERS)
         assert answer.status_code == status, answer.text
         assert '"success":false' in answer.text
@@ -139,7 +145,7 @@ async def test_crawls_of_yesterday_are_deleted_with_the_next_one(tmp_path):
     """Those that run and those of today stay."""
     async with running(tmp_path) as rig:
         now = SystemClock().now()
-        client = AsgiClient(served(rig.control))
+        client = AsgiClient(served(rig))
         old = id_of("crawl", now - KEPT_S - 5, "0" * 12, ("markdown",))
         today = id_of("crawl", now - 5, "0" * 12, ("markdown",))
         for name in (old, today, "news"):
@@ -184,7 +190,7 @@ async def test_events_of_a_crawl_are_delivered_signed_and_in_order(tmp_path, mon
     monkeypatch.setattr(webhooks, "RETRY", Backoff(0.01, 0.01))
     async with running(tmp_path) as rig:
         receiver = Receiver(DeliveryAnswer(503), DeliveryAnswer(0, "no answer in 10 s"))
-        client = AsgiClient(served(rig.control, receiver))
+        client = AsgiClient(served(rig, receiver))
         hook = {"url": "http://hooks.test/x", "headers": {"X-Mine": "1"}, "metadata": {"team": "tea"}}
         asked = json.dumps({"url": "http://a.test/", "crawlEntireDomain": True, "webhook": hook})
         begun = (await client._request("POST", "/v2/crawl", asked.encode(), HEADERS)).json()
@@ -207,9 +213,120 @@ async def test_events_of_a_crawl_are_delivered_signed_and_in_order(tmp_path, mon
         assert receiver.events[-1]["success"] is False
 
 
+@pytest.mark.full
+async def test_a_thousand_parallel_scrapes_are_answered_and_more_are_told_to_come_again(tmp_path):
+    async with running(tmp_path) as rig:
+        client = AsgiClient(served(rig))
+
+        async def scrape(number):
+            body = json.dumps({"url": f"http://h{number}.test/green", "timeout": 120_000}).encode()
+            return await client._request("POST", "/v2/scrape", body, HEADERS)
+
+        answers = await asyncio.gather(*(scrape(number) for number in range(MAX_WAITING + 50)))
+        assert Counter(one.status_code for one in answers) == {200: MAX_WAITING, 429: 50}
+        assert all("# Green tea" in one.text for one in answers if one.status_code == 200)
+        assert (await scrape(MAX_WAITING + 50)).status_code == 200
+
+
+class Refusing(Receiver):
+    """Accepts so many events, then none."""
+
+    def __init__(self, accepted: int) -> None:
+        super().__init__()
+        self.accepted = accepted
+        self.refused = 0
+
+    async def post(self, url, headers, body):
+        if len(self.events) == self.accepted:
+            self.refused += 1
+            return DeliveryAnswer(503)
+        return await super().post(url, headers, body)
+
+
+async def test_events_continue_after_a_restart_without_a_loss_or_a_repeat(tmp_path, monkeypatch):
+    """The first program is killed, without an end of its lease; the second one is closed."""
+    monkeypatch.setattr(webhooks, "POLL_S", 0.02)
+    monkeypatch.setattr(webhooks, "LEASE_S", 0.06)
+    monkeypatch.setattr(webhooks, "RETRY", Backoff(0.01, 0.01))
+    monkeypatch.setattr(webhooks, "ATTEMPTS", 10**6)
+    async with running(tmp_path) as rig:
+        authority = Authority(rig.control, administrator(KEY))
+        first, second, third = Refusing(2), Refusing(1), Receiver()
+        servers = [FirecrawlServer(authority, tmp_path, transport=one) for one in (first, second, third)]
+        client = AsgiClient(application(rig.control, authority=authority, beside=servers[0].routes))
+        hook = {"url": "http://hooks.test/x", "headers": {"X-Mine": "1"}, "metadata": {"team": "tea"}}
+        asked = json.dumps({"url": "http://a.test/", "crawlEntireDomain": True, "webhook": hook})
+        begun = (await client._request("POST", "/v2/crawl", asked.encode(), HEADERS)).json()
+        await until(lambda: first.refused)
+        for task in servers[0]._webhooks._tasks.values():
+            task.cancel()
+        await servers[1].start()
+        await until(lambda: second.refused)
+        await servers[1].close()
+        await servers[2].start()
+        await until(lambda: third.events and third.events[-1]["type"] == "crawl.completed")
+        events = first.events + second.events + third.events
+        types = [one["type"] for one in events]
+        assert types == ["crawl.started", *["crawl.page"] * 3, "crawl.completed"]
+        titles = [page["metadata"]["title"] for one in events for page in one["data"]]
+        assert sorted(titles) == ["Black tea", "Green tea", "Teas"]
+        assert {one["id"] for one in events} == {begun["id"]}
+        assert all(first.signed + second.signed + third.signed)
+        assert third.headers[0]["X-Mine"] == "1"
+        assert third.events[0]["metadata"] == {"team": "tea"}
+        await until(lambda: not servers[2]._webhooks._tasks)
+        await servers[2].close()
+        assert KEY.encode() not in (tmp_path / "webhooks.db").read_bytes()
+        assert (tmp_path / "webhooks.db").stat().st_mode & 0o077 == 0
+
+
+async def test_a_webhook_whose_key_or_crawl_is_gone_is_given_up(tmp_path, caplog):
+    async with running(tmp_path) as rig:
+        hook = json.dumps({"url": "http://hooks.test/x"})
+        names = [id_of("crawl", 1_700_000_000 + number, "0" * 12, ("markdown",)) for number in range(2)]
+        keys = [digest("another key that was removed"), digest(KEY)]
+        kept = KeptCrawls(Database(tmp_path, TABLES))
+        for name, key in zip(names, keys, strict=True):
+            kept.add(KeptCrawl(name, "", hook, key.hex()), "a program before", 0)
+        server = FirecrawlServer(Authority(rig.control, administrator(KEY)), tmp_path, transport=Receiver())
+        await server.start()
+        await until(lambda: caplog.text.count("is given up") == 2)
+        await until(lambda: not server._webhooks._tasks)
+        assert f"{names[0]} is given up: its API key is not known any more" in caplog.text
+        assert f"{names[1]} is given up: there is no crawl" in caplog.text
+        assert kept.take("another program", 10**12, 10**12, 10) == []
+        await server.close()
+        kept.close()
+
+
+async def test_the_schema_of_a_crawl_survives_a_restart(tmp_path):
+    async with running(tmp_path) as rig:
+        rule = {
+            "apiVersion": "nephila.dev/v1",
+            "kind": "ParseRule",
+            "metadata": {"name": "teas"},
+            "spec": {"match": {"url": "^http://a.test/"}, "fields": {"heading": {"css": "h1"}}},
+        }
+        await rig.control.apply_rules(requests.ApplyRules(rules=[rule]))
+        schema = {"type": "object", "properties": {"heading": {"type": "string"}}}
+        asked = {"urls": ["http://a.test/green"], "formats": [{"type": "json", "schema": schema}]}
+        client = AsgiClient(served(rig))
+        begun = (await client._request("POST", "/v2/batch/scrape", json.dumps(asked).encode(), HEADERS)).json()
+        restarted = AsgiClient(served(rig))
+
+        async def status():
+            return (await restarted._request("GET", f"/v2/batch/scrape/{begun['id']}", b"", HEADERS)).json()
+
+        async def ended():
+            return (await status())["status"] == "completed"
+
+        await until(ended)
+        assert (await status())["data"][0]["json"] == {"heading": "Green tea"}
+
+
 async def test_a_webhook_to_a_private_address_is_not_dialled(tmp_path, caplog):
     async with running(tmp_path) as rig:
-        client = AsgiClient(served(rig.control))
+        client = AsgiClient(served(rig))
         hook = f"http://127.0.0.1:{rig.web.port}/hook"
         asked = json.dumps({"urls": ["http://a.test/green"], "webhook": hook})
         await client._request("POST", "/v2/batch/scrape", asked.encode(), HEADERS)
@@ -220,7 +337,7 @@ async def test_a_webhook_to_a_private_address_is_not_dialled(tmp_path, caplog):
 async def test_pages_as_html_by_rule_and_by_search(tmp_path):
     """The official client; a page without a rule is an error that names the remedy."""
     async with running(tmp_path) as rig:
-        server = tcp_server(served(rig.control), "127.0.0.1", 0, "--api")
+        server = tcp_server(served(rig), "127.0.0.1", 0, "--api")
         await server.open()
         client = Firecrawl(api_key=KEY, api_url=f"http://127.0.0.1:{server.port}")
         schema = {"type": "object", "properties": {"heading": {"type": "string"}}}

@@ -15,6 +15,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from tools.images import IMAGES
+from tools.lock import MARKERS, marked
 from tools.reproduce import difference
 from tools.sbom import bill, locked
 
@@ -177,6 +178,16 @@ def test_every_locked_library_has_a_hash() -> None:
         versions[path.stem] = {one.name: one.version for one in libraries}
     assert "playwright" in versions["browser"]
     assert versions["service"].items() <= versions["browser"].items()
+
+
+def test_a_library_without_wheels_for_arm_is_locked_for_the_others() -> None:
+    """The images have no compiler: one of such libraries would end the build of all images for ARM."""
+    entry = "quickjs==1.19.4 \\\n    --hash=sha256:00\n"
+    assert marked(entry) == "quickjs==1.19.4 ; platform_machine == 'x86_64' \\\n    --hash=sha256:00\n"
+    for path in sorted((ROOT / "docker" / "lock").glob("*.txt")):
+        text = path.read_text()
+        assert marked(text) == text, path.name
+        assert all(re.search(rf"^{name}==", text, re.MULTILINE) for name in MARKERS), path.name
 
 
 def test_the_seccomp_profile_allows_a_sandbox_and_little_else() -> None:

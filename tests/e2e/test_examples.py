@@ -15,6 +15,9 @@ import pytest
 import yaml
 
 from tests.e2e.web import Reply, page, serve
+from tests.required import required
+from tools.helm import find
+from tools.install import Missing
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FEED = """<?xml version="1.0"?><rss version="2.0"><channel><title>n</title>
@@ -156,6 +159,16 @@ def test_files_of_the_distributed_examples():
     services = yaml.safe_load((EXAMPLES.parent / "compose.yaml").read_text())["services"]
     three = yaml.safe_load((EXAMPLES / "distributed-compose" / "three-downloaders.yaml").read_text())["services"]
     assert set(three) <= set(services)
+
+
+def test_the_chart_renders_with_the_values_of_the_example():
+    chart = str(EXAMPLES.parent / "charts" / "nephila")
+    values = str(EXAMPLES / "kubernetes-rules-from-git" / "values.yaml")
+    with required(Missing):
+        command = [str(find()), "template", "nephila", chart, "--namespace", "crawl", "-f", values]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "https://git.example.org/crawl-rules.git" in done.stdout
 
 
 def test_each_folder_is_in_the_table():

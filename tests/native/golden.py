@@ -6,6 +6,7 @@ changes. The pages are in this file, so that a reader sees what each of them is 
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import random
@@ -99,12 +100,61 @@ def all_of(core: ModuleType, body: bytes) -> dict[str, Any]:
     }
 
 
+MARKUP: tuple[bytes, ...] = (
+    *(b"<%s>" % name for name in b"p b i em strong code a kbd sup sub ul ol dl li dt dd h1 h2 pre xmp br hr".split()),
+    *(b"</%s>" % name for name in b"p b i em strong code a sup ul ol dl h2 pre xmp table td div figure math".split()),
+    *(b"<%s>" % name for name in b"table tr td th caption blockquote figure article nav math template".split()),
+    b"<a href=/x?a=1&amp;b=2>",
+    b"<a href='#fn1'>",
+    b"<ol start=3>",
+    b"<li value=7 id=fn2>",
+    b"<th colspan=2 rowspan=3>",
+    b"<td class=linenos>",
+    b"<div class=highlight-python>",
+    b"<div class='admonition note'>",
+    b"<p class=admonition-title>",
+    b"<span class='math inline'>",
+    b"<figure><figcaption>",
+    b"<input type=checkbox checked>",
+    b"<img src=a.png alt='x&amp;y'>",
+    b"<img srcset='a 1x, b 2x'>",
+    b"<a href=#t>\xc2\xb6</a>",
+    b"\n  \n",
+    b" ",
+)
+"""Pieces of pages whose structures have golden values."""
+
+
+def structures(core: ModuleType) -> list[str]:
+    """Hashes over the blocks of pages of any markup, 25 pages each, beside main texts of any lines, without a model."""
+    rng, found = random.Random(50), []
+    words = (
+        b" some words",
+        b"x",
+        b" and. ",
+        b"",
+        b"",
+        b"\xc3\xa9t\xc3\xa9 and a sentence that is long enough to be found",
+    )
+    for _ in range(40):
+        digest = hashlib.sha256()
+        for _ in range(25):
+            pieces = rng.choices(MARKUP, k=rng.randrange(90))
+            body = b"".join(piece + rng.choice(words) for piece in pieces)
+            main = [line for line in range(len(pieces)) if rng.random() < 0.5]
+            text, structure = core.structure_by(body, "utf-8", main)
+            digest.update(text + core.blocks(structure, text, BASE) + core.markdown(structure, text, BASE))
+        found.append(digest.hexdigest()[:16])
+    return found
+
+
 def vectors(core: ModuleType) -> dict[str, Any]:
     """All vectors."""
     return {
         "urls": {url: identity(core, url) for url in urls()},
         "pages": {name: essentials(core, body) for name, body in PAGES.items()},
         "core": {name: all_of(core, body) for name, body in PAGES.items()},
+        "structures": structures(core),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .conftest import core_only
-from .golden import PAGES, PATH, all_of, essentials, identity, urls
+from .golden import PAGES, PATH, all_of, essentials, identity, structures, urls
 
 GOLDEN: dict[str, Any] = json.loads(PATH.read_text("utf-8"))
 
@@ -36,3 +36,9 @@ def test_page(core: ModuleType, name: str) -> None:
 def test_page_of_the_core(core: ModuleType, name: str) -> None:
     """Text, main text and every flag."""
     assert all_of(core, PAGES[name]) == GOLDEN["core"][name]
+
+
+@core_only
+def test_structures_of_the_core(core: ModuleType) -> None:
+    """Blocks, marks, cells and links of a thousand pages of any markup, read one after the other by one thread."""
+    assert structures(core) == GOLDEN["structures"]

@@ -25,7 +25,8 @@ def rule(spec: str, name: str = "r") -> RuleDocument:
 def document(body: str | bytes, url: str = URL, content_type: str = "text/html") -> Document:
     """A page."""
     data = body.encode() if isinstance(body, str) else body
-    return Document(data, url, "utf-8", content_type, {"title": "T", "lang": "en", "text": "visible"})
+    meta = '{"date": "Nov 22, 2026", "author": "Ann Lee and Bob Ray"}'
+    return Document(data, url, "utf-8", content_type, {"title": "T", "lang": "en", "text": "visible", "meta": meta})
 
 
 def ran(spec: str, body: str | bytes, url: str = URL, content_type: str = "text/html") -> Extraction:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tools import site
@@ -42,6 +44,34 @@ def test_a_wrong_link_is_named_with_its_file(monkeypatch, tmp_path):
     text = site._rewritten("docs/a.md", "a.md", {"docs/a.md": "a.md"}, found)
     assert found.broken == ["docs/a.md: b.md"]
     assert text.splitlines()[1:] == ["[b](b.md) [a](a.md#x) `[n](file)`", "```", "[c](c.md)", "```", "`s`"]
+
+
+def test_a_wrong_anchor_is_named_with_its_page():
+    """Anchors are those of headings, a repeated one with a number; code has none."""
+    found = site.Site()
+    found.pages["a.md"] = (
+        "# One `x`: two\n## One\n## One\n```\n# no\n```\n[t](#one-x-two) [u](b.md#to-do) [v](#one_1) [w](#no)"
+    )
+    found.pages["b.md"] = "# To do\n[x](a.md#one) [y](a.md#gone) [z](https://a.test/#z)"
+    site.check_anchors(found)
+    assert found.broken == ["a.md: #no", "b.md: a.md#gone"]
+
+
+def test_versions_are_listed_the_newest_first(tmp_path):
+    """A patch replaces its minor version; `latest` is the highest one, not the last that was added."""
+    for number in ("0.9.0", "0.10.0", "0.9.1"):
+        built = tmp_path / "built" / number
+        built.mkdir(parents=True)
+        (built / "index.html").write_text(number)
+        site.publish(built, tmp_path / "all", number)
+    rows = json.loads((tmp_path / "all" / "versions.json").read_text())
+    assert [(one["version"], one["title"], one["aliases"]) for one in rows] == [
+        ("0.10", "0.10.0", ["latest"]),
+        ("0.9", "0.9.1", []),
+    ]
+    pages = {one.parent.name: one.read_text() for one in (tmp_path / "all").glob("*/index.html")}
+    assert pages == {"0.10": "0.10.0", "0.9": "0.9.1", "latest": "0.10.0"}
+    assert "latest/" in (tmp_path / "all" / "index.html").read_text()
 
 
 def test_the_references_name_every_command_and_operation(assembled):

@@ -123,4 +123,5 @@ def search(
     source, only = find_rows(str(out))
     for _ in make_index(source, fresh=fresh):
         pass
-    return search_rows(source, words, job=job or only or "", skip=skip, limit=limit)
+    chosen = job or only
+    return search_rows(source, words, jobs=[chosen] if chosen else None, skip=skip, limit=limit)

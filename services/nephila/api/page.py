@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
+from nephila.kernel.page_facts.facts import RowFacts
 from nephila.kernel.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,30 +128,59 @@ class Page:
         """URLs of the images in the content."""
         return list(self.extracted["images"]) if self.body else []
 
+    @cached_property
+    def facts(self) -> RowFacts:
+        """What the page states about itself, by its text and metadata alone."""
+        from nephila.kernel.page_facts.row_facts import row_facts
+
+        return row_facts(
+            url=self.url,
+            title=self.title,
+            lang=self.lang,
+            content_type=self.content_type,
+            meta=self.meta,
+            text=self.text,
+        )
+
     @property
     def comments(self) -> str:
         """The comments of readers below an article, which the text leaves out."""
-        return str(self.extracted["comments"]) if self.body else ""
+        return str(self.extracted["comments"]) if self.body else self.facts.comments
 
     @property
     def author(self) -> str:
-        """The author that the page names."""
-        return str(self.extracted["author"]) if self.body else ""
+        """The author that the page names; several with "; " between them."""
+        return str(self.extracted["author"]) if self.body else "; ".join(self.facts.authors)
+
+    @property
+    def authors(self) -> list[str]:
+        """The authors that the page names."""
+        return list(self.extracted["authors"] if self.body else self.facts.authors)
 
     @property
     def published(self) -> str:
-        """The date of publication that the page names."""
-        return str(self.extracted["published"]) if self.body else ""
+        """The date of publication, in ISO 8601; "" if the page has none."""
+        return str(self.extracted["published"]) if self.body else self.facts.published
 
     @property
     def modified(self) -> str:
-        """The date of the last change that the page names."""
-        return str(self.extracted["modified"]) if self.body else ""
+        """The date of the last change, in ISO 8601; "" if the page has none."""
+        return str(self.extracted["modified"]) if self.body else self.facts.modified
+
+    @property
+    def section(self) -> str:
+        """The section of its site that the page names."""
+        return str(self.extracted["section"]) if self.body else self.facts.section
+
+    @property
+    def image(self) -> str:
+        """URL of the picture that the page names as its own."""
+        return str(self.extracted["image"]) if self.body else self.facts.image
 
     @property
     def description(self) -> str:
         """The page's own description (meta description)."""
-        return str(self.meta.get("description", ""))
+        return self.facts.description
 
     @cached_property
     def selector(self) -> Selector:

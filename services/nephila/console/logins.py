@@ -78,7 +78,8 @@ class Access:
     def _stays(self, session: Session, same_provider: bool) -> bool:
         """A session by a proxy is checked with each of its requests."""
         if session.by == "token":
-            return self.authority.holder(session.token) == session.caller
+            holder = self.authority.holder(session.token)
+            return holder is not None and holder.caller == session.caller
         return same_provider if session.by == "oidc" else True
 
 

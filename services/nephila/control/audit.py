@@ -15,7 +15,6 @@ from nephila.control.audit_types import (
     GetAuditOutcome,
     GetSample,
     LabelRow,
-    Precision,
     ProposedExpression,
     RowLabelled,
     SampleDetail,
@@ -24,10 +23,11 @@ from nephila.control.audit_types import (
     SampleOf,
     SampleRow,
     Stratum,
+    precision_of,
 )
 from nephila.control.stored_rows import there
 from nephila.harvest.audit.candidates import shown, version_now
-from nephila.harvest.audit.precision import Interval, StratumCount, of_all, of_stratum
+from nephila.harvest.audit.precision import StratumCount, of_all, of_stratum
 from nephila.harvest.audit.recall import outcome_of
 from nephila.harvest.audit.session import draw_sample, labelling_order, next_without_label, now, sample_named
 from nephila.harvest.audit.store import AuditStore, Drawn, Label, NoSample, SampleInfo, open_store
@@ -36,6 +36,8 @@ from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.source import Source
 
 LISTED = 50
+DRAWN_FROM = 8_000
+"""Fetches from which a sample is drawn, at least: 150 ms of CPU."""
 STRATA = 200
 REASONS = 10
 TEXT_CHARS = 20_000
@@ -58,7 +60,7 @@ def draw(source: Source | None, request: DrawSample) -> SampleOf:
     if not job_view.is_there(place):
         raise UserError("there are no rows to draw from yet")
     values = {name: getattr(request, name) for name in ("size", "by", "kind", "seed", "job")}
-    info, _ = draw_sample(place, name=request.sample, **values)
+    info, _ = draw_sample(place, name=request.sample, most=max(DRAWN_FROM, 4 * request.size), **values)
     with open_store(place) as store:
         return _sample(info, store.counts(info.name))
 
@@ -106,12 +108,12 @@ def outcome(source: Source | None, request: GetAuditOutcome) -> AuditOutcomeOf:
     return AuditOutcomeOf(
         pages=found.pages,
         links=found.links,
-        precision=_precision(found.precision),
-        recall=_precision(found.recall),
+        precision=precision_of(found.precision),
+        recall=precision_of(found.recall),
         proposals=[
             ProposedExpression(share=share, **{name: getattr(one, name) for name in _OF_EXPRESSION})
             for one in found.proposals
-            if (share := _precision(one.share)) is not None
+            if (share := precision_of(one.share)) is not None
         ],
     )
 
@@ -159,14 +161,10 @@ def _sample(info: SampleInfo, counts: Sequence[StratumCount]) -> SampleOf:
         by=info.strata,
         drawn=sum(one.sampled for one in counts),
         labelled=sum(one.labelled for one in counts),
-        precision=_precision(of_all(counts)),
+        precision=precision_of(of_all(counts)),
     )
 
 
 def _stratum(one: StratumCount) -> Stratum:
     values = {name: getattr(one, name) for name in ("name", "size", "sampled", "right", "wrong")}
-    return Stratum(**values, precision=_precision(of_stratum(one)))
-
-
-def _precision(found: Interval | None) -> Precision | None:
-    return Precision(estimate=found.estimate, low=found.low, high=found.high) if found is not None else None
+    return Stratum(**values, precision=precision_of(of_stratum(one)))

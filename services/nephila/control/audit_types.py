@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from nephila.control.requests import Request
 from nephila.control.screen_types import JobFilter, Word
+from nephila.harvest.audit.precision import Interval
 from nephila.kernel.documents.field_types import Duration
 
 MAX_SIZE = 100_000
@@ -18,7 +19,9 @@ SampleKind = Literal["pages", "items", "links"]
 
 
 class DrawSample(Request):
-    """A stratified sample of stored pages, of items, or of links whose target is not stored."""
+    """A stratified sample of stored pages, of items, or of links whose target is not stored. Pages and items of a crawl
+    with more fetches are drawn from 8,000 of them, or four times the size, which the seed and the URLs choose; sizes
+    of strata are then estimates. `nephila audit sample` draws from all."""
 
     sample: Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f/]*$")] = ""
     """Its name; empty: the instant."""
@@ -58,6 +61,11 @@ class Precision(msgspec.Struct, kw_only=True):
     estimate: float
     low: float
     high: float
+
+
+def precision_of(found: Interval | None) -> Precision | None:
+    """An interval as it is answered; None: there is no label."""
+    return Precision(estimate=found.estimate, low=found.low, high=found.high) if found is not None else None
 
 
 class SampleOf(msgspec.Struct, kw_only=True):

@@ -20,8 +20,8 @@ from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.ledgers.schema import DATABASE
 from nephila.storage.source import Source
 
-READ: Final = 200_000
-"""Fetches of one call: some 150 ms in a thread."""
+READ: Final = 100_000
+"""Fetches of one call: some 100 ms in a thread."""
 BINS: Final = 96
 """Steps of time of a job, at most; when they are too few, each is doubled."""
 STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)

@@ -31,6 +31,7 @@ from nephila.control.fetch_counts import FetchCounts
 from nephila.control.forget import check, named_urls, without_rows
 from nephila.control.job_checks import check_tenant, source_seeds, with_exclusions
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
+from nephila.control.search_reader import SearchReader
 from nephila.kernel import live_settings
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_document import document_of, spec_of, urls_of
@@ -53,6 +54,7 @@ class Operations(api.Control):
         self._backend = backend
         self._started = backend.clock.monotonic()
         self._fetch_counts = FetchCounts(backend.rows)
+        self._search_reader = SearchReader(backend.rows) if backend.rows is not None else None
 
     @property
     def log(self) -> ChangeLog:
@@ -66,6 +68,7 @@ class Operations(api.Control):
 
         found = Operations(TenantBackend(self._backend, tenants))
         found._started, found._fetch_counts = self._started, self._fetch_counts
+        found._search_reader = self._search_reader
         return found
 
     def jobs(self) -> list[answers.Job]:
@@ -241,9 +244,13 @@ class Operations(api.Control):
         return await asyncio.to_thread(stored_rows.page_list, self._backend.rows, request, self._rows_of(request.job))
 
     async def search_pages(self, request: screen_types.SearchPages) -> screen_types.SearchResults:
-        return await asyncio.to_thread(
-            stored_rows.search_results, self._backend.rows, request, self._rows_of(request.job)
-        )
+        def search() -> screen_types.SearchResults:
+            return stored_rows.search_results(self._backend.rows, request, self._rows_of(request.job))
+
+        found = await asyncio.to_thread(search)
+        if found.behind and self._search_reader is not None and await self._search_reader.read_on():
+            found = await asyncio.to_thread(search)
+        return found
 
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         jobs = self._rows_of(request.job)

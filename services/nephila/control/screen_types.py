@@ -159,10 +159,10 @@ class SearchResults(msgspec.Struct, kw_only=True):
     hits: list[SearchHit]
     total: int
     """Pages that were found, 1,000 at most."""
-    complete: bool
-    """False: the search took too long, and there may be more."""
+    looked_at: int
+    """Only so many pages were searched, the newest, since the search has frequent words; 0: all."""
     behind: int
-    """Fetches that the index has not read yet."""
+    """Fetches that the index has not read yet. It reads on."""
 
 
 class Link(msgspec.Struct, kw_only=True):

@@ -20,6 +20,7 @@ from nephila.control.config import ControlConfig
 from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.frontier.tenants import tenants
 
 if TYPE_CHECKING:
@@ -36,14 +37,19 @@ class ControlService:
         logins: LiveAccess | None,
         console_names: tuple[str, ...] = (),
         *,
+        rows: str = "",
         firecrawl: bool = False,
     ) -> None:
-        """`token`: may do everything; empty for none. `console_names`, `firecrawl`: see `ControlConfig`."""
+        """`token`: may do everything; empty for none. `rows`: URL of the database. `console_names`, `firecrawl`: see
+        `ControlConfig`. Raises `UsageError` for Firecrawl's API without rows."""
+        if firecrawl and not rows:
+            raise UsageError("api.firecrawl needs api.store: its pages are rows of the database")
         self._backend = backend
         self.control = Operations(backend)
         self.token = token
         self.logins = logins
         self.console_names = console_names
+        self.rows = rows
         self.firecrawl = firecrawl
 
     async def start(self) -> None:
@@ -72,4 +78,4 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         tenants=tenants(config.tenants, "api.tenants"),
         rules_directory=Path(config.rules_directory) if config.rules_directory else None,
     )
-    return ControlService(backend, token, logins, config.console_names, firecrawl=config.firecrawl)
+    return ControlService(backend, token, logins, config.console_names, rows=config.store, firecrawl=config.firecrawl)

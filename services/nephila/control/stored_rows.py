@@ -52,26 +52,20 @@ def search_results(source: Source | None, request: screen_types.SearchPages, job
     place = there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
     if not job_view.is_there(place):
-        return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
+        return screen_types.SearchResults(hits=[], total=0, looked_at=0, behind=0)
     try:
-        parts = [search(place, request.query, job=job, limit=request.skip + request.limit) for job in _each(jobs)]
+        found = search(place, request.query, jobs=jobs, skip=request.skip, limit=request.limit)
     except NoTables:
-        return screen_types.SearchResults(hits=[], total=0, complete=True, behind=0)
-    every = [hit for part in parts for hit in part.hits][request.skip :][: request.limit]
+        return screen_types.SearchResults(hits=[], total=0, looked_at=0, behind=0)
     hits = [
         screen_types.SearchHit(
             **{name: getattr(hit, name) for name in ("url", "url_key", "job", "lang", "fetched_at")},
             title=_fragments(hit.title),
             passage=_fragments(hit.passage),
         )
-        for hit in every
+        for hit in found.hits
     ]
-    return screen_types.SearchResults(
-        hits=hits,
-        total=sum(part.total for part in parts),
-        complete=all(part.complete for part in parts),
-        behind=max((part.behind for part in parts), default=0),
-    )
+    return screen_types.SearchResults(hits=hits, total=found.total, looked_at=found.looked_at, behind=found.behind)
 
 
 def _each(jobs: Jobs) -> Collection[str]:

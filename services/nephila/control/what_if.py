@@ -29,6 +29,4 @@ def compared(source: Source | None, request: audit_types.CompareFrequencies) -> 
 
 def _outcome(one: Outcomes) -> audit_types.FrequencyOutcome:
     values = one._asdict()
-    share = values.pop("within")
-    found = audit_types.Precision(estimate=share.estimate, low=share.low, high=share.high) if share else None
-    return audit_types.FrequencyOutcome(found_in_time=found, **values)
+    return audit_types.FrequencyOutcome(found_in_time=audit_types.precision_of(values.pop("within")), **values)

@@ -39,17 +39,29 @@ def outcome_of(
     request: m.FetchRequest, target: TargetUrl, response: HttpResponse, started: float, ended: float
 ) -> m.FetchOutcome:
     """The outcome of a response; `target` is the last URL fetched (a robots.txt may have been redirected)."""
-    outcome = given_back(request)
-    outcome.result, reason, outcome.detail, outcome.location = _judge(request, target, response)
-    if reason:
-        set_reason(outcome, reason)
-    outcome.status = response.status
-    outcome.started_at = started
-    outcome.ended_at = ended
-    outcome.address = response.address
-    outcome.wire_bytes = response.wire_bytes
-    outcome.browser_s = response.browser_s
-    outcome.content_type = response.content_type
+    status = response.status
+    outcome = m.FetchOutcome(
+        job=request.job,
+        url_key=request.url_key,
+        host=request.host,
+        kind=request.kind,
+        fetch_no=request.fetch_no,
+        attempt=request.attempt,
+        epoch=request.epoch,
+        lease_until=request.lease_until,
+        result=FETCHED,
+        status=status,
+        started_at=started,
+        ended_at=ended,
+        address=response.address,
+        wire_bytes=response.wire_bytes,
+        browser_s=response.browser_s,
+        content_type=response.content_type,
+    )
+    if response.reason or not 200 <= status < 300:
+        outcome.result, reason, outcome.detail, outcome.location = _judge(request, target, response)
+        if reason:
+            set_reason(outcome, reason)
     if "retry-after" in response.headers:
         outcome.retry_after_s = retry_after_s(response.headers["retry-after"], ended)
     if request.kind == ROBOTS and not outcome.reason:
@@ -60,6 +72,7 @@ def outcome_of(
 def _judge(
     request: m.FetchRequest, target: TargetUrl, response: HttpResponse
 ) -> tuple[m.FetchResult, AnyReason, str, str]:
+    """Result, reason, detail and location of a response other than a fetched page."""
     if reason := response.reason:
         result = m.FetchResult.FAILED
         if reason == Reason.CONTENT_TYPE:
@@ -69,8 +82,6 @@ def _judge(
             result = m.FetchResult.UNSPECIFIED
         return result, reason, response.detail, ""
     status = response.status
-    if 200 <= status < 300:
-        return FETCHED, NONE, "", ""
     if status == 304 and (request.etag or request.last_modified):
         return NOT_MODIFIED, NONE, "", ""
     if status in REDIRECTS and (status != 300 or "location" in response.headers):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
@@ -34,6 +35,7 @@ from nephila.downloader.in_flight import (
     Stage,
 )
 from nephila.downloader.limits.host_rate import HostRates
+from nephila.downloader.limits.partitions import Partitions
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
 from nephila.downloader.middleware.contract import PausedError
@@ -73,12 +75,12 @@ class Pipeline:
         chain: MiddlewareChain,
         coordination: Coordination,
         *,
-        is_revoked: Callable[[int], bool],
+        partitions: Partitions,
         on_response: OnResponse,
         on_end: OnEnd,
     ) -> None:
-        """`is_revoked`: whether nothing may start for a partition. `on_response` is called for each response, `on_end`
-        for a request that ends without one; both lead to one call of `release`."""
+        """`on_response` is called for each response, `on_end` for a request that ends without one; both lead to one
+        call of `release`."""
         self._config = config
         self._clock = clock
         self._router = router
@@ -86,7 +88,7 @@ class Pipeline:
         self._chain = chain
         self._coordination = coordination
         self._on_response = on_response
-        self._ending = ending = Ending(clock, is_revoked, on_end)
+        self._ending = ending = Ending(clock, partitions, on_end)
         self._host_slots: Slots[InFlight] = Slots(config.per_host)
         self.global_stage = GlobalStage(config, clock, ending, self._run)
         self.address_stage = AddressStage(config, clock, coordination, ending, self._run)
@@ -258,7 +260,7 @@ class Pipeline:
         fetch.dialled_at = self._clock.monotonic()
         self.host_rates.note(fetch.request.host, fetch.dialled_at)
         self.global_stage.on_dial(fetch)
-        fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
+        fetch.handle = self._fetcher.fetch(http_request, partial(self._on_done, fetch))
         return WAIT
 
     # ---- responses

@@ -115,7 +115,7 @@ class Downloader:
             fetcher,
             self.chain,
             self.coordination,
-            is_revoked=self.partitions.is_revoked,
+            partitions=self.partitions,
             on_response=self._on_response,
             on_end=self._end,
         )
@@ -245,7 +245,7 @@ class Downloader:
         if self.partitions.is_stale(delivery.partition, request):
             delivery.ack()
             return
-        if self.partitions.is_revoked(delivery.partition):
+        if delivery.partition in self.partitions.revoked:
             self._clock.call_at(self._clock.monotonic() + GIVE_BACK_S, lambda: self._reject(delivery))
             return
         if not self._fetches and self.admission is not None:
@@ -292,7 +292,7 @@ class Downloader:
 
     def _redirect_of(self, fetch: InFlight, target: TargetUrl, response: HttpResponse) -> TargetUrl | None:
         """The next URL of a robots.txt. Up to five redirects are followed (RFC 9309 2.3.1.2)."""
-        if fetch.redirects >= ROBOTS_REDIRECTS or self.partitions.is_revoked(fetch.delivery.partition):
+        if fetch.redirects >= ROBOTS_REDIRECTS or fetch.delivery.partition in self.partitions.revoked:
             return None
         try:
             return location_of(target, response)

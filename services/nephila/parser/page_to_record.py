@@ -11,6 +11,7 @@ from typing import Final
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import NEAR_COPIES, JobSpec, MainTextName, Parse
 from nephila.kernel.fragment_routes import ROUTE
+from nephila.kernel.page_facts.facts import COMMENTS
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import PagePass, recoded, simhash
 from nephila.parser.config import ParserConfig
@@ -33,7 +34,7 @@ from nephila.parser.links.relevance import Relevance
 from nephila.parser.links.requisites import requisite_links
 from nephila.parser.lists.detection import read
 from nephila.parser.page.charset import Classify
-from nephila.parser.page.meta import COMMENTS, to_json
+from nephila.parser.page.meta import to_json
 from nephila.parser.page.text import text_hash
 
 # A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
@@ -89,7 +90,7 @@ class RecordBuilder:
                 "refresh": found.refresh,
                 "sniffed_type": p.sniffed,
                 "links_left_out": str(found.links_left_out or ""),
-                COMMENTS: self._comments(found, wanted),
+                COMMENTS: self._comments(comments, wanted) if (comments := found.comments) else "",
             },
             found.meta,
             config.max_meta_chars,
@@ -99,9 +100,9 @@ class RecordBuilder:
         if found.link_count:
             self._own_links(p, title, text)
 
-    def _comments(self, found: PagePass, wanted: MainTextName) -> str:
+    def _comments(self, comments: bytes, wanted: MainTextName) -> str:
         """The comments of an article, unless its text has them."""
-        if wanted != "density" or self._config.full_text or not (comments := found.comments):
+        if wanted != "density" or self._config.full_text:
             return ""
         return comments.decode()[: self._config.max_comments_chars]
 

@@ -11,7 +11,7 @@ import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from nephila.control.http.unix_socket import NAME, bind
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from nephila.adapters.firecrawl.server import FirecrawlServer
     from nephila.control.access.authority import Authority
     from nephila.control.access.live_access import LiveAccess
     from nephila.control.http.server import HttpServer
@@ -51,20 +52,39 @@ def authority_of(control: Control, token: str, logins: LiveAccess | None) -> Aut
     return Authority(control, administrator(token), logins)
 
 
-def client_routes(
-    authority: Authority, logins: LiveAccess | None, names: Sequence[str] = (), *, firecrawl: bool
-) -> list[BaseRoute]:
-    """Routes of the clients of the control API that its server serves beside it: the console, and on request
-    Firecrawl's API. `logins`, `names`: as in `TcpAddress`."""
+class Clients(NamedTuple):
+    """The clients of the control API that its server serves beside it."""
+
+    routes: list[BaseRoute]
+    firecrawl: FirecrawlServer | None = None
+    """To start and to close with the server."""
+
+    async def start(self) -> None:
+        """Begin what they do without a request."""
+        if self.firecrawl is not None:
+            await self.firecrawl.start()
+
+    async def close(self) -> None:
+        """End it."""
+        if self.firecrawl is not None:
+            await self.firecrawl.close()
+
+
+def clients_of(
+    authority: Authority, logins: LiveAccess | None, names: Sequence[str] = (), *, firecrawl: Path | str | None = None
+) -> Clients:
+    """The console, and on request Firecrawl's API. `logins`, `names`: as in `TcpAddress`. `firecrawl`: where the rows
+    are; None: it is not served."""
     from nephila.console.application import routes  # templates to load
     from nephila.console.logins import Access
 
     found = list(routes(Access(authority, names, live=logins)))
-    if firecrawl:
-        from nephila.adapters.firecrawl.application import routes as firecrawl_routes
+    if firecrawl is None:
+        return Clients(found)
+    from nephila.adapters.firecrawl.server import FirecrawlServer
 
-        found += firecrawl_routes(authority)
-    return found
+    server = FirecrawlServer(authority, firecrawl)
+    return Clients([*found, *server.routes], server)
 
 
 class ControlServers:
@@ -77,13 +97,17 @@ class ControlServers:
         tcp: TcpAddress | None = None,
         *,
         metrics: Callable[[], Awaitable[tuple[bytes, str]]],
+        store: str = "",
     ) -> None:
-        """`metrics`: what /metrics answers, (text, content type)."""
+        """`metrics`: what /metrics answers, (text, content type). `store`: URL of the database with the rows; empty:
+        they are in the directory."""
         self.path = directory / NAME
         self._control = control
         self._directory = directory
         self._tcp = tcp
         self._metrics = metrics
+        self._rows: Path | str = store or directory
+        self._clients = Clients([])
         self._tcp_server: HttpServer | None = None
         self._unix_server: HttpServer | None = None
         self._listener: socket.socket | None = None
@@ -109,11 +133,12 @@ class ControlServers:
         from nephila.control.http.server import tcp_server
 
         authority = authority_of(self._control, tcp.token, tcp.logins)
-        clients = client_routes(authority, tcp.logins, tcp.names, firecrawl=tcp.firecrawl)
-        app = application(self._control, authority=authority, metrics=self._metrics, beside=clients)
+        clients = clients_of(authority, tcp.logins, tcp.names, firecrawl=self._rows if tcp.firecrawl else None)
+        app = application(self._control, authority=authority, metrics=self._metrics, beside=clients.routes)
         server = tcp_server(app, tcp.host, tcp.port, "--api")
         await server.open()
-        self._tcp_server = server
+        self._tcp_server, self._clients = server, clients
+        await clients.start()
 
     def _on_client(self) -> None:
         """The first connection waits: load the HTTP server, which accepts it."""
@@ -159,6 +184,8 @@ class ControlServers:
         for server in servers:
             if server is not None:
                 await server.close()
+        clients, self._clients = self._clients, Clients([])
+        await clients.close()
 
     def _unlink(self) -> None:
         with contextlib.suppress(OSError):

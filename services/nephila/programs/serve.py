@@ -72,7 +72,7 @@ class UpProgram:
         self.control = Operations(self.backend)
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
         metrics = partial(program_metrics, self.assembly, self.webhooks, beside)
-        self.servers = ControlServers(self.control, directory, tcp, metrics=metrics)
+        self.servers = ControlServers(self.control, directory, tcp, metrics=metrics, store=configs.storage.store)
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
         """The jobs at the end."""

@@ -90,7 +90,7 @@ BYTES, SHA256, FETCHED_AT, FETCH_ID, FETCH_NO, META, TEXT = (
     COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_id", "fetch_no", "meta", "text")
 )
 STRUCTURE = STORED_COLUMNS.index("structure")
-CONTENT_TYPE, FINAL_URL = COLUMNS.index("content_type"), COLUMNS.index("final_url")
+CONTENT_TYPE, FINAL_URL, LANG = (COLUMNS.index(name) for name in ("content_type", "final_url", "lang"))
 CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
     COLUMNS.index(name) for name in ("change", "changed_at", "first_at", "text_hash")
 )

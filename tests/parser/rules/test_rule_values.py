@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from nephila.kernel.page_facts.iso_dates import iso_date
 from nephila.kernel.runtime.errors import UsageError
-from nephila.parser.page.iso_dates import iso_date
 from nephila.parser.rules.numbers import number, price
 
 from tests.parser.rule_rig import URL, items, ran, rule, value

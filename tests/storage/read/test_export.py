@@ -50,9 +50,32 @@ def test_json_lines(source, tmp_path):
     assert export(source, "jsonl", tmp_path / "o.jsonl") == 450
     found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert len({row["url"] for row in found}) == 450
-    assert tuple(found[0]) == COLUMNS
+    assert tuple(found[0]) == (*COLUMNS, "description")
     assert {row["text"] for row in found} == {f"żółć {n}" for n in range(450)}
     assert found[3]["meta"] == {"description": "d"}
+
+
+async def test_facts_of_a_page(tmp_path):
+    """Lines of JSON have dates, authors, section, image and comments; of these `meta` keeps all but the comments."""
+    meta = {"article:published_time": "2026-11-22", "author": "Ann Lee and Bob Ray", "article:section": "Food"}
+    meta |= {"article:modified_time": "2026-11-24", "og:image": "/a.jpg", "comments": "Very good.\nThanks"}
+    async with running(tmp_path / "crawl") as rig:
+        rig.send(record(1, meta=json.dumps(meta)))
+        await rig.storage.flush()
+    export(tmp_path / "crawl", "jsonl", tmp_path / "o.jsonl")
+    found = json.loads((tmp_path / "o.jsonl").read_text())
+    assert (found["published"], found["modified"]) == ("2026-11-22", "2026-11-24")
+    assert (found["authors"], found["section"]) == (["Ann Lee", "Bob Ray"], "Food")
+    assert re.fullmatch(r"https?://[^/]+/a\.jpg", found["image"])
+    assert found["comments"] == "Very good.\nThanks"
+    assert found["meta"]["author"]
+    assert "comments" not in found["meta"]
+    columns = ("published", "authors", "comments", "meta.author", "meta.x")
+    export(tmp_path / "crawl", "csv", tmp_path / "o.csv", columns=columns)
+    with (tmp_path / "o.csv").open(newline="") as file:
+        names, values = csv.reader(file)
+    assert tuple(names) == columns
+    assert values == ["2026-11-22", '["Ann Lee", "Bob Ray"]', "Very good.\nThanks", "Ann Lee and Bob Ray", ""]
 
 
 def test_all_outcomes(source, tmp_path):
@@ -180,7 +203,7 @@ def test_an_export_that_fails_leaves_the_old_file(crawl, tmp_path, monkeypatch):
     """Written to a temporary file and renamed."""
     (tmp_path / "o.jsonl").write_text("old")
 
-    def broken(*_):
+    def broken(*_, facts):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nephila.storage.read.export.append_line", broken)

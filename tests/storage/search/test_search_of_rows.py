@@ -41,8 +41,14 @@ async def source(request, tmp_path):
     return await store_pages(tmp_path, request.getfixturevalue("store") if request.param == "postgres" else "")
 
 
+def read(source):
+    """Bring the index up to date."""
+    return list(make_index(source))
+
+
 def names(source, text, **options):
     """Names of the pages that a search finds."""
+    read(source)
     by_url = {url: name for name, (url, _, _) in PAGES.items()}
     return {by_url[hit.url] for hit in search.search(source, text, **options).hits}
 
@@ -97,6 +103,7 @@ async def test_a_search_finds_the_pages_with_its_words(source):
 
 async def test_a_passage_has_the_words_and_the_text_as_it_was_written(source):
     """Nothing of the index, which is folded."""
+    read(source)
     hit = search.search(source, 'cafe "naive straße"').hits[0]
     assert [(one.text, one.hit) for one in hit.passage][:4] == [
         ("Ein ", False), ("Café", True), (" in Zürich, ", False), ("naïve Straße", True)]  # fmt: skip
@@ -106,9 +113,10 @@ async def test_a_passage_has_the_words_and_the_text_as_it_was_written(source):
 
 async def test_a_word_in_the_title_counts_more(source):
     """The page about it is before the one that names it."""
+    read(source)
     assert [hit.url for hit in search.search(source, "fox").hits] == [PAGES["fox"][0], PAGES["dog"][0]]
     assert [hit.url for hit in search.search(source, "fox", skip=1).hits] == [PAGES["dog"][0]]
-    assert search.search(source, "fox", job="another").hits == []
+    assert search.search(source, "fox", jobs=["another"]).hits == []
 
 
 async def test_a_page_is_found_by_its_present_text(source, tmp_path):
@@ -164,7 +172,14 @@ async def test_an_index_is_made_in_steps_and_again(source, monkeypatch):
         monkeypatch.setattr(f"nephila.storage.search.{place}.BATCH", 3)
     assert list(make_index(source)) == [5, 2, 0]
     assert list(make_index(source, fresh=True)) == [5, 2, 0]
-    monkeypatch.setattr(search, "STEP_S", 0.0)
+    assert search.search(source, "fox").behind == 0
+
+
+async def test_a_search_writes_nothing(source):
+    """It says how much of the crawl the index has not read."""
+    found = search.search(source, "fox")
+    assert (found.hits, found.behind) == ([], len(PAGES) + 1)
+    read(source)
     assert search.search(source, "fox").behind == 0
 
 
@@ -179,24 +194,32 @@ async def test_an_index_of_other_rows_is_made_again(tmp_path):
     assert names(tmp_path, "fox") == {"zh"}
 
 
-async def test_old_texts_do_not_fill_the_index(tmp_path):
+async def test_old_texts_do_not_fill_the_index(tmp_path, monkeypatch):
     """Where most words are those of texts that pages no longer have, it is made again."""
+    monkeypatch.setattr("nephila.storage.search.sqlite_index.CHECK_EVERY", 8)
+    monkeypatch.setattr("nephila.storage.search.sqlite_index.BLOCK", 3)
     await store_pages(tmp_path)
-    names(tmp_path, "fox")
-    with sqlite3.connect(tmp_path / "search.db") as connection:
-        connection.execute("UPDATE position SET last = 20000")
-    assert names(tmp_path, "fox") == {"fox", "dog"}
+    read(tmp_path)
+    async with running(tmp_path) as rig:
+        for number in range(2, 11):
+            url, title, _ = PAGES["fox"]
+            rig.send(record(4, number, url=url, title=title, text=b"fox %d" % number, sha256=bytes([number]) * 32))
+            await rig.storage.flush()
+            read(tmp_path)
     with sqlite3.connect(tmp_path / "search.db") as connection:
         assert connection.execute("SELECT last FROM position").fetchone() == (7,)
+    assert names(tmp_path, "fox 10") == {"fox"}
+    assert names(tmp_path, "fox") == {"fox", "dog"}
 
 
-async def test_a_search_that_takes_too_long_says_so(source, monkeypatch):
-    """It ends with what it has."""
-    search.search(source, "fox")
+async def test_an_index_has_blocks_of_pages(source, monkeypatch):
+    """All of them are searched, the newest first."""
     for place in ("sqlite_index", "postgres_index"):
-        monkeypatch.setattr(f"nephila.storage.search.{place}.LONGEST_S", -1.0)
-    monkeypatch.setattr("nephila.storage.search.sqlite_index.PROGRESS", 1)
-    assert not search.search(source, "fox").complete
+        monkeypatch.setattr(f"nephila.storage.search.{place}.BLOCK", 2)
+    assert {text: names(source, text) for text, _ in SEARCHES} == dict(SEARCHES)
+    monkeypatch.setattr("nephila.storage.search.blocks.LONGEST_S", -1.0)
+    found = search.search(source, "a")
+    assert (len(found.hits), found.looked_at) == (2, 2)
 
 
 async def test_the_output_makes_the_index_as_the_crawl_writes(tmp_path):

@@ -1,158 +1,57 @@
-"""Firecrawl's HTTP API below /v2, beside the control API and with its token.
+"""The operations of Firecrawl's HTTP API. The official clients are its judges.
 
-The official clients are its judges. Invariants: a body is bounded in bytes and time, an answer in pages; each error is
-{"success": false, "error": one line} with the status that the clients know; no input causes status 500. A crawl is a
-job whose name is its id, so a restart loses none; a cancelled crawl is a paused job. Ended crawls are deleted after a
-day, with the next one that starts; their rows stay.
+A crawl is a job whose name is its id, and what the job does not have is in `KeptCrawls`, so a restart loses none. A
+cancelled crawl is a paused job. Ended crawls are deleted after a day, with the next one that starts; their rows stay.
+Invariant: an answer is bounded in pages.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+import msgspec
+from starlette.requests import Request
 
 from nephila.adapters.firecrawl import options
 from nephila.adapters.firecrawl.documents import NO_RULE, document, failed_document, needs_source
-from nephila.adapters.firecrawl.exchange import (
-    PREFIX,
-    Refused,
-    answered,
-    base_url,
-    json_answer,
-    read_body,
-    status_of,
-    whole_number,
-)
-from nephila.adapters.firecrawl.webhooks import Watched, Webhook, Webhooks, read_webhook
+from nephila.adapters.firecrawl.exchange import Refused, answered, base_url, read_body, whole_number
+from nephila.adapters.firecrawl.kept_crawls import KeptCrawl, KeptCrawls
+from nephila.adapters.firecrawl.webhooks import Unknown, Watched, Webhook, Webhooks, read_webhook
 from nephila.adapters.scrapes import NotStored, Scrapes, url_key
 from nephila.adapters.site_map import site_map
 from nephila.control import requests, screen_types
-from nephila.control.access.authority import Authority, TooManyTries, given_token
-from nephila.control.access.caller import Caller
+from nephila.control.access.authority import given_token
+from nephila.control.access.caller import digest
 from nephila.control.api import Control, NotFound
-from nephila.harvest.webhooks.transport import HttpTransport, WebhookTransport
-from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
 
-log = logging.getLogger(__name__)
 PAGE: Final = 20
 """Documents of one answer."""
 ERRORS: Final = 200
-WEBHOOK_S: Final = 10.0
-"""Longest wait for the answer of a receiver."""
 KEPT_S: Final = 86_400
 """How long an ended crawl is known."""
-_INSTEAD: Final = {
-    "extract": ": scrape with format json and a schema, by a rule that has its fields",
-    "agent": ": there is no language model here; nephila mcp serves one",
-}
-Work = Callable[["FirecrawlApi", Request], Awaitable[Any]]
-
-
-def routes(
-    authority: Authority, clock: Clock | None = None, transport: WebhookTransport | None = None
-) -> list[BaseRoute]:
-    """The routes for the server of the control API; its tokens are the API keys. `transport`: of webhooks."""
-    known: dict[Caller, FirecrawlApi] = {}
-    time = clock or SystemClock()
-    webhooks = Webhooks(time, transport or HttpTransport((), WEBHOOK_S))
-
-    def of(caller: Caller) -> FirecrawlApi:
-        if caller not in known:
-            known[caller] = FirecrawlApi(authority.of(caller), time, webhooks)
-        return known[caller]
-
-    def guarded(work: Work) -> Callable[[Request], Awaitable[Response]]:
-        return _guarded(authority, of, work)
-
-    api = FirecrawlApi
-    table: list[tuple[str, str, Work]] = [
-        ("POST", "/scrape", api.scrape),
-        ("POST", "/map", api.map),
-        ("POST", "/search", api.search),
-        ("POST", "/crawl", api.start_crawl),
-        ("GET", "/crawl/active", api.active_crawls),
-        ("POST", "/batch/scrape", api.start_batch),
-    ]
-    for kind, path in (("crawl", "/crawl/{id}"), ("batch", "/batch/scrape/{id}")):
-        table += [
-            ("GET", path, _of_kind(api.status, kind)),
-            ("DELETE", path, _of_kind(api.cancel, kind)),
-            ("GET", f"{path}/errors", _of_kind(api.errors, kind)),
-        ]
-    found: list[BaseRoute] = [Route(PREFIX + path, guarded(work), methods=[method]) for method, path, work in table]
-    found.append(Route(PREFIX + "/{rest:path}", guarded(_unknown), methods=["GET", "POST", "DELETE", "PATCH"]))
-    return found
-
-
-async def _unknown(api: FirecrawlApi, request: Request) -> Any:
-    path = request.url.path.removeprefix(PREFIX)
-    hint = _INSTEAD.get(path.split("/")[1] if "/" in path else "", "")
-    raise Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here{hint}")
-
-
-def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], kind: str) -> Work:
-    """The operation on the crawls of a kind."""
-
-    async def call(api: FirecrawlApi, request: Request) -> Any:
-        crawl = request.path_params["id"]
-        known = options.read_id(crawl)
-        if known is None or known.kind != kind:
-            raise Refused(404, f"there is no {kind} {crawl[:100]!r}")
-        return await work(api, request, crawl, kind)
-
-    return call
-
-
-def _guarded(
-    authority: Authority, of: Callable[[Caller], FirecrawlApi], work: Work
-) -> Callable[[Request], Awaitable[Response]]:
-    async def answer(request: Request) -> Response:
-        address = request.client.host if request.client is not None else ""
-        try:
-            caller = authority.bearer(request.headers.get("authorization", ""), address)
-        except TooManyTries as error:
-            refused = json_answer(429, {"success": False, "error": str(error)})
-            refused.headers["retry-after"] = str(error.retry_after_s)
-            return refused
-        if caller is None:
-            return json_answer(401, {"success": False, "error": "the API key is missing or wrong"})
-        try:
-            return json_answer(200, await work(of(caller), request))
-        except Refused as refused:
-            return json_answer(refused.status, refused.body)
-        except UserError as error:
-            return json_answer(status_of(error), {"success": False, "error": str(error)})
-        except ClientDisconnect:
-            return Response(status_code=408)
-        except Exception:
-            log.exception("an operation of Firecrawl's API failed")
-            return json_answer(
-                503, {"success": False, "error": "the operation failed; the log of the program says why"}
-            )
-
-    return answer
+_SCHEMAS: Final = 1000
+"""Schemas of crawls in memory."""
 
 
 class FirecrawlApi:
     """The operations."""
 
-    def __init__(self, control: Control, clock: Clock, webhooks: Webhooks) -> None:
+    def __init__(self, control: Control, clock: Clock, kept: KeptCrawls, webhooks: Webhooks) -> None:
         self._control = control
+        self._kept = kept
         self._webhooks = webhooks
         self._clock = clock
         self._scrapes = Scrapes(control, clock)
-        self._schemas: dict[str, Mapping[str, Any]] = {}
+        self._schemas: dict[str, Mapping[str, Any] | None] = {}
+        """Of crawls that were asked for lately."""
 
     async def scrape(self, request: Request) -> Any:
         given = await read_body(request)
@@ -261,27 +160,55 @@ class FirecrawlApi:
             self._webhooks.check()
         job["spec"]["rules"] = await self._rules_for(wanted.schema)
         await self._expire()
-        applied = await self._control.apply_job(requests.ApplyJob(job=job))
-        if applied.refused and applied.refused_count >= len(job["spec"]["seeds"]):
-            await self._control.delete_job(requests.JobName(name=crawl))
-            raise Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
-        if wanted.schema is not None:
-            self._schemas[crawl] = wanted.schema
+        kept = KeptCrawl(
+            crawl,
+            msgspec.json.encode(wanted.schema).decode() if wanted.schema is not None else "",
+            msgspec.json.encode(hook).decode() if hook is not None else "",
+            digest(given_token(request.headers.get("authorization", ""))).hex(),
+        )
+        # Before the job: a program that is killed in between has a webhook without a crawl, not the other way round.
+        if hook is not None or wanted.schema is not None:
+            await self._webhooks.keep(kept)
+        try:
+            applied = await self._control.apply_job(requests.ApplyJob(job=job))
+            if applied.refused and applied.refused_count >= len(job["spec"]["seeds"]):
+                await self._control.delete_job(requests.JobName(name=crawl))
+                raise Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
+        except Exception:
+            await asyncio.to_thread(self._kept.delete, crawl)
+            raise
         if hook is not None:
-            self._deliver(crawl, hook, given_token(request.headers.get("authorization", "")))
+            self._webhooks.begin(kept)
         return {"success": True, "id": crawl, "url": f"{base_url(request)}/{path}/{crawl}"}
 
-    def _deliver(self, crawl: str, hook: Webhook, key: str) -> None:
-        known = options.read_id(crawl)
-        assert known is not None
+    def watched(self, kept: KeptCrawl, key: str) -> Watched:
+        """What the deliveries of a crawl need. `key`: the API key that started it. Raises `Unknown`."""
+        known = options.read_id(kept.crawl)
+        if known is None:
+            raise Unknown("its id is not one of this version")
+        hook = msgspec.json.decode(kept.hook, type=Webhook)
 
         async def page(row: screen_types.PageRow) -> dict[str, Any] | None:
-            return await self._row_document(row, crawl, known.formats)
+            return await self._row_document(row, kept.crawl, known.formats)
 
         async def state() -> str:
-            return (await self._state(crawl))[0]
+            try:
+                return (await self._state(kept.crawl))[0]
+            except Refused as error:
+                raise Unknown(str(error)) from None
 
-        self._webhooks.begin(Watched(self._control, key, crawl, known.kind, hook), page, state)
+        return Watched(self._control, key, kept.crawl, known.kind, hook, page, state)
+
+    async def _schema(self, crawl: str, formats: tuple[options.Format, ...]) -> Mapping[str, Any] | None:
+        """The schema that a crawl began with."""
+        if not crawl or "json" not in formats:
+            return None
+        if crawl not in self._schemas:
+            if len(self._schemas) >= _SCHEMAS:
+                self._schemas.clear()
+            text = await asyncio.to_thread(self._kept.fields, crawl)
+            self._schemas[crawl] = msgspec.json.decode(text) if text else None
+        return self._schemas[crawl]
 
     async def _row_document(
         self, row: screen_types.PageRow | screen_types.SearchHit, crawl: str, formats: tuple[options.Format, ...]
@@ -291,7 +218,9 @@ class FirecrawlApi:
             detail = await self._control.get_page(screen_types.GetPage(url=row.url, job=row.job))
         except NotFound:
             return None
-        return None if "list" in detail.meta else await self._document(detail, formats, self._schemas.get(crawl))
+        if "list" in detail.meta:
+            return None
+        return await self._document(detail, formats, await self._schema(crawl, formats))
 
     async def search(self, request: Request) -> Any:
         """Pages that were crawled here, of hosts that the request names."""
@@ -320,7 +249,7 @@ class FirecrawlApi:
                 continue
             if job.state == "paused" or not (job.queued or job.in_flight):
                 await self._control.delete_job(requests.JobName(name=job.name))
-                self._schemas.pop(job.name, None)
+                await asyncio.to_thread(self._kept.delete, job.name)
 
     async def status(self, request: Request, crawl: str, kind: str) -> Any:
         known = options.read_id(crawl)

@@ -1,9 +1,10 @@
 """Webhooks of crawls: started, page, completed and failed are posted to the URL that the crawl named.
 
 Each body is signed with the API key (X-Firecrawl-Signature: sha256=HMAC-SHA256). The transport is that of all webhooks:
-only addresses that the egress guard passes are dialled, redirects are not followed. Pages are delivered in batches, in
-the order of their ends, each at least once. Invariants: a receiver that fails delays its own crawl's deliveries alone,
-and is given up after ATTEMPTS; what is not delivered when the program ends is not delivered later.
+only addresses that the egress guard passes are dialled, redirects are not followed. Pages are delivered in the order of
+their ends, each at least once. Invariants: a receiver that fails delays its own crawl's deliveries alone, and is given
+up after ATTEMPTS; an event is marked as delivered after its receiver has accepted it, and a restarted program continues
+behind the marks; of several programs the one with the lease of a crawl delivers.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import hashlib
 import hmac
 import logging
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
 from nephila import __version__
+from nephila.adapters.firecrawl.kept_crawls import KeptCrawl, KeptCrawls
 from nephila.control import screen_types
 from nephila.control.api import Control
 from nephila.harvest.webhooks.transport import WebhookTransport
@@ -35,6 +38,8 @@ MAX_CRAWLS: Final = 100
 ATTEMPTS: Final = 6
 RETRY: Final = Backoff(first_s=1.0, longest_s=60.0)
 POLL_S: Final = 1.0
+LEASE_S: Final = 15.0
+"""How long a program that was killed keeps its crawls."""
 _HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,100}")
 _OWN: Final = ("content-type", "content-length", "host", "user-agent", "x-firecrawl-signature", "transfer-encoding")
 _KINDS: Final = {"crawl": "crawl", "batch": "batch_scrape"}
@@ -83,15 +88,35 @@ class Watched(NamedTuple):
     crawl: str
     kind: str
     hook: Webhook
+    document: Document
+    """Of a row; None: it is no page."""
+    state: State
+    """The status of the crawl."""
+
+
+class Unknown(Exception):
+    """The crawl cannot be continued; one line says why."""
 
 
 class Webhooks:
-    """Deliveries of all crawls. `close` ends them."""
+    """Deliveries of all crawls, from `start` to `close`."""
 
-    def __init__(self, clock: Clock, transport: WebhookTransport) -> None:
+    def __init__(
+        self, clock: Clock, transport: WebhookTransport, kept: KeptCrawls, watched: Callable[[KeptCrawl], Watched]
+    ) -> None:
+        """`watched`: what is needed to continue a crawl; raises `Unknown`."""
         self._clock = clock
         self._transport = transport
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._kept = kept
+        self._watched = watched
+        self._owner = secrets.token_hex(8)
+        """Names this program in leases."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._leases: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Continue what programs before this one did not deliver."""
+        self._leases = asyncio.ensure_future(self._hold_leases())
 
     def check(self) -> None:
         """Raise `UsageError` when no further crawl may have a webhook."""
@@ -100,45 +125,88 @@ class Webhooks:
                 f"{MAX_CRAWLS} crawls have a webhook, the most at once; leave it out and ask for the status"
             )
 
-    def begin(self, watched: Watched, document: Document, state: State) -> None:
-        """Deliver the events of a crawl from its start to its end."""
-        task = asyncio.ensure_future(self._run(watched, document, state))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def keep(self, crawl: KeptCrawl) -> None:
+        """Store a new crawl, before its job is there."""
+        await asyncio.to_thread(self._kept.add, crawl, self._owner, self._until())
+
+    def begin(self, crawl: KeptCrawl) -> None:
+        """Deliver the events of a crawl that is kept, from the first that was not delivered to the last."""
+        task = asyncio.ensure_future(self._run(crawl))
+        self._tasks[crawl.crawl] = task
+        task.add_done_callback(lambda _: self._tasks.pop(crawl.crawl, None))
 
     async def close(self) -> None:
-        """End all deliveries."""
-        for task in self._tasks:
+        """End all deliveries; another program may continue them at once."""
+        tasks = [*self._tasks.values(), *([self._leases] if self._leases is not None else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._transport.close()
+        with contextlib.suppress(UserError):
+            if self._leases is not None:
+                await asyncio.to_thread(self._kept.release, self._owner)
+        self._kept.close()
 
-    async def _run(self, watched: Watched, document: Document, state: State) -> None:
-        delivery = _Delivery(self, watched)
+    def _until(self) -> int:
+        return int(self._clock.now() + LEASE_S) + 1
+
+    async def _hold_leases(self) -> None:
+        """Renew the leases, end deliveries whose lease is lost, and begin those whose lease has expired."""
+        trouble = ""
+        while True:
+            try:
+                known = dict(self._tasks)
+                mine = await asyncio.to_thread(self._kept.renew, self._owner, self._until())
+                for crawl, task in known.items():
+                    if crawl not in mine:
+                        task.cancel()
+                free = MAX_CRAWLS - len(self._tasks)
+                now = int(self._clock.now())
+                for one in await asyncio.to_thread(self._kept.take, self._owner, now, self._until(), free):
+                    self.begin(one)
+                trouble = ""
+            except UserError as error:
+                if not trouble:
+                    log.warning("webhooks of crawls: %s; trying again", error)
+                trouble = str(error)
+            await sleep(self._clock, LEASE_S / 3)
+
+    async def _run(self, crawl: KeptCrawl) -> None:
         try:
-            await delivery.send("started")
-            seen: set[str] = set()
-            while True:
-                # Before the rows: all rows of a crawl that has ended are there.
-                ended = await self._ready(state)
-                for row in await self._ready(lambda: self._new_rows(watched, seen)):
-                    found = await self._ready(lambda row=row: document(row))  # type: ignore[misc]
-                    seen.add(row.url_key)
-                    if found is not None:
-                        await delivery.send("page", [found])
-                if ended == "completed":
-                    await delivery.send("completed")
-                elif ended != "scraping":
-                    await delivery.send("failed", error="no page was stored" if ended == "failed" else ended)
-                if ended != "scraping":
-                    return
-                await sleep(self._clock, POLL_S)
-        except _GivenUp as error:
-            log.warning("the webhook of %s is given up: %s", watched.crawl, error)
+            await self._deliver(self._watched(crawl), crawl.crawl)
+        except (_GivenUp, Unknown) as error:
+            log.warning("the webhook of %s is given up: %s", crawl.crawl, error)
         except UserError as error:
-            log.warning("the webhook of %s ends: %s", watched.crawl, error)
+            log.warning("the webhook of %s ends: %s", crawl.crawl, error)
         except Exception:
-            log.exception("the webhook of %s ends", watched.crawl)
+            # It is not settled: the next start of the program tries it again.
+            log.exception("the webhook of %s ends", crawl.crawl)
+            return
+        with contextlib.suppress(UserError):
+            await asyncio.to_thread(self._kept.settle, crawl.crawl)
+
+    async def _deliver(self, watched: Watched, crawl: str) -> None:
+        seen = await asyncio.to_thread(self._kept.delivered, crawl)
+        delivery = _Delivery(self, watched)
+        if "started" not in seen:
+            await delivery.send("started")
+            await asyncio.to_thread(self._kept.mark, crawl, "started")
+        while True:
+            # Before the rows: all rows of a crawl that has ended are there.
+            ended = await self._ready(watched.state)
+            for row in await self._ready(lambda: self._new_rows(watched, seen)):
+                found = await self._ready(lambda row=row: watched.document(row))  # type: ignore[misc]
+                if found is not None:
+                    await delivery.send("page", [found])
+                seen.add(row.url_key)
+                await asyncio.to_thread(self._kept.mark, crawl, row.url_key)
+            if ended == "completed":
+                await delivery.send("completed")
+            elif ended != "scraping":
+                await delivery.send("failed", error="no page was stored" if ended == "failed" else ended)
+            if ended != "scraping":
+                return
+            await sleep(self._clock, POLL_S)
 
     async def _ready(self, work: Callable[[], Awaitable[Any]]) -> Any:
         while True:

@@ -152,7 +152,7 @@ class Tools:
         """Search the pages that were crawled by their words, the best first, each with a passage."""
         wanted = screen_types.SearchPages(query=query, job=crawl, skip=skip, limit=limit)
         found = await self.control.search_pages(wanted)
-        lines = [f"{found.total:,} pages" + ("" if found.complete else ", and there may be more")]
+        lines = [f"{found.total:,} pages" + (f" among the newest {found.looked_at:,}" if found.looked_at else "")]
         if found.behind:
             lines.append(f"{found.behind:,} fetches are not in the index yet; search again later")
         for hit in found.hits:

@@ -16,6 +16,7 @@ from nephila.cli.terminal import sanitize
 from nephila.control import screen_types
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.output_directory import find_rows
+from nephila.storage.search.contract import RANKED
 
 STEP = 50_000
 """Fetches between two lines about the index."""
@@ -89,16 +90,18 @@ def _print(found: screen_types.SearchResults, skip: int) -> None:
         typer.echo(f"{_line(one.title) or '(no title)'}\n  {sanitize(one.url, 2000)}  {one.fetched_at[:10]}")
         typer.echo(f"  {_line(one.passage)}\n")
     count = f"{found.total:,} page{'s' if found.total != 1 else ''}"
-    if found.total >= 1000 or not found.complete:
+    if found.total >= 1000 or found.looked_at:
         count += " or more"
     note(
         f"{count}"
         + (f"; further ones: --skip {skip + len(found.hits)}" if found.total > skip + len(found.hits) else "")
     )
-    if not found.complete:
-        note("the search took too long and may have missed pages; use rarer words")
+    if found.looked_at:
+        note(f"only the newest {found.looked_at:,} pages were searched; rarer words reach further")
+    if found.total > RANKED:
+        note(f"the newest {RANKED} and those with the words in the title are put in order")
     if found.behind:
-        note(f"{found.behind:,} fetches are not in the index yet")
+        note(f"{found.behind:,} fetches are not in the index yet; it is read on")
 
 
 def _line(fragments: list[screen_types.Fragment]) -> str:

@@ -53,6 +53,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("crawl, up, export --format parquet", ("pyarrow",), "parquet"),
     ("scheduler.blobs, kafka.blobs, storage.dataset: s3://…", ("obstore",), "s3"),
     ("crawl --render auto, always", ("playwright",), "browser"),
+    ("rules with js", ("quickjs",), "javascript"),
     ("mcp", ("mcp",), "mcp"),
     ("spiders over a frontier", ("scrapy",), "scrapy"),
     ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
@@ -154,7 +155,7 @@ def check_native() -> list[Check]:
 def _native_remedy() -> str:
     if os.environ.get("NEPHILA_NATIVE", "").strip().lower() == "python":
         return "NEPHILA_NATIVE=python selects it; unset that"
-    return "install Rust (https://rustup.rs), then: make clean install"
+    return "install Rust (https://rustup.rs), then: make clean install; or a wheel, which has the core"
 
 
 def base_libraries() -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
@@ -91,55 +92,109 @@ def export(
     ] = "",
 ) -> None:
     """Write the pages of a crawl as JSON lines, CSV, Parquet, Markdown, or chunks for language models."""
-    from nephila.storage.read.export import ARCHIVES
-    from nephila.storage.read.export import export as write
-    from nephila.storage.sinks.markdown_file import RowMarkdown
-
     if json and format not in ("", "jsonl"):
         raise UsageError(f"--json is --format jsonl, not {format}")
-    if json:
-        format = "jsonl"
+    wanted = _Wanted(
+        place=place,
+        format="jsonl" if json else format,
+        out=out,
+        all_outcomes=all_outcomes,
+        raw_csv=raw_csv,
+        links=links,
+        changes=changes,
+        job=job,
+        items=items,
+        columns=tuple(name.strip() for name in columns.split(",") if name.strip()),
+        chunk=(chunk_chars, chunk_overlap),
+        since=since,
+    )
     if broken_links or check_external:
         if changes or all_outcomes or items or columns or not broken_links:
             raise UsageError("--check-external goes with --broken-links, and both with no other choice of rows")
-        from nephila.cli.tools.broken_links import export_broken_links
-
-        source, only = find_rows(place)
-        target = None if out == "-" else Path(out)
-        export_broken_links(
-            place, source, format or "csv", target, job or only, raw_csv=raw_csv, external=check_external
-        )
+        _broken_links(wanted, external=check_external)
         return
-    if not format:
-        raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, blocks, cdxj or wacz")
-    _check_options(format, raw_csv=raw_csv, items=items, changes=changes, since=since, all_outcomes=all_outcomes)
-    if format == "chunks":
-        from nephila.storage.sinks.chunks import check_chunk_size
-
-        check_chunk_size(chunk_chars, chunk_overlap, ("--chunk-chars", "--chunk-overlap"))
+    _check(wanted)
     source, only = find_rows(place)
-    if format in ARCHIVES:
-        if changes or all_outcomes or items or columns:
-            raise UsageError(f"--format {format} is of WARC files: leave --changes, --all, --items and --columns out")
-        _archive(place, source, format, out, job or only)
-        return
-    chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
-    if items:
-        _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
-        return
-    texts = RowMarkdown(links)
+    _writer(wanted)(wanted, source, job or only)
+
+
+class _Wanted(NamedTuple):
+    """The options of an export."""
+
+    place: str
+    format: str
+    out: str
+    all_outcomes: bool
+    raw_csv: bool
+    links: Literal["inline", "reference", "none"]
+    changes: bool
+    job: str
+    items: bool
+    columns: tuple[str, ...]
+    chunk: tuple[int, int]
+    """Characters of a chunk, and of its overlap."""
+    since: str
+
+    @property
+    def target(self) -> Path | None:
+        """None: standard output."""
+        return None if self.out == "-" else Path(self.out)
+
+
+def _check(wanted: _Wanted) -> None:
+    """Options that fit together. Raises `UsageError`."""
+    from nephila.storage.read.export import ARCHIVES, FORMATS
+    from nephila.storage.sinks.chunks import check_chunk_size
+
+    if not wanted.format:
+        raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, blocks, cdxj or wacz")
+    if wanted.format not in (*FORMATS, *ARCHIVES):
+        raise UsageError(f"--format {wanted.format!r} is none of {', '.join((*FORMATS, *ARCHIVES))}")
+    if wanted.raw_csv and wanted.format != "csv":
+        raise UsageError("--raw-csv needs --format csv")
+    if wanted.since and not wanted.changes:
+        raise UsageError("--since needs --changes")
+    if wanted.items and (wanted.changes or wanted.all_outcomes):
+        raise UsageError("--items are those of stored pages: leave --changes and --all out")
+    if wanted.format == "chunks":
+        check_chunk_size(*wanted.chunk, ("--chunk-chars", "--chunk-overlap"))
+
+
+def _writer(wanted: _Wanted) -> Callable[[_Wanted, Source, str | None], None]:
+    """What writes the rows that are wanted."""
+    from nephila.storage.read.export import ARCHIVES
+
+    if wanted.format in ARCHIVES:
+        return _archive
+    return _items if wanted.items else _pages
+
+
+def _broken_links(wanted: _Wanted, *, external: bool) -> None:
+    from nephila.cli.tools.broken_links import export_broken_links
+
+    source, only = find_rows(wanted.place)
+    job = wanted.job or only
+    format = wanted.format or "csv"
+    export_broken_links(wanted.place, source, format, wanted.target, job, raw_csv=wanted.raw_csv, external=external)
+
+
+def _pages(wanted: _Wanted, source: Source, job: str | None) -> None:
+    from nephila.storage.read.export import export as write
+    from nephila.storage.sinks.markdown_file import RowMarkdown
+
+    texts = RowMarkdown(wanted.links)
     rows = write(
         source,
-        format,
-        None if out == "-" else Path(out),
-        all_outcomes=all_outcomes,
-        job=job or only,
-        raw_csv=raw_csv,
-        changes=changes,
-        since=since,
+        wanted.format,
+        wanted.target,
+        all_outcomes=wanted.all_outcomes,
+        job=job,
+        raw_csv=wanted.raw_csv,
+        changes=wanted.changes,
+        since=wanted.since,
         text=texts,
-        chunk=(chunk_chars, chunk_overlap),
-        columns=chosen,
+        chunk=wanted.chunk,
+        columns=wanted.columns,
         shown=escape_controls,
     )
     if texts.plain:
@@ -147,46 +202,42 @@ def export(
             f"{texts.plain:,} of {texts.rows:,} pages are plain text: their rows have no structure, because an earlier "
             "version stored them, or the Python fallback; they get it when they are fetched again"
         )
-    if format == "parquet" and out == "-":
+    out = wanted.out
+    if wanted.format == "parquet" and out == "-":
         out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
     if out != "-":
         note(f"{rows:,} rows written to {out}")
     elif not rows:
-        none = "no page that is new or has changed" if changes else "no stored page"
+        none = "no page that is new or has changed" if wanted.changes else "no stored page"
         note(f"{display_name(source)} has {none}; --all shows what became of its URLs")
 
 
-def _check_options(format: str, *, raw_csv: bool, items: bool, changes: bool, since: str, all_outcomes: bool) -> None:
-    """Options that fit together. Raises `UsageError`."""
-    from nephila.storage.read.export import ARCHIVES, FORMATS
-
-    if format not in (*FORMATS, *ARCHIVES):
-        raise UsageError(f"--format {format!r} is none of {', '.join((*FORMATS, *ARCHIVES))}")
-    if raw_csv and format != "csv":
-        raise UsageError("--raw-csv needs --format csv")
-    if since and not changes:
-        raise UsageError("--since needs --changes")
-    if items and (changes or all_outcomes):
-        raise UsageError("--items are those of stored pages: leave --changes and --all out")
-
-
-def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:
+def _items(wanted: _Wanted, source: Source, job: str | None) -> None:
     from nephila.storage.read.export import export_items
 
-    target = None if out == "-" else Path(out)
-    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=escape_controls)
-    if out != "-":
-        note(f"{rows:,} items written to {out}")
+    rows = export_items(
+        source,
+        wanted.format,
+        wanted.target,
+        job=job,
+        raw_csv=wanted.raw_csv,
+        columns=wanted.columns,
+        shown=escape_controls,
+    )
+    if wanted.out != "-":
+        note(f"{rows:,} items written to {wanted.out}")
     elif not rows:
         note(f"{display_name(source)} has no items; see nephila crawl --rules DIR")
 
 
-def _archive(place: str, source: Source, format: str, out: str, job: str | None) -> None:
+def _archive(wanted: _Wanted, source: Source, job: str | None) -> None:
     from nephila.storage.read.export import export_archive
 
+    place, format, target = wanted.place, wanted.format, wanted.target
+    if wanted.changes or wanted.all_outcomes or wanted.items or wanted.columns:
+        raise UsageError(f"--format {format} is of WARC files: leave --changes, --all, --items and --columns out")
     if is_url(place):
         raise UsageError(f"--format {format} reads WARC files: name the directory of a crawl, not a database")
-    target = None if out == "-" else Path(out)
     number, missing = export_archive(Path(place), source, format, target, job=job, shown=escape_controls)
     if missing:
         note(
@@ -196,4 +247,4 @@ def _archive(place: str, source: Source, format: str, out: str, job: str | None)
     if format == "wacz":
         note(f"{number:,} pages written to {target or Path(place, 'export.wacz')}")
     elif target is not None:
-        note(f"{number:,} records listed in {out}")
+        note(f"{number:,} records listed in {target}")

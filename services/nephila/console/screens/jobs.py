@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from nephila.console.estimate import estimate
 from nephila.console.messages import translate as _
-from nephila.console.screens.overview import optional
+from nephila.console.screens.attention import optional
 from nephila.console.view import View, go
 from nephila.console.words import path
 from nephila.control import answers, requests, screen_types

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 
 from nephila.console.messages import translate as _
-from nephila.console.screens.overview import optional
+from nephila.console.screens.attention import optional
 from nephila.console.view import View
 from nephila.control import answers, requests, screen_types
 from nephila.kernel.figures import span

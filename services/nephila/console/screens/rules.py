@@ -1,4 +1,4 @@
-"""Rules and sites as tables to read: which rule broke, which list brings nothing."""
+"""Rules as a table to read: which one broke?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import asyncio
 import yaml
 from starlette.responses import Response
 
-from nephila.console.screens.overview import optional
 from nephila.console.view import View
 from nephila.control import requests
 
@@ -27,9 +26,3 @@ async def rules(view: View) -> Response:
         shown=shown if document is not None else "",
         text=yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=100) if document is not None else "",
     )
-
-
-async def sites(view: View) -> Response:
-    """GET /console/sites"""
-    found = await optional(view.control.list_directories(requests.Empty()))
-    return view.render("sites.html", directories=found.directories if found is not None else None)

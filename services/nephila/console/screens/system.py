@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 from starlette.responses import Response
 
-from nephila.console.screens.overview import optional
+from nephila.console.screens.attention import optional
 from nephila.console.view import View, go
 from nephila.console.words import path
 from nephila.control import requests

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from starlette.responses import Response
 
-from nephila.console.screens.overview import optional
+from nephila.console.screens.attention import optional
 from nephila.console.view import View
 from nephila.control import requests, system_types
 from nephila.control.api import Forbidden

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from nephila.control.access.caller import OWNER, Caller, digest
+from nephila.control.access.caller import OWNER, Caller, Holder, digest
 from nephila.control.access.guard import guarded
 from nephila.control.access.live_access import LiveAccess
 from nephila.control.access.roles import Role
@@ -48,7 +48,7 @@ class Authority:
     ) -> None:
         """`tokens`: (token, its caller); None: each connection is the owner's. `live`: the access file with more."""
         self._control = control
-        self._callers = None if tokens is None else {digest(token): caller for token, caller in tokens}
+        self._holders = None if tokens is None else {digest(token): Holder(caller, token) for token, caller in tokens}
         self._live = live
         self.tries = Tries(clock or SystemClock())
         """Of wrong tokens."""
@@ -57,24 +57,25 @@ class Authority:
     @property
     def has_tokens(self) -> bool:
         """Whether a token is configured."""
-        return bool(self._callers or (self._live is not None and self._live.callers))
+        return bool(self._holders or (self._live is not None and self._live.holders))
 
     def caller(self, token: str) -> Caller | None:
         """Who has this token; None for a wrong one. Digests are compared, so the time tells nothing about a token."""
-        if self._callers is None:
+        if self._holders is None:
             return OWNER
         if self._live is not None:
             self._live.refresh()
-        return self.holder(digest(token))
+        found = self.holder(digest(token))
+        return found.caller if found is not None else None
 
-    def holder(self, known: bytes) -> Caller | None:
+    def holder(self, known: bytes) -> Holder | None:
         """Who has the token of this digest; None for one that counts no more."""
-        live = self._live.callers if self._live is not None else {}
-        return (self._callers or {}).get(known) or live.get(known)
+        live = self._live.holders if self._live is not None else {}
+        return (self._holders or {}).get(known) or live.get(known)
 
     def bearer(self, header: str, address: str) -> Caller | None:
         """The caller of an Authorization header; None for a missing or wrong token. Raises `TooManyTries`."""
-        if self._callers is None:
+        if self._holders is None:
             return OWNER
         given = given_token(header)
         if not given:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from nephila.control.access.roles import Role
 
@@ -17,6 +18,14 @@ class Caller:
     role: Role
     tenants: frozenset[str] = frozenset()
     """Limited to jobs, rows and rules of these; empty: not limited."""
+
+
+class Holder(NamedTuple):
+    """Who has a token."""
+
+    caller: Caller
+    token: str
+    """Webhooks of its crawls are signed with it."""
 
 
 OWNER = Caller("owner of the socket", Role.ADMIN)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nephila.control.access.access_file import AccessFile, callers, read_access
-from nephila.control.access.caller import Caller, digest
+from nephila.control.access.caller import Holder, digest
 from nephila.control.http.tokens import read_token
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UsageError
@@ -33,7 +33,7 @@ class LiveAccess:
         self._next = self._clock.monotonic() + CHECK_S
         self._seen = _state([path])
         self.file = AccessFile()
-        self.callers: Mapping[bytes, Caller] = {}
+        self.holders: Mapping[bytes, Holder] = {}
         """Digest of a token → who has it."""
         self.problem = ""
         """Why the file as it is now is not used, in one line."""
@@ -65,7 +65,8 @@ class LiveAccess:
         # A file of a secret that is new in this version is looked at from now on.
         self._seen = tuple({**dict(_state(_secrets(found))), **before}.items())
         tokens = callers(found, f"{self._option} {self._path}")
-        self.file, self.callers, self.problem = found, {digest(token): caller for token, caller in tokens}, ""
+        self.holders = {digest(token): Holder(caller, token) for token, caller in tokens}
+        self.file, self.problem = found, ""
         self.version += 1
 
 

@@ -118,7 +118,10 @@ def http_request_of(
     made = HttpRequest(
         target,
         route,
-        any_type=is_robots or is_list or request.seed or level_of(request.context) > 0,
+        any_type=is_robots
+        or is_list
+        or request.seed
+        or (request.context is not None and level_of(request.context) > 0),
         keep=ROBOTS_BYTES if is_robots else 0,
         max_bytes=max_list_bytes if is_list else 0,
         on_sent=on_sent,

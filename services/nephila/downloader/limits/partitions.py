@@ -10,12 +10,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from nephila.downloader.in_flight import InFlight
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import Clock
 
 Selector = Callable[[InFlight], bool]
+
+
+class _Every(frozenset[int]):
+    """All partitions, for good: the program ends."""
+
+    def __contains__(self, partition: object) -> bool:
+        return True
+
+    def __sub__(self, other: object) -> _Every:
+        return self
+
+    def __or__(self, other: object) -> _Every:
+        return self
+
+
+_ALL: Final = _Every()
 
 
 class Partitions:
@@ -34,8 +51,8 @@ class Partitions:
         self._fetches = fetches
         self._give_back = give_back
         self._drop = drop
-        self._draining = False
-        self._revoked: frozenset[int] = frozenset()
+        self.revoked: frozenset[int] = frozenset()
+        """Partitions for which no fetch may start."""
         self._epochs: dict[int, int] = {}
         self._waiters: set[asyncio.Event] = set()
         self.stale = 0
@@ -49,10 +66,6 @@ class Partitions:
         self._epochs[partition] = request.epoch
         return False
 
-    def is_revoked(self, partition: int) -> bool:
-        """Whether no fetch may start for a partition."""
-        return self._draining or partition in self._revoked
-
     def ended(self) -> None:
         """A request has ended."""
         for changed in self._waiters:
@@ -62,21 +75,21 @@ class Partitions:
 
     async def drain(self, grace_s: float) -> None:
         """Release all partitions: requests not dialled are given back now, the rest after `grace_s` seconds."""
-        self._draining = True
+        self.revoked = _ALL
         await self._release(lambda fetch: True, grace_s)
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`."""
-        self._revoked -= partitions
+        self.revoked -= partitions
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`. Returns within `move_s`; when cancelled, it gives back all remaining requests."""
-        self._revoked |= partitions
+        self.revoked |= partitions
         await self._release(lambda fetch: fetch.delivery.partition in partitions, self._move_s)
 
     def on_lost(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`."""
-        self._revoked |= partitions
+        self.revoked |= partitions
         for fetch in self._newest_first(lambda fetch: fetch.delivery.partition in partitions):
             self._drop(fetch)
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
 from nephila.downloader.in_flight import InFlight, Stage
+from nephila.downloader.limits.partitions import Partitions
 from nephila.downloader.outcome import undialled
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
@@ -33,10 +34,9 @@ OnEnd = Callable[[InFlight, m.FetchOutcome], None]
 class Ending:
     """Each call leads to one call of `on_end`, which releases what the request holds."""
 
-    def __init__(self, clock: Clock, is_revoked: Callable[[int], bool], on_end: OnEnd) -> None:
-        """`is_revoked`: whether nothing may start for a partition."""
+    def __init__(self, clock: Clock, partitions: Partitions, on_end: OnEnd) -> None:
         self._clock = clock
-        self._is_revoked = is_revoked
+        self._partitions = partitions
         self._on_end = on_end
 
     def stop(self, fetch: InFlight) -> None:
@@ -65,7 +65,7 @@ class Ending:
         """End a request that was not dialled yet when its partition leaves or it is too late; True when it ended."""
         if fetch.started:
             return False
-        if self._is_revoked(fetch.delivery.partition):
+        if fetch.delivery.partition in self._partitions.revoked:
             self.give_back(fetch)
             return True
         start_by = fetch.request.start_by

@@ -44,6 +44,10 @@ class Sample:
     drawn: dict[str, list[Candidate]]
     """Stratum → its candidates in the sample, in the order of their rank."""
 
+    def scaled(self, factor: float) -> Sample:
+        """The same of strata that are larger by this factor."""
+        return Sample({name: round(size * factor) for name, size in self.sizes.items()}, self.drawn)
+
 
 def directory_of(url: str) -> str:
     """Host and first directory of a URL: `a.example/news`; pages beside it: `a.example/`."""

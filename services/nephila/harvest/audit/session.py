@@ -9,6 +9,8 @@ from typing import Final
 
 from nephila.harvest.audit.candidates import items, pages
 from nephila.harvest.audit.left_out import left_out
+from nephila.harvest.audit.pool import KINDS as POOLED
+from nephila.harvest.audit.pool import pool
 from nephila.harvest.audit.sampling import STRATA, Sample, draw
 from nephila.harvest.audit.store import AuditStore, Drawn, NoSample, SampleInfo, open_store
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -20,13 +22,19 @@ KINDS: Final = {"pages": pages, "items": items, "links": left_out}
 
 
 def draw_sample(
-    source: Source, *, size: int, by: str, kind: str, name: str, seed: str, job: str
+    source: Source, *, size: int, by: str, kind: str, name: str, seed: str, job: str, most: int = 0
 ) -> tuple[SampleInfo, Sample]:
-    """Draw and store a sample. `name`: empty for the instant; `job`: empty for all. Raises `UserError`. O(rows)."""
+    """Draw and store a sample. `name`: empty for the instant; `job`: empty for all; `most`: pages and items are drawn
+    from so many fetches, and sizes of strata are estimates, 0: from all. Raises `UserError`. O(rows) without `most`
+    and for links."""
     if by not in STRATA:
         raise UsageError(f"by {by!r} is none of {', '.join(STRATA)}")
     with open_for_reading(source) as rows:
-        found = draw(partial(KINDS[kind], rows, job), by, size, seed)
+        part = pool(rows, kind, job, seed, most) if most and kind in POOLED else None
+        if part is None:
+            found = draw(partial(KINDS[kind], rows, job), by, size, seed)
+        else:
+            found = draw(lambda: iter(part.candidates), by, size, seed).scaled(part.stands_for)
     if not found.sizes:
         hint = " (a crawl keeps them with --links)" if kind == "links" else ""
         raise UserError(f"{display_name(source)} has no {kind} to draw from{hint}")

@@ -21,6 +21,8 @@ from nephila.storage.faults import sqlite_fault
 from nephila.storage.source import Source, require_driver
 
 FILE = "audit.db"
+OTHERS = "(others)"
+"""Stratum of all that have no place in a sample: a crawl of many hosts has far more strata than a sample has rows."""
 _VALUE = re.compile(r"(?<!:):(\w+)")
 _KEY = "job TEXT NOT NULL, url_key TEXT NOT NULL, rule TEXT NOT NULL, ordinal INTEGER NOT NULL, version TEXT NOT NULL"
 _TABLES = (
@@ -104,7 +106,10 @@ class AuditStore:
         statements: list[tuple[str, Mapping[str, Any]]] = [
             ("INSERT INTO audit_samples VALUES (:name, :at, :kind, :strata, :seed)", info._asdict())
         ]
-        for stratum, size in sample.sizes.items():
+        sizes = {stratum: sample.sizes[stratum] for stratum in sample.drawn}
+        if others := sum(sample.sizes.values()) - sum(sizes.values()):
+            sizes[OTHERS] = others
+        for stratum, size in sizes.items():
             values = {"sample": info.name, "stratum": stratum, "size": size}
             statements.append(("INSERT INTO audit_strata VALUES (:sample, :stratum, :size)", values))
         number = 0
@@ -155,19 +160,21 @@ class AuditStore:
         self._write(statements)
 
     def counts(self, sample: str) -> list[StratumCount]:
-        """The labels of a sample by stratum, in the order of the strata's names."""
+        """The labels of a sample by stratum, in the order of the strata's names; those without a row are OTHERS."""
         query = "SELECT stratum, size FROM audit_strata WHERE sample = :sample ORDER BY stratum"
         strata = {name: StratumCount(name, size) for name, size in self._execute(query, {"sample": sample}).fetchall()}
-        for one in self.drawn(sample):
-            count = strata[one.stratum]
-            count.sampled += 1
-            if one.label is None:
-                continue
-            if one.label.verdict == "right":
-                count.right += 1
-            else:
-                count.wrong += 1
-                count.reasons[one.label.reason or "(no reason)"] += 1
+        query = (
+            "SELECT s.stratum, l.verdict, l.reason, count(*) FROM audit_sampled s"
+            f" LEFT JOIN audit_labels l ON {_SAME} WHERE s.sample = :sample GROUP BY s.stratum, l.verdict, l.reason"
+        )
+        for stratum, verdict, reason, number in self._execute(query, {"sample": sample}).fetchall():
+            count = strata[stratum]
+            count.sampled += number
+            if verdict == "right":
+                count.right += number
+            elif verdict is not None:
+                count.wrong += number
+                count.reasons[reason or "(no reason)"] += number
         return list(strata.values())
 
 

@@ -1,34 +1,28 @@
 """Positions and dead letters of webhooks: in DIR/webhooks.db, or in tables of the database on a server.
 
 A position moves only forward by the sender and by `replay`, each as compare-and-swap: of two of them one wins, and the
-other reads it again. Every method is one transaction; after an error the next one opens another connection. A power cut
-may lose the last positions in webhooks.db: then deliveries are repeated with the same ids. Queries are valid for SQLite
-and PostgreSQL.
+other reads it again. Every method is one transaction. A power cut may lose the last positions in webhooks.db: then
+deliveries are repeated with the same ids.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import re
-import sqlite3
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nephila.harvest.webhooks.database import Database
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.changes import ChangeRow
-from nephila.storage.faults import sqlite_fault
 from nephila.storage.read.changes import FeedRow
 from nephila.storage.source import Source, display_name, require_driver
 
-FILE = "webhooks.db"
 _LOCK_FILE = "webhooks.lock"
 _LOCK = (0x6E657068, -4)
 """Advisory lock of the sender in PostgreSQL ("neph"; -1 to -3 are those of the ledger)."""
-_VALUE = re.compile(r"(?<!:):(\w+)")
 _CHANGE = ", ".join(ChangeRow._fields)
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS webhook_positions (name TEXT PRIMARY KEY, seq BIGINT NOT NULL,"
@@ -69,13 +63,12 @@ class WebhookStore:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._lock = threading.Lock()
-        self._connection: Any = None
+        self._database = Database(source, _TABLES)
+        self._open = self._database.open
 
     def close(self) -> None:
         """Close the connection; the next use opens another one."""
-        with self._lock:
-            self._drop()
+        self._database.close()
 
     def position(self, name: str) -> FeedPosition | None:
         """The position of a webhook; None before its first one."""
@@ -179,55 +172,6 @@ class WebhookStore:
         )
         values = {**after._asdict(), "name": name, "old_seq": before.seq, "old_failures": before.failures}
         return bool(execute(query, values).rowcount)
-
-    @contextmanager
-    def _open(self) -> Iterator[Any]:
-        """A function that executes statements, in one transaction."""
-        transaction = self._postgres(self._source) if isinstance(self._source, str) else self._sqlite(self._source)
-        with self._lock:
-            try:
-                with transaction as execute:
-                    yield execute
-            except BaseException:
-                self._drop()
-                raise
-
-    def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    @contextmanager
-    def _sqlite(self, directory: Path) -> Iterator[Any]:
-        path = directory / FILE
-        try:
-            if self._connection is None:
-                self._connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-                for statement in _TABLES:
-                    self._connection.execute(statement)
-            self._connection.execute("BEGIN IMMEDIATE")
-            yield self._connection.execute
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise sqlite_fault(error, path) from error
-
-    @contextmanager
-    def _postgres(self, url: str) -> Iterator[Any]:
-        require_driver()
-        from nephila.storage.ledgers.postgres_link import connect, translate_errors
-
-        def execute(query: str, values: Mapping[str, Any]) -> Any:
-            return self._connection.execute(_VALUE.sub(r"%(\1)s", query), values)
-
-        if self._connection is None:
-            self._connection = connect(url)
-            with translate_errors(url):
-                for statement in _TABLES:
-                    self._connection.execute(statement)
-        with translate_errors(url), self._connection.transaction():
-            yield execute
 
     @contextmanager
     def _file_lock(self, directory: Path) -> Iterator[None]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from nephila.kernel.bus.contract import DeadHandler, Handler, Receipt
+from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for, no_letters, reason_of
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import Clock
@@ -60,8 +60,13 @@ class LocalBus:
         self.unacked += count
         for reader in groups:
             if reader.credit > 0 and not reader.waiting:
+                # As `Subscription.deliver`, without its call: a page has five messages.
                 reader.credit -= 1
-                reader.deliver(partition, message, receipt)
+                delivery = Delivery(message, partition, None, 1, reader, receipt)
+                try:
+                    reader.handler(delivery)
+                except Exception as error:
+                    reader.failed(delivery, message, receipt, error)
             else:
                 reader.waiting.append((partition, message, receipt))
         return receipt

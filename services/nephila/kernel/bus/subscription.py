@@ -70,12 +70,15 @@ class Subscription:
         delivery = Delivery(message, partition, None, attempts, self, receipt)
         try:
             self.handler(delivery)
-        except TemporaryError as error:
-            if attempts < self.bus.max_attempts:
-                self._later(partition, message, receipt, attempts, error.delay_s)
-            else:
-                self._dead_letter(message, error, attempts, delivery)
         except Exception as error:
+            self.failed(delivery, message, receipt, error)
+
+    def failed(self, delivery: Delivery, message: Any, receipt: Receipt, error: Exception) -> None:
+        """The handler has raised: deliver once more, or end the message as a dead letter."""
+        attempts = delivery.attempts
+        if isinstance(error, TemporaryError) and attempts < self.bus.max_attempts:
+            self._later(delivery.partition, message, receipt, attempts, error.delay_s)
+        else:
             self._dead_letter(message, error, attempts, delivery)
 
     _begin = deliver

@@ -8,21 +8,18 @@ page's.
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from nephila.kernel.messages import Record
+from nephila.kernel.page_facts.facts import COMMENTS
 
 MAX_NOTE_CHARS = 2000
-COMMENTS: Final = "comments"
-"""The comments of readers below an article: the only value that has a bound of its own."""
 _encode = msgspec.json.Encoder().encode
 
 
 def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: int, max_entries: int) -> str:
-    """JSON of the non-empty `entries`, then `pairs`; long values are cut except comments, pairs beyond the limit are
-    dropped."""
+    """JSON of the non-empty `entries`, then `pairs`; long values are cut except comments, which have a bound of their
+    own; pairs beyond the limit are dropped."""
     found = {key: value for key, value in entries.items() if value}
     for name, value in pairs:
         if value and name not in found:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
-from nephila.parser.page.author_names import name_of
+from nephila.kernel.page_facts.author_names import name_of
+from nephila.kernel.page_facts.published import as_date, first_date, line_dates
 from nephila.parser.page.html_tree import css, css_first, one_by_one
-from nephila.parser.page.published import as_date, first_date, line_dates
 
 MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100

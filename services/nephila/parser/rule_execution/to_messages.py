@@ -108,4 +108,5 @@ def facts_of(record: m.Record) -> dict[str, str]:
     """Facts of a page that a rule can select with `page`."""
     at = datetime.fromtimestamp(record.fetched_at, UTC).isoformat(timespec="seconds") if record.fetched_at > 0 else ""
     text = str(record.text, "utf-8", "replace")
-    return {"title": record.title, "lang": record.lang, "text": text, "fetched_at": at.replace("+00:00", "Z")}
+    facts = {"title": record.title, "lang": record.lang, "text": text, "fetched_at": at.replace("+00:00", "Z")}
+    return {**facts, "meta": record.meta}

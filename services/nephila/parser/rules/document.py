@@ -8,13 +8,15 @@ child process.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from html import escape, unescape
 from typing import Any, Final
 
+import msgspec
 import webencodings
 
+from nephila.kernel.page_facts.facts import FACTS, RowFacts
 from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.parser.page.html_tree import css, html_tree
 from nephila.parser.rules.json_values import JsonError, objects, parse_json
@@ -50,8 +52,8 @@ class Document:
         *,
         routes: bool = False,
     ) -> None:
-        """`encoding` is a WHATWG name; `facts` is what is known of the page: title, lang, text, fetched_at; `routes`:
-        those of its links are part of their URLs (`kernel.routes`)."""
+        """`encoding` is a WHATWG name; `facts` is what is known of the page: title, lang, text, fetched_at, meta
+        (JSON); `routes`: those of its links are part of their URLs (`kernel.routes`)."""
         self.body = body
         self.url = url
         self.encoding = encoding
@@ -59,6 +61,25 @@ class Document:
         self.routes = routes
         self.facts = {"url": url, "content_type": content_type, "encoding": encoding, **(facts or {})}
         self._metas: dict[str, list[str]] = {}
+
+    def fact(self, name: str) -> Sequence[str]:
+        """A fact about the page: what is known of it, or what it states about itself (`FACTS`)."""
+        found = getattr(self._stated, name) if name in FACTS else self.facts.get(name, "")
+        return found if isinstance(found, tuple) else [found] if found else []
+
+    @cached_property
+    def _stated(self) -> RowFacts:
+        from nephila.kernel.page_facts.row_facts import row_facts
+
+        facts = self.facts
+        return row_facts(
+            url=self.url,
+            title=facts.get("title", ""),
+            lang=facts.get("lang", ""),
+            content_type=self.content_type,
+            meta=msgspec.json.decode(facts.get("meta") or "{}"),
+            text=facts.get("text", ""),
+        )
 
     @cached_property
     def source(self) -> str:

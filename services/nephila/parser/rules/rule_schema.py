@@ -14,7 +14,7 @@ from msgspec import Meta, field
 from nephila.kernel.documents.browser_schema import Steps
 from nephila.kernel.documents.field_types import ApiVersion, Count, Expression, Interval, Metadata, Name, Text
 from nephila.kernel.documents.struct_reader import ONE_OR_MORE, Section
-from nephila.parser.page.iso_dates import fault_of_format
+from nephila.kernel.page_facts.iso_dates import fault_of_format
 from nephila.parser.rules import selectors
 from nephila.parser.rules.replacement import fault
 
@@ -127,7 +127,13 @@ class Field(Section):
     """Values of this microdata property."""
     meta: Text = ""
     """Content of <meta> elements of this name or property (og:title, description, …)."""
-    page: Literal["url", "title", "lang", "text", "content_type", "fetched_at", "encoding"] | None = None
+    page: (
+        Literal[
+            "url", "title", "lang", "text", "content_type", "fetched_at", "encoding",
+            "published", "modified", "authors", "section", "image", "description", "comments",
+        ]
+        | None
+    ) = None  # fmt: skip
     """A fact about the page itself."""
     constant: Prose | None = None
     """Always this text."""

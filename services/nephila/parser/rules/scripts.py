@@ -29,8 +29,10 @@ class PageScripts:
 
     def call(self, source: str, value: Any) -> Any:
         """What the function in `source` gives for a value. Raises ValueError with the reason."""
-        import quickjs
-
+        try:
+            import quickjs
+        except ModuleNotFoundError:
+            raise ValueError("js: quickjs is not installed: pip install 'nephila[javascript]'") from None
         try:
             function = self._function(source)
             text = function(json.dumps(value))

@@ -152,8 +152,7 @@ def _begin(selection: Selection, document: Document, scope: Any, first: bool) ->
         case "itemprop":
             return _itemprop(selection.expression, document, scope)
         case "page":
-            fact = document.facts.get(selection.expression, "")
-            return [fact] if fact else []
+            return document.fact(selection.expression)
         case "constant":
             return [selection.expression]
     if scope is not None:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from nephila.kernel.page_facts.iso_dates import iso_date
 from nephila.native import UrlError, is_tidy, parse_url
 from nephila.native import trimmed as all_trimmed
-from nephila.parser.page.iso_dates import iso_date
 from nephila.parser.rules.document import Document, lexbor_text, lexbor_texts
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.replacement import expand

@@ -6,23 +6,16 @@ import functools
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from nephila.kernel.page_facts.author_names import single_names, visible_author
+from nephila.kernel.page_facts.byline import byline
+from nephila.kernel.page_facts.dates import dates
+from nephila.kernel.page_facts.headline import from_title, is_site, without_site
+from nephila.kernel.page_facts.published import near_headline
 from nephila.native import PagePass, UrlError, markdown, parse_url, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.links import unpack
-from nephila.parser.page.author_names import single_names, visible_author
-from nephila.parser.page.byline import Byline, byline
-from nephila.parser.page.headline import from_title, is_site, without_site
 from nephila.parser.page.html_tree import html_tree
 from nephila.parser.page.media import Medium, media
-from nephila.parser.page.published import (
-    Dates,
-    day_order,
-    is_of_build,
-    near_headline,
-    published,
-    url_date,
-    visible_dates,
-)
 from nephila.parser.page.tree_walk import PageElements
 
 MAX_TREE_BYTES: Final = 8 * 1024 * 1024
@@ -72,6 +65,7 @@ def fill_html(
     if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
         title = h1s[0]
     headlines = (title, *headings[1])
+    when = dates(said, elements, found.text, found.lang, place.geturl(), headlines)
     author = said.author or elements.author() or visible_author(near_headline(found.text.decode(), headlines))
     result.update(
         encoding=encoding,
@@ -79,7 +73,8 @@ def fill_html(
         text=(found.main_text or found.text).decode(),
         comments=found.comments.decode(),
         lang=found.lang,
-        **_dates(said, elements, found, place.geturl(), headlines),
+        published=when.published,
+        modified=when.modified,
         author=author,
         authors=single_names(author),
         section=said.section,
@@ -95,28 +90,6 @@ def fill_html(
         # A page may name another base than the URL that it has, or has not.
         url = result["url"] or NOWHERE
         result["markdown"] = markdown(found.structure, found.main_text or found.text, url, nowhere=NOWHERE).decode()
-
-
-def _dates(
-    said: Byline, elements: PageElements, found: PagePass, url: str, headlines: tuple[str, ...]
-) -> dict[str, str]:
-    """The dates of publication and of the last change. A page that has only the latter was published then."""
-    day_first = day_order(found.lang)
-    visible = functools.cache(lambda: visible_dates(found.text.decode(), headlines, day_first))
-    stated = Dates(said.published, said.modified or elements.modified())
-    if stated.published and stated.modified and is_of_build(stated, visible().published):
-        stated = Dates("", stated.modified)
-    first = published(
-        stated.published,
-        url_date(url),
-        elements.published,
-        lambda: visible().published,
-        elements.time,
-        lambda: visible().modified,
-        lambda: elements.dated(day_first),
-        lambda: stated.modified,
-    )
-    return {"published": first, "modified": stated.modified or visible().modified}
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:

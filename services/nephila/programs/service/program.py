@@ -13,8 +13,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from starlette.routing import BaseRoute
-
 from nephila.control.http.application import application
 from nephila.control.http.server import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
@@ -30,7 +28,7 @@ from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition,
 from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
-from nephila.programs.control_servers import authority_of, client_routes
+from nephila.programs.control_servers import Clients, authority_of, clients_of
 from nephila.programs.service.live_settings import LiveSettings
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of, local_address
 
@@ -167,12 +165,15 @@ class ServiceProgram:
 
         api = cast("ControlService | None", self.service if hasattr(self.service, "control") else None)
         control = api.control if api is not None else None
-        clients: Sequence[BaseRoute] = ()
+        self._clients = Clients([])
         authority = None
         if api is not None:
             authority = authority_of(api.control, api.token, api.logins)
-            clients = client_routes(authority, api.logins, api.console_names, firecrawl=api.firecrawl)
-        app = application(control, authority=authority, unready=self._unready, metrics=metrics, beside=clients)
+            rows = api.rows if api.firecrawl else None
+            self._clients = clients_of(authority, api.logins, api.console_names, firecrawl=rows)
+        app = application(
+            control, authority=authority, unready=self._unready, metrics=metrics, beside=self._clients.routes
+        )
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         inside = [counters_of(access(self.service), metrics) for _, access, metrics in kind.parts]
@@ -232,6 +233,7 @@ class ServiceProgram:
     async def _serve(self) -> None:
         try:
             await self.service.start()
+            await self._clients.start()
             if await self._start_bus():
                 self._heartbeat.start()
             await self._wait_for_partitions()
@@ -244,6 +246,7 @@ class ServiceProgram:
             if self.error is None:
                 await self.service.drain(self._grace_s)
         finally:
+            await self._clients.close()
             await self.service.close()
             self._heartbeat.end()
             await self.bus.close()

@@ -20,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, cast
 
+from nephila.kernel.page_facts.facts import FACTS
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
@@ -29,6 +30,7 @@ from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, STORED_COLUMNS, Row, iso
 from nephila.storage.sinks import markdown_file
 from nephila.storage.sinks.chunks import write_chunks
+from nephila.storage.sinks.facts import facts_of
 from nephila.storage.sinks.jsonl import append_line, json_object
 from nephila.storage.sinks.parquet_file import ParquetFile
 from nephila.storage.source import Source
@@ -70,8 +72,9 @@ def export(
     output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page;
     `text` returns the Markdown of a row, "" for its plain text. `chunk`: size and overlap of chunks in characters. CSV
     cells that a spreadsheet would compute as a formula get a leading apostrophe, because their text comes from the web;
-    `raw_csv` writes them unchanged. `columns`: only these columns, for CSV and JSON lines; meta.NAME is a value of
-    `meta`. `shown` makes text safe if standard output is a terminal.
+    `raw_csv` writes them unchanged. `columns`: only these columns or facts (`FACTS`), for CSV and JSON lines; meta.NAME
+    is a value of `meta`. A line of JSON has all facts that the page states. `shown` makes text safe if standard output
+    is a terminal.
 
     Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
@@ -82,8 +85,8 @@ def export(
     if columns and format not in ("csv", "jsonl"):
         raise UsageError("--columns go with --format csv and jsonl")
     for name in columns:
-        if name not in COLUMNS and not name.startswith(_META):
-            raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
+        if name not in (*COLUMNS, *FACTS) and not name.startswith(_META):
+            raise UsageError(f"--columns {name!r} is none of {', '.join((*COLUMNS, *FACTS))}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
     try:
         begin = _instant(since) if changes else None
@@ -249,21 +252,21 @@ def _jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
     written = 0
     for row in rows:
         buffer = bytearray()
-        append_line(buffer, row)
+        append_line(buffer, row, facts=facts_of(row))
         stream.write(buffer)
         written += 1
     return written
 
 
 def _chosen(rows: Iterator[Row], columns: Sequence[str]) -> Iterator[list[Any]]:
-    """The named columns of each row; meta.NAME is a value of the object `meta`."""
-    places = [COLUMNS.index(name) if name in COLUMNS else -1 for name in columns]
-    fields = [name.removeprefix(_META) for name in columns]
-    nested = -1 in places
+    """The named columns and facts of each row; meta.NAME is a value of the object `meta`."""
+    nested, resolved = any(name.startswith(_META) for name in columns), not set(FACTS).isdisjoint(columns)
     for row in rows:
         meta = json_object(row[META]) if nested else {}
-        known = meta if isinstance(meta, dict) else {}
-        yield [row[at] if at >= 0 else known.get(field) for at, field in zip(places, fields, strict=True)]
+        values = {_META + name: value for name, value in meta.items()} if isinstance(meta, dict) else {}
+        values |= facts_of(row)._asdict() if resolved else {}
+        values |= zip(COLUMNS, row, strict=False)
+        yield [values.get(name) for name in columns]
 
 
 def _parquet(part: Path, rows: Iterator[Row]) -> int:

@@ -14,6 +14,7 @@ import msgspec
 from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.ledgers.schema import HISTORY
+from nephila.storage.read.steps import JOBS, OF_ANY_JOB
 from nephila.storage.rows import COLUMNS, STORED_COLUMNS, Row
 from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
@@ -134,9 +135,10 @@ def holds(source: Source, job: str) -> bool:
 
 def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | None:
     """The row of a URL with all columns, of one job or of the job that fetched it last; None if there is none."""
-    where = "job = :job AND url_key = :key" if job is not None else "url_key = :key"
+    before, of_job = ("", "job = :job") if job is not None else (JOBS, OF_ANY_JOB)
     values = {"key": url_key.hex(), **({"job": job} if job is not None else {})}
-    query = f"SELECT {', '.join(COLUMNS)} FROM pages WHERE {where} ORDER BY fetched_at DESC LIMIT 1"
+    columns = ", ".join(COLUMNS)
+    query = f"{before} SELECT {columns} FROM pages WHERE {of_job} AND url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     with open_for_reading(source) as connection:
         found = connection.execute(query, values).fetchone()
         return dict(zip(COLUMNS, found, strict=True)) if found else None
@@ -144,7 +146,8 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
 
 def stored_row(source: Source, url_key: bytes) -> Row | None:
     """The row of a URL, of the job that fetched it last, in the order of `STORED_COLUMNS`."""
-    query = f"SELECT {', '.join(STORED_COLUMNS)} FROM pages WHERE url_key = :key ORDER BY fetched_at DESC LIMIT 1"
+    columns = ", ".join(STORED_COLUMNS)
+    query = f"{JOBS} SELECT {columns} FROM pages WHERE {OF_ANY_JOB} AND url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     with open_for_reading(source) as connection:
         found: Row | None = connection.execute(query, {"key": url_key.hex()}).fetchone()
         return found
@@ -153,7 +156,9 @@ def stored_row(source: Source, url_key: bytes) -> Row | None:
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
     """All ended fetches of a URL, in order. O(its fetches); in a nephila.db that was last written by a program without
     the index O(fetches), 0.1 s per million."""
-    query = f"SELECT * FROM fetches WHERE {HISTORY} = :part AND job = :job AND url_key = :key ORDER BY id"
+    # With `url_key = :key` SQLite would put the key into the expression of the index, and read all fetches.
+    of_key = f"{HISTORY} = :part AND url_key BETWEEN :key AND :key"
+    query = f"SELECT * FROM fetches WHERE {of_key} AND job = :job ORDER BY id"
     with open_for_reading(source) as connection:
         cursor = connection.execute(query, {"job": job, "key": url_key.hex(), "part": url_key.hex()[8:16]})
         names = [column[0] for column in cursor.description or ()]

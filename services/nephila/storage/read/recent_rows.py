@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
 from nephila.storage.read.patterns import contains, pattern
+from nephila.storage.read.steps import JOBS, OF_ANY_JOB, SPAN
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
 
@@ -86,7 +87,7 @@ def _rows(
     before: int,
     limit: int,
 ) -> FoundRows:
-    first, last = connection.execute("SELECT min(id), max(id) FROM fetches", {}).fetchone()
+    first, last = connection.execute(SPAN, {}).fetchone()
     if last is None:
         return FoundRows([], 0)
     top = min(before, last + 1) if before else last + 1
@@ -118,11 +119,11 @@ def stored_row(source: Source, job: str, keys: list[bytes]) -> StoredRow | None:
 
 
 def _stored(connection: ReadConnection, job: str, key: str) -> StoredRow | None:
-    only = "job = :job AND " if job else ""
+    only = "job = :job" if job else OF_ANY_JOB
     names = COLUMNS[:-1]
     query = (
-        f"SELECT {', '.join(names)}, substr(text, 1, {TEXT_CHARS}), length(text) FROM pages"
-        f" WHERE {only}url_key = :key ORDER BY fetched_at DESC LIMIT 1"
+        f"{'' if job else JOBS} SELECT {', '.join(names)}, substr(text, 1, {TEXT_CHARS}), length(text) FROM pages"
+        f" WHERE {only} AND url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     )
     found = connection.execute(query, {"job": job, "key": key}).fetchone()
     if found is None:

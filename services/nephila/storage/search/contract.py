@@ -6,7 +6,7 @@ reads on behind the last fetch that it has read, so it can be made at any time, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol
 
@@ -19,10 +19,10 @@ COUNTED: Final = 1_000
 """Pages that are counted, at most."""
 RANKED: Final = 200
 """Pages that are put in order, at most: those with a word in the title, then the newest."""
-STEP_S: Final = 1.0
-"""A search that finds its index behind spends so long on reading on."""
+CPU_S: Final = 0.06
+"""A search that has used so much CPU ends after the block of pages in which it is,"""
 LONGEST_S: Final = 2.0
-"""A search that takes longer ends with what it has found."""
+"""and one that takes so long."""
 
 
 class Matches(NamedTuple):
@@ -32,8 +32,8 @@ class Matches(NamedTuple):
     """(job, url_key) of `RANKED` pages at most, those to be looked at first."""
     total: int
     """Pages that were found, `COUNTED` at most."""
-    complete: bool
-    """False: there may be more, since the search took too long."""
+    looked_at: int
+    """Only so many pages were searched, the newest; 0: all."""
 
 
 class Index(Protocol):
@@ -43,8 +43,11 @@ class Index(Protocol):
         """Read further fetches until none is left or the time is over. Yields the number of fetches that are left
         after each batch."""
 
-    def find(self, query: Query, job: str) -> Matches:
-        """The pages of a search."""
+    def behind(self, source: Source) -> int:
+        """Number of fetches that are left."""
+
+    def find(self, query: Query, jobs: Collection[str] | None) -> Matches:
+        """The pages of a search, of these jobs; None: of all."""
 
 
 class OpenIndex(Protocol):

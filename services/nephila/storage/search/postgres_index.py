@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -17,7 +17,8 @@ import psycopg
 from nephila.storage.ledgers.contract import RECENT_CHANGES
 from nephila.storage.ledgers.postgres_link import Connection, connect, translate_errors
 from nephila.storage.ledgers.postgres_schema import LOCKS
-from nephila.storage.search.contract import BATCH, COUNTED, LONGEST_S, RANKED, Matches
+from nephila.storage.search.blocks import Key, OutOfTimeError, newest_first
+from nephila.storage.search.contract import BATCH, LONGEST_S, Matches
 from nephila.storage.search.facets import days, facets, host_of, host_token, job_token
 from nephila.storage.search.query import Query, Term
 from nephila.storage.search.words import tokens
@@ -46,6 +47,7 @@ _ROWS: Final = """
     LEFT JOIN search AS s ON s.job = p.job AND s.url_key = p.url_key
     WHERE f.id > %s AND f.id <= %s AND p.sha256 <> '' AND s.text_hash IS DISTINCT FROM p.text_hash || p.sha256
 """
+_FOUND: Final = "SELECT job, url_key FROM search WHERE words @@ %s::tsquery ORDER BY id DESC LIMIT %s"
 _ADD: Final = (
     "INSERT INTO search (id, job, url_key, text_hash, words)"
     " VALUES (%s, %s, %s, %s, %s::tsvector) ON CONFLICT (job, url_key) DO UPDATE"
@@ -95,6 +97,12 @@ class PostgresIndex:
             if not left or time.monotonic() >= until:
                 return
 
+    def behind(self, source: Source) -> int:
+        """See `Index`."""
+        query = "SELECT (SELECT coalesce(max(id), 0) FROM fetches) - last_fetch FROM search_position"
+        row = self._connection.execute(query).fetchone()
+        return int(row[0]) if row is not None else 0
+
     def _batch(self, *, again: bool) -> int:
         """`again`: also the fetches of writers that had a lower number and were not committed at the last time."""
         with self._connection.transaction():
@@ -116,36 +124,26 @@ class PostgresIndex:
             self._connection.execute("UPDATE search_position SET last_fetch = %s", (end,))
             return int((newest or 0) - end)
 
-    def find(self, query: Query, job: str) -> Matches:
+    def find(self, query: Query, jobs: Collection[str] | None) -> Matches:
         """See `Index`."""
-        until = time.monotonic() + LONGEST_S
         (last,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM search").fetchone() or (0,)
-        keys: dict[tuple[str, str], None] = {}
-        count, complete = 0, True
-        for field, limit in (("title", RANKED // 2), ("", COUNTED)):
-            found, in_time = self._walk(_match(query, job, field), limit, int(last), until)
-            keys |= dict.fromkeys(found)
-            count, complete = max(count, len(found)), complete and in_time
-        return Matches([*keys][:RANKED], count, complete)
+        matches = {field: _match(query, jobs, field) for field in ("", "title")}
+        until = time.monotonic() + LONGEST_S
 
-    def _walk(self, words: str, limit: int, last: int, until: float) -> tuple[list[tuple[str, str]], bool]:
-        found: list[tuple[str, str]] = []
-        query = "SELECT job, url_key FROM search WHERE words @@ %s::tsquery ORDER BY id DESC LIMIT %s"
-        for block in range(last // BLOCK, -1, -1):
+        def in_block(block: int, field: str, limit: int) -> list[Key]:
             left_s = until - time.monotonic()
             if left_s <= 0:
-                return found, False
+                raise OutOfTimeError
             try:
                 with self._connection.transaction():
                     self._connection.execute(f"SET LOCAL statement_timeout = {max(1, int(left_s * 1000))}")
                     self._connection.execute("SET LOCAL enable_seqscan = off")
-                    values = (f"({words}) & 'b{block}'", limit - len(found))
-                    found += [(job, key) for job, key in self._connection.execute(query, values)]
+                    values = (f"({matches[field]}) & 'b{block}'", limit)
+                    return [(of_job, key) for of_job, key in self._connection.execute(_FOUND, values)]
             except psycopg.errors.QueryCanceled:
-                return found, False
-            if len(found) >= limit:
-                break
-        return found, True
+                raise OutOfTimeError from None
+
+        return newest_first(int(last), BLOCK, in_block)
 
 
 def _vector(number: int, row: Sequence[Any]) -> str:
@@ -172,10 +170,10 @@ def _vector(number: int, row: Sequence[Any]) -> str:
     return " ".join(parts)
 
 
-def _match(query: Query, job: str, field: str) -> str:
+def _match(query: Query, jobs: Collection[str] | None, field: str) -> str:
     """The search in the language of tsquery; `field`: with all words in this one."""
     parts = [_phrase(term, field) for term in query.terms]
-    choices = [[job_token(job)] if job else [], [host_token(host) for host in query.hosts], days(query)]
+    choices = [[job_token(job) for job in jobs or ()], [host_token(host) for host in query.hosts], days(query)]
     parts += ["(" + " | ".join(f"'{token}'" for token in choice) + ")" for choice in choices if choice]
     return " & ".join([*parts, *(f"!{_phrase(term, '')}" for term in query.without)])
 

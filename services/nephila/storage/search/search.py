@@ -1,27 +1,32 @@
 """A search over what was crawled: pages with the words, the best first, each with its passage. The one implementation
 for the command line, the API, the console and Python.
 
-Cost: the index answers; at most `RANKED` rows are read to be put in order, and the shown ones for their passages.
+Cost: the index answers by blocks of pages, the newest first; at most `RANKED` rows are read to be put in order, and the
+shown ones for their passages. A search writes nothing: `make_index` reads on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.search.contract import RANKED, STEP_S, Index
+from nephila.storage.search.contract import Index, Matches
 from nephila.storage.search.passages import Fragment, passage, pattern, score
-from nephila.storage.search.query import parse
+from nephila.storage.search.query import Query, parse
 from nephila.storage.search.sqlite_index import open_sqlite_index
 from nephila.storage.source import Source
 
 _SCORED_CHARS = 20_000
-_PASSAGE_CHARS = 1_000_000
+_PASSAGE_CHARS = 100_000
+"""Of a longer text the beginning is shown where its words come later."""
 _TITLE_CHARS = 1_000
+_RANK_S = 0.05
+"""CPU that putting in order may use; further pages, which are older, come behind."""
 
 
 class Hit(NamedTuple):
@@ -42,29 +47,36 @@ class Found(NamedTuple):
     hits: list[Hit]
     total: int
     """Pages that were found, `COUNTED` at most."""
-    complete: bool
-    """False: the search took too long, and there may be more."""
+    looked_at: int
+    """Only so many pages were searched, the newest; 0: all."""
     behind: int
     """Fetches that the index has not read yet."""
 
 
-def search(source: Source, text: str, *, job: str = "", skip: int = 0, limit: int = 20) -> Found:
-    """The pages of a search, behind the first `skip`. An index that is missing or behind reads on for a second first.
-    Raises `UsageError` for a search that cannot be read, `UserError`."""
+def search(source: Source, text: str, *, jobs: Collection[str] | None = None, skip: int = 0, limit: int = 20) -> Found:
+    """The pages of a search in these jobs, in all for None, behind the first `skip`, as far as the index has read the
+    rows (`make_index` reads on). Raises `UsageError` for a search that cannot be read, `UserError`."""
     query = parse(text)
-    behind = 0
     with open_index(source) as index:
-        for left in index.read_on(source, STEP_S):
-            behind = left
-        matches = index.find(query, job)
+        behind = index.behind(source)
+        matches = index.find(query, jobs) if jobs is None or jobs else Matches([], 0, 0)
     found = pattern(query.terms)
     with open_for_reading(source) as rows:
-        order = matches.keys[:RANKED]
-        ranked = sorted(
-            ((-score(query.terms, *row), at) for at, key in enumerate(order) if (row := _short(rows, key)) is not None)
-        )
-        hits = [_hit(rows, order[at], found) for _, at in ranked[skip : skip + limit]]
-    return Found(hits, matches.total, matches.complete, behind)
+        ranked = _ranked(rows, query, matches.keys)
+        hits = [hit for key in ranked[skip : skip + limit] if (hit := _hit(rows, key, found)) is not None]
+    return Found(hits, matches.total, matches.looked_at, behind)
+
+
+def _ranked(rows: ReadConnection, query: Query, keys: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The best first. Without those whose row is gone, as far as their rows were read."""
+    until = time.thread_time() + _RANK_S
+    order: list[tuple[float, int]] = []
+    for at, key in enumerate(keys):
+        if time.thread_time() > until:
+            return [*(keys[place] for _, place in sorted(order)), *keys[at:]]
+        if (row := _short(rows, key)) is not None:
+            order.append((-score(query.terms, *row), at))
+    return [keys[place] for _, place in sorted(order)]
 
 
 def make_index(source: Source, *, fresh: bool = False) -> Iterator[int]:
@@ -93,10 +105,13 @@ def _short(rows: ReadConnection, key: tuple[str, str]) -> tuple[str, str, str] |
     return (row[0], row[1], row[2]) if row is not None else None
 
 
-def _hit(rows: ReadConnection, key: tuple[str, str], found: re.Pattern[str]) -> Hit:
+def _hit(rows: ReadConnection, key: tuple[str, str], found: re.Pattern[str]) -> Hit | None:
     query = (
         f"SELECT url, substr(title, 1, {_TITLE_CHARS}), lang, fetched_at, substr(text, 1, {_PASSAGE_CHARS}) FROM pages"
         " WHERE job = :job AND url_key = :key"
     )
-    url, title, lang, fetched_at, text = rows.execute(query, {"job": key[0], "key": key[1]}).fetchone()
+    row = rows.execute(query, {"job": key[0], "key": key[1]}).fetchone()
+    if row is None:
+        return None
+    url, title, lang, fetched_at, text = row
     return Hit(url, key[1], key[0], passage(title, found), lang, fetched_at, passage(text, found))

@@ -1,7 +1,8 @@
 """DIR/search.db: the search index of nephila.db by SQLite's FTS5, in a file of its own.
 
-The words are stored without the texts (`content=''`). A page whose text changed gets a new number; the words of the
-old number stay in the file, and no page is found by them. When they are the greater part the index is made again.
+The words are stored without the texts (`content=''`), those of each `BLOCK` pages in a table of their own, so that a
+search of frequent words looks at a bounded part. A page whose text changed gets a new number; the words of the old
+number stay in the file, and no page is found by them. When they are the greater part the index is made again.
 """
 
 from __future__ import annotations
@@ -9,34 +10,40 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.search.contract import BATCH, COUNTED, LONGEST_S, RANKED, Matches
+from nephila.storage.search.blocks import Key, newest_first
+from nephila.storage.search.contract import BATCH, Matches
 from nephila.storage.search.facets import days, facets, host_of, host_token, job_token
 from nephila.storage.search.query import Query, Term
 from nephila.storage.search.words import index_text
 from nephila.storage.source import Source
 
 SEARCH_DATABASE: Final = "search.db"
-VERSION: Final = 1
-PROGRESS: Final = 100_000
-"""Steps of SQLite between two looks at the clock: some milliseconds."""
+VERSION: Final = 2
+BLOCK: Final = 65_536
+"""Pages of a block: of the most frequent words some 10 ms."""
+CHECK_EVERY: Final = 50_000
+"""Pages that are read between two looks at the part of old texts, which counts all pages."""
 _TABLES: Final = (
-    # `ascii`: ASCII letters and digits and all characters beyond are parts of words, which `index_text` relies on.
-    "CREATE VIRTUAL TABLE words USING fts5(title, url, text, facets, content='', columnsize=0, tokenize='ascii')",
     "CREATE TABLE docs (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, text_hash TEXT NOT NULL,"
     " UNIQUE (job, url_key))",
     "CREATE TABLE position (fetch INTEGER NOT NULL, url_key TEXT NOT NULL, last INTEGER NOT NULL)",
     "INSERT INTO position VALUES (0, '', 0)",
-    # Words of so many bytes are gathered before they are written to the file.
-    "INSERT INTO words (words, rank) VALUES ('hashsize', 33554432)",
     f"PRAGMA user_version = {VERSION}",
 )
+_BLOCK: Final = (
+    # `ascii`: ASCII letters and digits and all characters beyond are parts of words, which `index_text` relies on.
+    "CREATE VIRTUAL TABLE words{0} USING fts5(title, url, text, facets, content='', columnsize=0, tokenize='ascii')",
+    # Words of so many bytes are gathered before they are written to the file.
+    "INSERT INTO words{0} (words{0}, rank) VALUES ('hashsize', 33554432)",
+)
+"""The tables of a block; a page's number is its rowid."""
 _ROWS: Final = """
     SELECT f.id, p.job, p.url_key, p.url, p.title, p.text_hash || p.sha256,
         CASE p.changed_at WHEN '' THEN p.fetched_at ELSE p.changed_at END, p.text
@@ -44,7 +51,7 @@ _ROWS: Final = """
     WHERE f.id > :after AND f.id <= :end AND p.sha256 != '' ORDER BY f.id
 """
 _FOUND: Final = (
-    "SELECT d.job, d.url_key, d.id FROM words AS w JOIN docs AS d ON d.id = w.rowid WHERE w.words MATCH :words"
+    "SELECT d.job, d.url_key FROM words{0} AS w JOIN docs AS d ON d.id = w.rowid WHERE w.words{0} MATCH :words"
     " ORDER BY w.rowid DESC LIMIT :limit"
 )
 
@@ -115,25 +122,48 @@ class SqliteIndex:
                 if not left or time.monotonic() >= until:
                     return
 
-    def _check_position(self, rows: ReadConnection) -> None:
-        """Begin again where the rows are not those that the index was made of, or most of its words are of old
-        texts."""
+    def behind(self, source: Source) -> int:
+        """See `Index`."""
+        with open_for_reading(source) as rows:
+            (newest,) = rows.execute("SELECT max(id) FROM fetches", {}).fetchone()
+            fetch, key, _ = self._position()
+            return int((newest or 0) - (fetch if _has(rows, fetch, key) else 0))
+
+    def _position(self) -> tuple[int, str, int]:
+        """The last fetch that was read, the key of its page, and the number of the newest page."""
         fetch, key, last = self._connection.execute("SELECT fetch, url_key, last FROM position").fetchone()
-        query = "SELECT url_key FROM fetches WHERE id = :id"
-        found = rows.execute(query, {"id": fetch}).fetchone() if fetch else (key,)
-        (pages,) = self._connection.execute("SELECT count(*) FROM docs").fetchone() if last > 10_000 else (last,)
-        if found == (key,) and last <= 2 * pages:
+        return fetch, key, last
+
+    def _check_position(self, rows: ReadConnection) -> None:
+        """Begin again where the rows are not those that the index was made of."""
+        fetch, key, _ = self._position()
+        if _has(rows, fetch, key):
             return
         self._connection.execute("BEGIN IMMEDIATE")
-        self._connection.execute("INSERT INTO words (words) VALUES ('delete-all')")
+        self._clear()
+        self._connection.execute("COMMIT")
+
+    def _clear(self) -> None:
+        for block in self._blocks():
+            self._connection.execute(f"DROP TABLE words{block}")
         self._connection.execute("DELETE FROM docs")
         self._connection.execute("UPDATE position SET fetch = 0, url_key = '', last = 0")
-        self._connection.execute("COMMIT")
+
+    def _blocks(self) -> list[int]:
+        query = "SELECT substr(name, 6) FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'"
+        return [int(number) for (number,) in self._connection.execute(query).fetchall()]
+
+    def _mostly_old(self, before: int, number: int) -> bool:
+        """Whether most words are those of texts that pages no longer have."""
+        if number // CHECK_EVERY == before // CHECK_EVERY:
+            return False
+        (pages,) = self._connection.execute("SELECT count(*) FROM docs").fetchone()
+        return bool(number > 2 * pages)
 
     def _batch(self, rows: ReadConnection) -> int:
         connection = self._connection
         (newest,) = rows.execute("SELECT max(id) FROM fetches", {}).fetchone()
-        after, _, number = connection.execute("SELECT fetch, url_key, last FROM position").fetchone()
+        after, _, before = self._position()
         end = min(newest or 0, after + BATCH)
         if end <= after:
             return 0
@@ -142,8 +172,13 @@ class SqliteIndex:
             if connection.execute("SELECT fetch FROM position").fetchone() != (after,):
                 connection.execute("ROLLBACK")  # another program has read this batch
                 return int(newest - after)
+            number = before
             for row in rows.execute(_ROWS, {"after": after, "end": end}):
                 number = self._add(row, number)
+            if self._mostly_old(before, number):
+                self._clear()
+                connection.execute("COMMIT")
+                return int(newest)
             key = rows.execute("SELECT url_key FROM fetches WHERE id = :id", {"id": end}).fetchone()
             values = (end, key[0] if key else "", number)
             connection.execute("UPDATE position SET fetch = ?, url_key = ?, last = ?", values)
@@ -160,36 +195,39 @@ class SqliteIndex:
         if old.fetchone() == (text_hash,):
             return number
         self._connection.execute("INSERT OR REPLACE INTO docs VALUES (?, ?, ?, ?)", (number + 1, job, key, text_hash))
+        block = (number + 1) // BLOCK
+        if not number or not (number + 1) % BLOCK:
+            for statement in _BLOCK:
+                self._connection.execute(statement.format(block))
         self._connection.execute(
-            "INSERT INTO words (rowid, title, url, text, facets) VALUES (?, ?, ?, ?, ?)",
+            f"INSERT INTO words{block} (rowid, title, url, text, facets) VALUES (?, ?, ?, ?, ?)",
             (number + 1, index_text(title), index_text(url), index_text(text), facets(job, host_of(url), at)),
         )
         return number + 1
 
-    def find(self, query: Query, job: str) -> Matches:
+    def find(self, query: Query, jobs: Collection[str] | None) -> Matches:
         """See `Index`."""
-        until = time.monotonic() + LONGEST_S
-        self._connection.set_progress_handler(lambda: time.monotonic() > until, PROGRESS)
-        keys: dict[tuple[str, str], None] = {}
-        count = 0
-        try:
-            for words, limit in ((_match(query, job, "title"), RANKED // 2), (_match(query, job, ""), COUNTED)):
-                found = self._connection.execute(_FOUND, {"words": words, "limit": limit}).fetchall()
-                keys |= dict.fromkeys((of_job, key) for of_job, key, _ in found)
-                count = max(count, len(found))
-        except sqlite3.OperationalError:
-            if time.monotonic() <= until:
-                raise
-            return Matches([*keys][:RANKED], len(keys), False)
-        finally:
-            self._connection.set_progress_handler(None, 0)
-        return Matches([*keys][:RANKED], count, True)
+        last = self._position()[2]
+        matches = {field: _match(query, jobs, field) for field in ("", "title")}
+
+        def in_block(block: int, field: str, limit: int) -> list[Key]:
+            values = {"words": matches[field], "limit": limit}
+            return self._connection.execute(_FOUND.format(block), values).fetchall()
+
+        return newest_first(last, BLOCK, in_block) if last else Matches([], 0, 0)
 
 
-def _match(query: Query, job: str, field: str) -> str:
+def _has(rows: ReadConnection, fetch: int, key: str) -> bool:
+    """Whether the rows are those that an index with this position was made of."""
+    if not fetch:
+        return True
+    return bool(rows.execute("SELECT url_key FROM fetches WHERE id = :id", {"id": fetch}).fetchone() == (key,))
+
+
+def _match(query: Query, jobs: Collection[str] | None, field: str) -> str:
     """The search in the language of FTS5; `field`: with all words in this one."""
     parts = [_phrase(term, field) for term in query.terms]
-    choices = [[job_token(job)] if job else [], [host_token(host) for host in query.hosts], days(query)]
+    choices = [[job_token(job) for job in jobs or ()], [host_token(host) for host in query.hosts], days(query)]
     parts += ["facets : (" + " OR ".join(choice) + ")" for choice in choices if choice]
     found = " AND ".join(parts)
     for term in query.without:

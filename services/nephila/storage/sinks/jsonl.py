@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nephila.kernel.page_facts.facts import COMMENTS, NO_FACTS, RowFacts
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Row, RowBatch
@@ -42,12 +43,16 @@ class Jsonl(LineFile):
 _encoder = msgspec.json.Encoder()
 
 
-def append_line(buffer: bytearray, row: Row, items: Sequence[str] = ()) -> None:
-    """Append the row as one line of JSON, with the items of the page if there are any."""
+def append_line(buffer: bytearray, row: Row, items: Sequence[str] = (), facts: RowFacts = NO_FACTS) -> None:
+    """Append the row as one line of JSON, with the items of the page and the facts that there are. Comments are a fact,
+    and no entry of `meta` then."""
     value: dict[str, Any] = dict(zip(COLUMNS, row, strict=False))
     text = row[TEXT]
     value["text"] = text if isinstance(text, str) else str(text, "utf-8")
-    value["meta"] = json_object(row[META])
+    meta = value["meta"] = json_object(row[META])
+    if facts.comments and isinstance(meta, dict):
+        del meta[COMMENTS]
+    value.update((name, fact) for name, fact in facts._asdict().items() if fact)
     if items:
         value["items"] = [msgspec.Raw(one.encode()) for one in items]
     _encoder.encode_into(value, buffer, -1)

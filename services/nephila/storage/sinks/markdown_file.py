@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import IO, Any, Literal
 from urllib.parse import urlsplit
 
-import msgspec
-
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import UrlError, markdown
 from nephila.storage.rows import COLUMNS, CONTENT_TYPE, STRUCTURE, TEXT, URL, Row
+from nephila.storage.sinks.facts import facts_of
 
 FOLDER = "markdown"
 """Directory of the Markdown files, in the directory of a crawl."""
@@ -26,12 +25,6 @@ LinkStyle = Literal["inline", "reference", "none"]
 MarkdownOf = Callable[[Row], str]
 """Returns the Markdown of a row; "" where it has no structure."""
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
-_META = {
-    "description": ("description", "og:description", "twitter:description", "dc.description"),
-    "author": ("author", "article:author", "parsely-author", "dc.creator", "citation_author"),
-    "date": ("published", "article:published_time", "date", "pubdate", "publishdate", "dc.date", "citation_date"),
-}
-"""Entries of the metadata, the first that is not empty."""
 LINE_COLUMNS = ("url", "title", "lang", "fetched_at", "sha256")
 """Columns of a line of JSON, beside what is made of the structure."""
 _SLUG_CHARS = 60
@@ -91,25 +84,22 @@ def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> i
 def document(row: Row, text: str = "") -> bytes:
     """Front matter and text, by default the plain text. A JSON string is also a YAML string after a few escapes."""
     values = dict(zip(COLUMNS, row, strict=False))
-    front = "".join(f"{name}: {_scalar(value)}\n" for name, value in _front(values) if value not in ("", 0))
+    front = "".join(f"{name}: {_scalar(value)}\n" for name, value in _front(values, row) if value not in ("", 0))
     text = markdown_text(row, text)
     title = " ".join(_CONTROLS.sub(" ", str(values["title"])).split())
     heading = f"# {title}\n\n" if title and "\n# " not in f"\n{text}" else ""
     return f"---\n{front}---\n\n{heading}{text}\n\n".encode()
 
 
-def _front(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The columns, and of the metadata description, author and date."""
-    try:
-        found = msgspec.json.decode(values["meta"]) if values["meta"] else {}
-    except msgspec.DecodeError:
-        found = {}
-    meta = found if isinstance(found, dict) else {}
+def _front(values: dict[str, Any], row: Row) -> Iterator[tuple[str, Any]]:
+    """The columns, and of the facts description, author and date."""
     for name in _FRONT:
         yield name, values[name]
         if name == "title":
-            for label, names in _META.items():
-                yield label, next((value for one in names if isinstance(value := meta.get(one), str) and value), "")
+            facts = facts_of(row)
+            yield "description", facts.description
+            yield "author", ", ".join(facts.authors)
+            yield "date", facts.published
 
 
 def markdown_text(row: Row, text: str) -> str:

@@ -220,7 +220,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
     let structure = outline.map_or(Vec::new(), |outline| {
         let stored = if main.text.is_empty() { &page.text.text } else { &main.text };
         let other = if base.url == own { String::new() } else { without_credentials(base.url.clone(), &own) };
-        structure::of_page(&outline, &page.text.text, &page.text.lines, &main.lines, stored, &other)
+        structure::of_page(outline, &page.text.text, &page.text.lines, &main.lines, stored, &other)
     });
     let hash = text_hash(if main.text.is_empty() { &page.text.text } else { &main.text });
     let head = std::mem::take(&mut page.head);
@@ -342,7 +342,7 @@ pub fn structure_by<'py>(
     let outline = Outline::run(&mut page);
     let (text, lines) = (&page.text.text, &page.text.lines);
     let known: Vec<u32> = main.into_iter().filter(|at| (*at as usize) < lines.len()).collect();
-    let found = structure::of_page(&outline, text, lines, &known, text, "");
+    let found = structure::of_page(outline, text, lines, &known, text, "");
     Ok((PyBytes::new(py, text), PyBytes::new(py, &found)))
 }
 

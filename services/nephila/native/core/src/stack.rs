@@ -5,6 +5,7 @@
 //! foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed. The list of active
 //! formatting elements and the length of text nodes are kept only as far as they bound the cost of a tree (`depth`).
 
+use crate::structure::outline::Event;
 use crate::tags::{self, *};
 
 /// Chrome's and lexbor's limit, too.
@@ -43,16 +44,11 @@ struct Active {
     id: u32,
     /// Its element is on the stack.
     open: bool,
+    /// Number of the event that opened its element; `NO_EVENT` where none did.
+    event: u32,
 }
 
-/// What was done to the stack, as a tree shows it.
-#[derive(Clone, Copy)]
-pub enum Step {
-    Open(u8, u32),
-    Close(u32),
-    /// A formatting element was closed by a block and is opened again: tag, number, number of the element it copies.
-    Again(u8, u32, u32),
-}
+const NO_EVENT: u32 = u32::MAX;
 
 /// Active formatting elements since the last marker; real pages have up to five.
 const REOPENED: usize = 8;
@@ -89,8 +85,9 @@ pub struct Stack {
     piled: u64,
     /// Elements opened so far.
     opened: u32,
-    /// The steps of visible HTML elements since this was last emptied, where they are wanted.
-    pub steps: Option<Vec<Step>>,
+    /// What was done to visible HTML elements, as a tree shows it, where `noting`.
+    pub events: Vec<Event>,
+    pub noting: bool,
 }
 
 impl Stack {
@@ -111,7 +108,8 @@ impl Stack {
             fostered: 0,
             piled: 0,
             opened: 0,
-            steps: None,
+            events: Vec::new(),
+            noting: false,
         }
     }
 
@@ -141,21 +139,30 @@ impl Stack {
         let cat = CATS[tag as usize];
         self.run = 0;
         let refused = self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE);
+        let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
         if cat & C_FORMAT != 0 {
-            self.activate(tag, !refused);
+            let event = if self.notes(flags) && !refused { self.events.len() as u32 } else { NO_EVENT };
+            self.activate(tag, !refused, event);
         }
         if refused {
             self.refused += 1;
             return;
         }
-        let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
         self.counts[tag as usize] += 1;
         if cat & C_MARKER != 0 {
             self.markers += 1;
-            self.formatting.push(Active { tag: 0, id: 0, open: false });
+            self.formatting.push(Active { tag: 0, id: 0, open: false, event: NO_EVENT });
         }
         self.put(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place: self.place(), id: 0 });
-        self.note(|e| Step::Open(tag, e.id));
+        if self.notes(flags) {
+            self.events.push(Event::Open { tag, id: self.opened, attrs: (0, 0) });
+        }
+    }
+
+    /// Whether a step of an element with these flags is noted.
+    #[inline(always)]
+    fn notes(&self, flags: u16) -> bool {
+        self.noting && flags & F_HIDDEN == 0
     }
 
     fn put(&mut self, element: Element) {
@@ -164,22 +171,12 @@ impl Stack {
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
-    /// Keep a step of the innermost element, if it is visible.
-    #[inline(always)]
-    fn note(&mut self, step: impl Fn(&Element) -> Step) {
-        if let (Some(steps), Some(top)) = (&mut self.steps, self.items.last()) {
-            if top.flags & F_HIDDEN == 0 {
-                steps.push(step(top));
-            }
-        }
-    }
-
-    /// Open the formatting elements again that blocks have closed, as a tree does before text. Only for who wants
-    /// steps. O(REOPENED).
+    /// Open the formatting elements again that blocks have closed, as a tree does before text; a link has its attributes
+    /// again. Only where `noting`. O(REOPENED).
     pub fn reopen(&mut self) {
         let since = self.formatting.iter().rposition(|one| one.tag == 0 || one.open).map_or(0, |at| at + 1);
         for at in since..self.formatting.len() {
-            let Active { tag, id, .. } = self.formatting[at];
+            let Active { tag, event, .. } = self.formatting[at];
             if self.items.len() >= DEPTH {
                 return;
             }
@@ -187,9 +184,19 @@ impl Stack {
             self.counts[tag as usize] += 1;
             let (flags, cat, place) = (self.flags() | tags::FLAGS[tag as usize], CATS[tag as usize], self.place());
             self.put(Element { tag, ns: HTML_NS, point: 0, hash: 0, cat, flags, place, id: 0 });
-            self.note(|e| Step::Again(tag, e.id, id));
-            self.formatting[at] = Active { tag, id: self.opened, open: true };
+            let event = if self.notes(flags) { self.open_again(tag, event) } else { NO_EVENT };
+            self.formatting[at] = Active { tag, id: self.opened, open: true, event };
         }
+    }
+
+    /// Note that the innermost element is opened as a copy of that of an event; the number of the new event.
+    fn open_again(&mut self, tag: u8, event: u32) -> u32 {
+        let attrs = match self.events.get(event as usize) {
+            Some(Event::Open { tag: A, attrs, .. }) if tag == A => *attrs,
+            _ => (0, 0),
+        };
+        self.events.push(Event::Open { tag, id: self.opened, attrs });
+        self.events.len() as u32 - 1
     }
 
     /// How deep a tree of this document is nested at most: elements open at one time, and formatting elements reopened
@@ -202,12 +209,12 @@ impl Stack {
     }
 
     /// Put a formatting element on the list. O(REOPENED).
-    fn activate(&mut self, tag: u8, open: bool) {
+    fn activate(&mut self, tag: u8, open: bool, event: u32) {
         if self.formatting.iter().rev().take(REOPENED).take_while(|one| one.tag != 0).count() >= REOPENED {
             self.reopens = true;
             return;
         }
-        self.formatting.push(Active { tag, id: self.opened + 1, open });
+        self.formatting.push(Active { tag, id: self.opened + 1, open, event });
         self.active += 1;
         self.active_most = self.active_most.max(self.active);
     }
@@ -287,8 +294,8 @@ impl Stack {
             self.foreign -= 1;
             return;
         }
-        if let (Some(steps), 0) = (&mut self.steps, e.flags & F_HIDDEN) {
-            steps.push(Step::Close(e.id));
+        if self.notes(e.flags) {
+            self.events.push(Event::Close(e.id));
         }
         self.counts[e.tag as usize] -= 1;
         if e.cat & C_FORMAT != 0 {

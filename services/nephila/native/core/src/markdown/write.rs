@@ -6,7 +6,9 @@ use super::chars::{collapsed, is_space, push_clean};
 use super::inline::{longest_ticks, tex, write_url, Inline};
 use super::links::Resolver;
 use super::LinkStyle;
-use crate::structure::blocks::{path, Block, Cell, Container, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
+use crate::structure::blocks::{
+    part, path, Block, Cell, Container, ContainerKind, Item, Kind, Line, Mark, Structure, Task,
+};
 
 /// Bytes; what is beyond is left out: indentation may make the text several times longer than the page.
 pub const MAX_BYTES: usize = 32_000_000;
@@ -48,22 +50,24 @@ struct Writer<'s, 'r> {
 impl Writer<'_, '_> {
     /// The lines of a block; None of an empty one.
     fn content(&mut self, block: &Block) -> Option<Vec<String>> {
+        let structure = self.structure;
+        let lines = part(&structure.lines, block.lines);
         match &block.kind {
             Kind::Heading(level) => {
-                let text: Vec<String> = block.lines.iter().map(|line| self.line(line)).collect();
+                let text: Vec<String> = lines.iter().map(|line| self.line(line)).collect();
                 let text = text.join(" ");
                 let text = text.trim_matches(is_space);
                 (!text.is_empty()).then(|| vec![format!("{} {text}", "#".repeat(usize::from(*level)))])
             }
-            Kind::Code { language } => Some(self.code(&block.lines, language)),
+            Kind::Code { language } => Some(self.code(lines, language)),
             Kind::Math => {
-                let lines = block.lines.iter().map(|line| self.structure.plain(line)).collect::<Vec<_>>().join("\n");
+                let lines = lines.iter().map(|line| self.structure.plain(line)).collect::<Vec<_>>().join("\n");
                 let lines = tex(&lines).split('\n').map(collapsed).filter(|line| !line.is_empty());
                 Some([String::from("$$")].into_iter().chain(lines).chain([String::from("$$")]).collect())
             }
-            Kind::Table(rows) => Some(self.table(rows)),
+            Kind::Table(rows) => Some(self.table(structure.cells_of(*rows))),
             Kind::Text { .. } => {
-                let lines: Vec<String> = block.lines.iter().map(|line| self.line(line)).collect();
+                let lines: Vec<String> = lines.iter().map(|line| self.line(line)).collect();
                 let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
                 let last = lines.len().checked_sub(1)?;
                 // Two spaces end a line within a paragraph.
@@ -153,7 +157,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn table(&mut self, rows: &[Vec<Cell>]) -> Vec<String> {
+    fn table<'c>(&mut self, rows: impl Iterator<Item = &'c [Cell]>) -> Vec<String> {
         let rows = grid(rows);
         let width = rows.iter().map(Vec::len).max().unwrap_or(0);
         let mut rows = rows.iter().filter(|row| !row.is_empty()).peekable();
@@ -178,8 +182,8 @@ impl Writer<'_, '_> {
         let mut text = String::from("|");
         for cell in cells {
             text.push(' ');
-            let lines: Vec<String> =
-                cell.map_or(Vec::new(), |cell| cell.lines.iter().map(|line| self.line(line)).collect());
+            let lines = cell.map_or(&[][..], |cell| part(&self.structure.lines, cell.lines));
+            let lines: Vec<String> = lines.iter().map(|line| self.line(line)).collect();
             let lines = lines.iter().filter(|line| !line.is_empty());
             for (number, written) in lines.enumerate() {
                 text.push_str(if number > 0 { "<br>" } else { "" });
@@ -200,10 +204,10 @@ impl Writer<'_, '_> {
 }
 
 /// The cells of each row by column; None where a cell of another column or row spans.
-fn grid(rows: &[Vec<Cell>]) -> Vec<Vec<Option<&Cell>>> {
+fn grid<'c>(rows: impl Iterator<Item = &'c [Cell]>) -> Vec<Vec<Option<&'c Cell>>> {
     // Of each column how many rows are still spanned.
     let mut spanned: Vec<u32> = Vec::new();
-    let mut found = Vec::with_capacity(rows.len());
+    let mut found = Vec::new();
     for row in rows {
         let mut line: Vec<Option<&Cell>> = Vec::new();
         for cell in row {

@@ -49,6 +49,8 @@ const LANGUAGES: [&str; 36] = [
 const NO_LANGUAGES: [&str; 9] =
     ["default", "none", "text", "plain", "plaintext", "nohighlight", "no", "off", "notranslate"];
 const NUMBERS: [&str; 6] = ["lineno", "linenos", "linenodiv", "line-numbers-rows", "gutter", "src-line-numbers"];
+/// Bytes of the shortest of them.
+const SHORTEST: usize = 6;
 /// Bytes of a srcset that are examined.
 const MAX_SRCSET: usize = 65_536;
 
@@ -61,7 +63,7 @@ pub fn number(text: Option<&str>) -> Option<i64> {
 
 /// Whether a class says that an element has the numbers of lines.
 pub fn is_line_numbers(class: Option<&str>) -> bool {
-    class.is_some_and(|class| class.split(is_space).any(|word| NUMBERS.contains(&word)))
+    class.is_some_and(|class| class.len() >= SHORTEST && class.split(is_space).any(|word| NUMBERS.contains(&word)))
 }
 
 /// What a class says that a block is.

@@ -1,15 +1,21 @@
 //! The structure of a page: its blocks in document order, each with the lists and quotes around it.
 //!
 //! Invariant: a container's number is larger than its parent's. Text is a range of the text beside the structure; what
-//! that text does not have is in `pool`.
+//! that text does not have is in `pool`. Lines, cells and rows stand one behind the other in a vector for each kind, and
+//! what has them is a range: a page has some allocations, not some for each block.
 
 /// Lists, items and quotes around a block; what is deeper is written at this depth.
 pub const MAX_DEPTH: usize = 16;
 /// No container, no line.
 pub const NONE: u32 = u32::MAX;
 
-/// A range of the text or of the pool, in bytes.
+/// A range of the text or of the pool in bytes, or of another vector.
 pub type Range = (u32, u32);
+
+/// The part of a vector.
+pub fn part<T>(all: &[T], range: Range) -> &[T] {
+    &all[range.0 as usize..range.1 as usize]
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContainerKind {
@@ -109,9 +115,10 @@ pub struct Line {
     pub size: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Cell {
-    pub lines: Vec<Line>,
+    /// A range of the lines.
+    pub lines: Range,
     pub is_head: bool,
     /// Columns and rows.
     pub span: u32,
@@ -130,7 +137,8 @@ pub enum Kind {
     },
     /// TeX, in a line of its own.
     Math,
-    Table(Vec<Vec<Cell>>),
+    /// A range of the rows.
+    Table(Range),
 }
 
 #[derive(Clone, Debug)]
@@ -138,8 +146,8 @@ pub struct Block {
     pub kind: Kind,
     /// The innermost container.
     pub container: u32,
-    /// Empty of a table.
-    pub lines: Vec<Line>,
+    /// A range of the lines; empty of a table.
+    pub lines: Range,
     pub kept: bool,
 }
 
@@ -149,6 +157,10 @@ pub struct Structure<'t> {
     pub text: &'t [u8],
     pub pool: String,
     pub items: Vec<Item>,
+    pub lines: Vec<Line>,
+    pub cells: Vec<Cell>,
+    /// Ranges of the cells.
+    pub rows: Vec<Range>,
     pub containers: Vec<Container>,
     pub blocks: Vec<Block>,
 }
@@ -156,7 +168,7 @@ pub struct Structure<'t> {
 impl Structure<'_> {
     /// A range of the text. It begins and ends at characters.
     pub fn text_of(&self, range: Range) -> &str {
-        std::str::from_utf8(&self.text[range.0 as usize..range.1 as usize]).unwrap_or_default()
+        std::str::from_utf8(part(self.text, range)).unwrap_or_default()
     }
 
     pub fn pool_of(&self, range: Range) -> &str {
@@ -164,7 +176,12 @@ impl Structure<'_> {
     }
 
     pub fn items_of(&self, line: &Line) -> &[Item] {
-        &self.items[line.items.0 as usize..line.items.1 as usize]
+        part(&self.items, line.items)
+    }
+
+    /// The cells of each of these rows.
+    pub fn cells_of(&self, rows: Range) -> impl Iterator<Item = &[Cell]> {
+        part(&self.rows, rows).iter().map(|row| part(&self.cells, *row))
     }
 
     /// The text of a line without marks.

@@ -1,54 +1,92 @@
 //! Which blocks are main text: those with lines of it, tables and code as a whole, headings of selected blocks. O(lines).
 
-use super::blocks::{path, Block, Container, ContainerKind, Kind, Line, NONE};
+use super::blocks::{part, Block, Cell, Container, ContainerKind, Kind, Line, Range, NONE};
 
 /// Tenths of the text of a table that have to be main text for the table to be.
 const TABLE_TENTHS: u32 = 3;
 /// Blocks between code, a table or a picture and the main text before and behind it, at most.
 const NEAR: usize = 4;
 
-/// Mark the blocks to be written. `main`: of each line of the page pass whether it is main text.
-pub fn select_blocks(blocks: &mut [Block], containers: &[Container], main: &[bool]) {
+/// Blocks and what their ranges are of.
+pub struct Choice<'r> {
+    pub blocks: &'r mut [Block],
+    pub lines: &'r mut [Line],
+    pub cells: &'r [Cell],
+    pub rows: &'r [Range],
+    pub containers: &'r [Container],
+    /// Of each line of the page pass whether it is main text.
+    pub main: &'r [bool],
+}
+
+/// Mark the blocks to be written.
+pub fn select_blocks(choice: Choice<'_>) {
+    let Choice { blocks, lines, cells, rows, containers, main } = choice;
     for block in blocks.iter_mut() {
-        match_lines(block, main);
+        match block.kind {
+            Kind::Table(own) => {
+                let own = part(rows, own).iter().flat_map(|row| part(cells, *row));
+                block.kept = is_main_table(own.flat_map(|cell| part(lines, cell.lines)), main);
+            }
+            _ => match_lines(block, lines, main),
+        }
     }
-    keep_lists(blocks, containers);
-    keep_between(blocks);
+    keep_lists(blocks, lines, containers);
+    keep_between(blocks, lines);
     keep_headings(blocks);
 }
 
-fn match_lines(block: &mut Block, main: &[bool]) {
-    let is_main = |line: &Line| line.number != NONE && main.get(line.number as usize).is_some_and(|main| *main);
-    match &block.kind {
-        Kind::Table(rows) => {
-            let lines = || rows.iter().flatten().flat_map(|cell| &cell.lines);
-            let whole: u32 = lines().map(|line| line.size).sum();
-            let found: u32 = lines().filter(|line| is_main(line)).map(|line| line.size).sum();
-            block.kept = found > 0 && 10 * found >= TABLE_TENTHS * whole;
-        }
-        Kind::Text { .. } => {
-            block.kept = block.lines.iter().any(is_main);
-            if block.kept {
-                // A line without text is a picture between two lines.
-                block.lines.retain(|line| line.size == 0 || is_main(line));
+fn is_main(line: &Line, main: &[bool]) -> bool {
+    line.number != NONE && main.get(line.number as usize).is_some_and(|main| *main)
+}
+
+fn is_main_table<'l>(lines: impl Iterator<Item = &'l Line>, main: &[bool]) -> bool {
+    let (mut whole, mut found) = (0, 0);
+    for line in lines {
+        whole += line.size;
+        found += if is_main(line, main) { line.size } else { 0 };
+    }
+    found > 0 && 10 * found >= TABLE_TENTHS * whole
+}
+
+fn match_lines(block: &mut Block, lines: &mut [Line], main: &[bool]) {
+    let own = &mut lines[block.lines.0 as usize..block.lines.1 as usize];
+    block.kept = own.iter().any(|line| is_main(line, main));
+    if block.kept && matches!(block.kind, Kind::Text { .. }) {
+        let mut count = 0;
+        for at in 0..own.len() {
+            // A line without text is a picture between two lines.
+            if own[at].size == 0 || is_main(&own[at], main) {
+                own[count] = own[at];
+                count += 1;
             }
         }
-        _ => block.kept = block.lines.iter().any(is_main),
+        block.lines.1 = block.lines.0 + count as u32;
     }
 }
 
+/// Of each container the outermost list around it, itself included.
+fn outermost_lists(containers: &[Container]) -> Vec<u32> {
+    let mut found = Vec::with_capacity(containers.len());
+    for (at, one) in containers.iter().enumerate() {
+        let above = if one.parent == NONE { NONE } else { found[one.parent as usize] };
+        let is_first = above == NONE && one.kind == ContainerKind::List;
+        found.push(if is_first { at as u32 } else { above });
+    }
+    found
+}
+
 /// A list of which half is main text is it as a whole.
-fn keep_lists(blocks: &mut [Block], containers: &[Container]) {
+fn keep_lists(blocks: &mut [Block], lines: &[Line], containers: &[Container]) {
+    let lists = outermost_lists(containers);
     let list_of = |block: &Block| {
-        let list = |at: &u32| containers[*at as usize].kind == ContainerKind::List;
-        let around = path(containers, block.container).into_iter().find(list)?;
-        matches!(block.kind, Kind::Text { .. }).then_some(around as usize)
+        let list = *lists.get(block.container as usize)?;
+        (list != NONE && matches!(block.kind, Kind::Text { .. })).then_some(list as usize)
     };
     // Characters of each list: all, and those of the main text.
     let mut sums = vec![(0, 0); containers.len()];
     for block in blocks.iter() {
         if let Some(list) = list_of(block) {
-            let length: u32 = block.lines.iter().map(|line| line.size).sum();
+            let length: u32 = part(lines, block.lines).iter().map(|line| line.size).sum();
             sums[list].0 += length;
             sums[list].1 += length * u32::from(block.kept);
         }
@@ -61,7 +99,7 @@ fn keep_lists(blocks: &mut [Block], containers: &[Container]) {
 }
 
 /// Code, tables and pictures that stand between two blocks of the main text are part of it.
-fn keep_between(blocks: &mut [Block]) {
+fn keep_between(blocks: &mut [Block], lines: &[Line]) {
     // Of each block the next one that is kept.
     let mut behind = vec![blocks.len(); blocks.len() + 1];
     for number in (0..blocks.len()).rev() {
@@ -70,7 +108,8 @@ fn keep_between(blocks: &mut [Block]) {
     let mut before: Option<usize> = None;
     for number in 0..blocks.len() {
         let block = &blocks[number];
-        let picture = matches!(block.kind, Kind::Text { .. }) && block.lines.iter().all(|line| line.size == 0);
+        let is_empty = |block: &Block| part(lines, block.lines).iter().all(|line| line.size == 0);
+        let picture = matches!(block.kind, Kind::Text { .. }) && is_empty(block);
         let next = behind[number];
         if block.kept {
             before = Some(number);

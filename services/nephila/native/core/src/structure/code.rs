@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use memchr::memmem;
 
 use super::blocks::*;
+use super::room::{emptied, KEPT};
 
 /// The first byte.
 pub const VERSION: u8 = 1;
@@ -19,13 +20,21 @@ const SEARCHED: usize = 12;
 /// Most parts of one kind: more are in no page that has `MAX_BYTES`.
 const MOST: u64 = 1 << 24;
 
-/// Of zstd: a higher level takes several times as long for a tenth less.
-const LEVEL: i32 = 1;
+/// Of zstd: below 1 it leaves out the Huffman codes, which take twice the time of all else for a sixth less.
+const LEVEL: i32 = -1;
 /// Bytes of a structure.
 const MAX_SIZE: u64 = 256 << 20;
 
+/// What a thread needs to make the bytes, kept for the next page.
+struct Packer {
+    context: zstd_safe::CCtx<'static>,
+    plain: Vec<u8>,
+    packed: Vec<u8>,
+}
+
 thread_local! {
-    static COMPRESSOR: RefCell<zstd_safe::CCtx<'static>> = RefCell::new(zstd_safe::CCtx::create());
+    static PACKER: RefCell<Packer> =
+        RefCell::new(Packer { context: zstd_safe::CCtx::create(), plain: Vec::new(), packed: Vec::new() });
 }
 
 // What a number in a line begins: its low three bits.
@@ -81,18 +90,31 @@ struct Encoder<'s, 't> {
 
 /// The kept blocks. `base`: what links are relative to, "" for the URL of the row. O(bytes).
 pub fn encode(from: &Structure<'_>, base: &str, text: &[u8]) -> Vec<u8> {
-    let mut encoder = Encoder { from, text, cursor: 0, out: Vec::with_capacity(text.len() / 8 + 64) };
-    encoder.run(base);
-    packed(&encoder.out)
+    PACKER.with_borrow_mut(|packer| {
+        let mut encoder = Encoder { from, text, cursor: 0, out: emptied(std::mem::take(&mut packer.plain)) };
+        encoder.run(base);
+        packer.plain = encoder.out;
+        packer.pack()
+    })
 }
 
-/// The version, then zstd of the rest.
-fn packed(data: &[u8]) -> Vec<u8> {
-    let mut found = vec![0; zstd_safe::compress_bound(data.len()) + 1];
-    found[0] = VERSION;
-    let size = COMPRESSOR.with_borrow_mut(|one| one.compress(&mut found[1..], data, LEVEL)).unwrap_or(0);
-    found.truncate(1 + size);
-    found
+impl Packer {
+    /// The version, then zstd of the plain bytes.
+    fn pack(&mut self) -> Vec<u8> {
+        let bound = zstd_safe::compress_bound(self.plain.len());
+        if self.packed.len() < bound {
+            self.packed.resize(bound, 0);
+        }
+        // Within the bound it cannot fail; without bytes it is no structure.
+        let size = self.context.compress(&mut self.packed[..], &self.plain, LEVEL).unwrap_or(0);
+        let mut found = Vec::with_capacity(1 + size);
+        found.push(VERSION);
+        found.extend_from_slice(&self.packed[..size]);
+        if bound > KEPT {
+            self.packed = Vec::new();
+        }
+        found
+    }
 }
 
 fn unpacked(data: &[u8]) -> Option<Vec<u8>> {
@@ -155,34 +177,37 @@ impl Encoder<'_, '_> {
         let container = if block.container == NONE { 0 } else { u64::from(numbers[block.container as usize]) + 1 };
         put(kind | container << 4, &mut self.out);
         match &block.kind {
-            Kind::Table(rows) => self.table(rows),
+            Kind::Table(rows) => self.table(*rows),
             Kind::Code { language } => {
                 put_text(language, &mut self.out);
-                self.lines(&block.lines);
+                self.lines(block.lines);
             }
-            _ => self.lines(&block.lines),
+            _ => self.lines(block.lines),
         }
     }
 
-    fn table(&mut self, rows: &[Vec<Cell>]) {
-        put(rows.len() as u64, &mut self.out);
-        for row in rows {
+    fn table(&mut self, rows: Range) {
+        let from = self.from;
+        put(u64::from(rows.1 - rows.0), &mut self.out);
+        for row in from.cells_of(rows) {
             put(row.len() as u64, &mut self.out);
             for cell in row {
                 let spans = cell.span > 1 || cell.rows > 1;
-                put(u64::from(cell.is_head) | u64::from(spans) << 1 | (cell.lines.len() as u64) << 2, &mut self.out);
+                let lines = part(&from.lines, cell.lines);
+                put(u64::from(cell.is_head) | u64::from(spans) << 1 | (lines.len() as u64) << 2, &mut self.out);
                 if spans {
                     put(u64::from(cell.span), &mut self.out);
                     put(u64::from(cell.rows), &mut self.out);
                 }
-                cell.lines.iter().for_each(|line| self.line(line));
+                lines.iter().for_each(|line| self.line(line));
             }
         }
     }
 
-    fn lines(&mut self, lines: &[Line]) {
-        put(lines.len() as u64, &mut self.out);
-        lines.iter().for_each(|line| self.line(line));
+    fn lines(&mut self, lines: Range) {
+        let from = self.from;
+        put(u64::from(lines.1 - lines.0), &mut self.out);
+        part(&from.lines, lines).iter().for_each(|line| self.line(line));
     }
 
     fn line(&mut self, line: &Line) {
@@ -352,19 +377,22 @@ impl Decoder<'_, '_> {
             number if number as usize <= self.into.containers.len() => number as u32 - 1,
             _ => return None,
         };
-        let lines = if matches!(kind, Kind::Table(_)) { Vec::new() } else { self.lines()? };
+        let lines = if matches!(kind, Kind::Table(_)) { (0, 0) } else { self.lines()? };
         self.into.blocks.push(Block { kind, container, lines, kept: true });
         Some(())
     }
 
-    fn table(&mut self) -> Option<Vec<Vec<Cell>>> {
-        let rows = self.input.count()?;
-        (0..rows).map(|_| self.row()).collect()
-    }
-
-    fn row(&mut self) -> Option<Vec<Cell>> {
-        let cells = self.input.count()?;
-        (0..cells).map(|_| self.cell()).collect()
+    fn table(&mut self) -> Option<Range> {
+        let from = self.into.rows.len() as u32;
+        for _ in 0..self.input.count()? {
+            let cells = self.into.cells.len() as u32;
+            for _ in 0..self.input.count()? {
+                let cell = self.cell()?;
+                self.into.cells.push(cell);
+            }
+            self.into.rows.push((cells, self.into.cells.len() as u32));
+        }
+        Some((from, self.into.rows.len() as u32))
     }
 
     fn cell(&mut self) -> Option<Cell> {
@@ -376,13 +404,22 @@ impl Decoder<'_, '_> {
         if count > self.input.0.len() {
             return None;
         }
-        let lines = (0..count).map(|_| self.line()).collect::<Option<_>>()?;
+        let lines = self.lines_of(count)?;
         Some(Cell { lines, is_head: head & 1 != 0, span, rows })
     }
 
-    fn lines(&mut self) -> Option<Vec<Line>> {
+    fn lines(&mut self) -> Option<Range> {
         let count = self.input.count()?;
-        (0..count).map(|_| self.line()).collect()
+        self.lines_of(count)
+    }
+
+    fn lines_of(&mut self, count: usize) -> Option<Range> {
+        let from = self.into.lines.len() as u32;
+        for _ in 0..count {
+            let line = self.line()?;
+            self.into.lines.push(line);
+        }
+        Some((from, self.into.lines.len() as u32))
     }
 
     fn line(&mut self) -> Option<Line> {

@@ -1,6 +1,6 @@
 //! The structure of a page as JSON: a list of blocks, each with its kind, text and links.
 
-use super::blocks::{Block, Cell, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
+use super::blocks::{part, Block, Cell, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
 use crate::markdown::chars::collapsed;
 use crate::markdown::Resolver;
 
@@ -42,9 +42,10 @@ impl Writer<'_, '_> {
             _ => {}
         }
         self.around(block.container);
-        if let Kind::Table(rows) = &block.kind {
+        let structure = self.structure;
+        if let Kind::Table(rows) = block.kind {
             self.out.push_str(",\"rows\":[");
-            for (at, row) in rows.iter().enumerate() {
+            for (at, row) in structure.cells_of(rows).enumerate() {
                 self.out.push_str(if at > 0 { ",[" } else { "[" });
                 for (at, cell) in row.iter().enumerate() {
                     self.out.push_str(if at > 0 { ",{" } else { "{" });
@@ -58,9 +59,10 @@ impl Writer<'_, '_> {
         }
         self.out.push(',');
         let code = matches!(block.kind, Kind::Code { .. });
-        let text: Vec<String> = block.lines.iter().map(|line| self.text(line, code)).collect();
+        let lines = part(&structure.lines, block.lines);
+        let text: Vec<String> = lines.iter().map(|line| self.text(line, code)).collect();
         self.field("text", &text.join("\n"));
-        self.references(&block.lines);
+        self.references(lines);
     }
 
     /// The depth of the lists and quotes around a block, and what the innermost item is.
@@ -91,7 +93,8 @@ impl Writer<'_, '_> {
     }
 
     fn cell(&mut self, cell: &Cell) {
-        let text: Vec<String> = cell.lines.iter().map(|line| self.text(line, false)).collect();
+        let lines = part(&self.structure.lines, cell.lines);
+        let text: Vec<String> = lines.iter().map(|line| self.text(line, false)).collect();
         self.field("text", &text.join("\n"));
         if cell.is_head {
             self.out.push_str(",\"head\":true");
@@ -102,7 +105,7 @@ impl Writer<'_, '_> {
         if cell.rows > 1 {
             self.number("rows", cell.rows as usize);
         }
-        self.references(&cell.lines);
+        self.references(lines);
     }
 
     fn text(&self, line: &Line, code: bool) -> String {

@@ -1,15 +1,14 @@
 //! A page as a flat list of events in document order: elements that open and close, and text. No tree is built.
 //!
-//! The events are written while the page pass runs: text is a range of its text, and elements are the steps of its
-//! stack. Formatting elements that a block closes are opened again, as in a tree. Invariants: hidden content has no
+//! The events are written while the page pass runs: text is a range of its text, and elements are written by its stack.
+//! Formatting elements that a block closes are opened again, as in a tree. Invariants: hidden content has no
 //! events; at most 512 elements are open; every `Open` has a `Close`, not always in reverse order. O(bytes).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
+use super::room::Room;
 use crate::entities;
 use crate::page::{Follow, Frames, Page};
-use crate::stack::Step;
 use crate::tags::*;
 use crate::text::is_blank;
 use crate::tokenizer::{Attr, Raw, Span, Token};
@@ -39,20 +38,21 @@ pub enum Event {
 pub struct Outline<'a> {
     input: &'a [u8],
     pub events: Vec<Event>,
-    attrs: Vec<Attr>,
+    pub attrs: Vec<Attr>,
+    /// The other vectors that the structure needs.
+    pub room: Room,
 }
 
 impl<'a> Outline<'a> {
     /// Run the page pass and write its events.
     pub fn run(page: &mut Page<'a>) -> Self {
-        let mut walk = Walk {
-            out: Outline { input: page.tok.input, events: Vec::with_capacity(1024), attrs: Vec::with_capacity(256) },
-            page,
-            links: HashMap::default(),
-        };
-        walk.page.stack.steps = Some(Vec::new());
+        let mut room = Room::take();
+        page.stack.events = std::mem::take(&mut room.events);
+        page.stack.noting = true;
+        let mut walk = Walk { attrs: std::mem::take(&mut room.attrs), page };
         walk.run();
-        walk.out
+        let attrs = walk.attrs;
+        Outline { input: page.tok.input, events: std::mem::take(&mut page.stack.events), attrs, room }
     }
 
     /// The class as it is written; "" without one.
@@ -88,9 +88,7 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 
 struct Walk<'p, 'a> {
     page: &'p mut Page<'a>,
-    out: Outline<'a>,
-    /// Attributes of links by the numbers of their elements, which may be opened again.
-    links: HashMap<u32, Attributes, foldhash::fast::RandomState>,
+    attrs: Vec<Attr>,
 }
 
 impl Walk<'_, '_> {
@@ -107,7 +105,10 @@ impl Walk<'_, '_> {
         self.page.finish();
         self.take_back();
         self.page.stack.pop_to(0);
-        self.steps(0, (0, 0));
+    }
+
+    fn add(&mut self, event: Event) {
+        self.page.stack.events.push(event);
     }
 
     fn is_visible(&self) -> bool {
@@ -116,7 +117,7 @@ impl Walk<'_, '_> {
 
     fn data(&mut self, span: Span) {
         if self.is_visible() && !is_blank(self.page.tok.slice(span)) {
-            self.reopen();
+            self.page.stack.reopen();
         }
         let before = self.page.text.text.len();
         self.page.data(span);
@@ -137,9 +138,9 @@ impl Walk<'_, '_> {
     /// Text of an element that is on no stack: <xmp>, <plaintext>, a formula; 0 for none.
     fn text_in(&mut self, tag: u8, before: usize) {
         if tag != 0 && self.page.text.text.len() > before {
-            self.out.events.push(Event::Open { tag, id: 0, attrs: (0, 0) });
+            self.add(Event::Open { tag, id: 0, attrs: (0, 0) });
             self.text(before);
-            self.out.events.push(Event::Close(0));
+            self.add(Event::Close(0));
         } else {
             self.text(before);
         }
@@ -149,14 +150,15 @@ impl Walk<'_, '_> {
     fn text(&mut self, before: usize) {
         let sink = &self.page.text;
         if sink.text.len() > before {
-            self.out.events.push(Event::Text(before as u32, sink.text.len() as u32, sink.lines.len() as u32 - 1));
+            let (end, line) = (sink.text.len() as u32, sink.lines.len() as u32 - 1);
+            self.add(Event::Text(before as u32, end, line));
         }
     }
 
     /// Text that the page pass has taken back has no events.
     fn take_back(&mut self) {
         let end = self.page.text.text.len() as u32;
-        for event in self.out.events.iter_mut().rev() {
+        for event in self.page.stack.events.iter_mut().rev() {
             if let Event::Text(from, to, _) = event {
                 if *to <= end {
                     break;
@@ -170,30 +172,32 @@ impl Walk<'_, '_> {
         let tag = self.page.tok.tag;
         let inline = CATS[tag as usize] & C_SPECIAL == 0 || matches!(tag, IMG | BR | OBJECT | SELECT | XMP);
         if inline && tag != A && self.is_visible() {
-            self.reopen();
+            self.page.stack.reopen();
         }
         let length = self.page.text.text.len();
+        let before = self.page.stack.events.len();
         self.page.start_tag();
         if self.page.text.text.len() < length {
             self.take_back();
         }
         if self.page.frames != Frames::No {
             // A frameset takes the place of the body.
-            self.out.events.clear();
-            self.page.stack.steps = Some(Vec::new());
+            self.page.stack.events.clear();
             return;
         }
-        let attrs = self.keep_attributes(tag);
-        self.steps(tag, attrs);
+        let attrs = self.keep_attributes(tag, before);
         if tag == MATH && self.page.text.text.len() > length {
             self.text_in(MATH, length);
         }
         if self.is_visible() {
             match tag {
-                IMG if self.page.text.is_parted() => self.out.events.extend([Event::Space, Event::Void { tag, attrs }]),
-                BR | IMG | INPUT => self.out.events.push(Event::Void { tag, attrs }),
-                IMAGE => self.out.events.push(Event::Void { tag: IMG, attrs }),
-                HR => self.out.events.push(Event::Void { tag: 0, attrs }),
+                IMG if self.page.text.is_parted() => {
+                    self.add(Event::Space);
+                    self.add(Event::Void { tag, attrs });
+                }
+                BR | IMG | INPUT => self.add(Event::Void { tag, attrs }),
+                IMAGE => self.add(Event::Void { tag: IMG, attrs }),
+                HR => self.add(Event::Void { tag: 0, attrs }),
                 _ => {}
             }
         }
@@ -202,48 +206,38 @@ impl Walk<'_, '_> {
     fn end(&mut self) {
         let tag = self.page.tok.tag;
         let length = self.page.text.text.len();
+        let before = self.page.stack.events.len();
         self.page.end_tag();
         if self.page.text.text.len() < length {
             self.take_back();
         }
-        let before = self.out.events.len();
-        self.steps(0, (0, 0));
         if self.is_visible() {
             match tag {
-                BR => self.out.events.push(Event::Void { tag, attrs: (0, 0) }),
+                BR => self.add(Event::Void { tag, attrs: (0, 0) }),
                 // It makes an empty paragraph where none is open.
-                P if self.out.events.len() == before => self.out.events.push(Event::Void { tag: 0, attrs: (0, 0) }),
+                P if self.page.stack.events.len() == before => self.add(Event::Void { tag: 0, attrs: (0, 0) }),
                 _ => {}
             }
         }
     }
 
-    /// The attributes of the current tag, if the structure may depend on them.
-    fn keep_attributes(&mut self, tag: u8) -> Attributes {
-        let from = self.out.attrs.len() as u32;
-        if matches!(
-            tag,
-            A | IMG
-                | IMAGE
-                | INPUT
-                | OL
-                | LI
-                | DT
-                | TD
-                | TH
-                | PRE
-                | LISTING
-                | DIV
-                | CODE
-                | FIGURE
-                | SECTION
-                | ASIDE
-                | P
-        ) || tag == SPAN && self.tells_span()
-        {
-            self.out.attrs.extend_from_slice(&self.page.tok.attrs);
+    /// The attributes of the current tag, if the structure may depend on them: of the element that the events since
+    /// `before` open by it, too. Implied elements have none.
+    fn keep_attributes(&mut self, tag: u8, before: usize) -> Attributes {
+        let tok = &self.page.tok;
+        if tok.attrs.is_empty() || !(has_attributes(tag) || tag == SPAN && self.tells_span()) {
+            return (0, 0);
         }
-        (from, self.out.attrs.len() as u32)
+        let from = self.attrs.len() as u32;
+        self.attrs.extend_from_slice(&tok.attrs);
+        let kept = (from, self.attrs.len() as u32);
+        for event in &mut self.page.stack.events[before..] {
+            match event {
+                Event::Open { tag: opened, attrs, .. } if *opened == tag => *attrs = kept,
+                _ => {}
+            }
+        }
+        kept
     }
 
     /// Whether the attributes of a span are read: in code it may be a number, elsewhere a formula.
@@ -252,38 +246,12 @@ impl Walk<'_, '_> {
         self.page.stack.flags() & F_PRE != 0
             || tok.attr(b"class").is_some_and(|class| class.starts_with(b"math") || class == b"arithmatex")
     }
+}
 
-    fn reopen(&mut self) {
-        self.page.stack.reopen();
-        self.steps(0, (0, 0));
-    }
-
-    /// Steps become events; `attrs` are those of the element `tag`. Implied elements have none.
-    fn steps(&mut self, tag: u8, attrs: Attributes) {
-        if self.page.stack.steps.as_ref().is_none_or(Vec::is_empty) {
-            return;
-        }
-        let Some(mut steps) = self.page.stack.steps.take() else { return };
-        for step in steps.drain(..) {
-            let event = match step {
-                Step::Close(id) => Event::Close(id),
-                Step::Open(opened, id) => {
-                    let attrs = if opened == tag { attrs } else { (0, 0) };
-                    if opened == A {
-                        self.links.insert(id, attrs);
-                    }
-                    Event::Open { tag: opened, id, attrs }
-                }
-                Step::Again(tag, id, of) => {
-                    let attrs = self.links.remove(&of).unwrap_or_default();
-                    if tag == A {
-                        self.links.insert(id, attrs);
-                    }
-                    Event::Open { tag, id, attrs }
-                }
-            };
-            self.out.events.push(event);
-        }
-        self.page.stack.steps = Some(steps);
-    }
+/// Whether the structure may depend on the attributes of such an element.
+fn has_attributes(tag: u8) -> bool {
+    matches!(
+        tag,
+        A | IMG | IMAGE | INPUT | OL | LI | DT | TD | TH | PRE | LISTING | DIV | CODE | FIGURE | SECTION | ASIDE | P
+    )
 }

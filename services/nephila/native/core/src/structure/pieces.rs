@@ -13,7 +13,9 @@ struct Opened {
 #[derive(Default)]
 pub struct Pieces {
     pub items: Vec<Item>,
-    lines: Vec<Line>,
+    pub lines: Vec<Line>,
+    /// Where the lines begin that nobody has taken.
+    taken: usize,
     /// Where the open line begins in `items`.
     from: usize,
     number: Option<u32>,
@@ -23,7 +25,13 @@ pub struct Pieces {
 }
 
 impl Pieces {
+    /// `items` and `lines` are empty.
+    pub fn new(items: Vec<Item>, lines: Vec<Line>) -> Self {
+        Pieces { items, lines, ..Pieces::default() }
+    }
+
     /// A run of text in a line of the page pass.
+    #[inline]
     pub fn text(&mut self, item: Item, size: usize, number: u32) {
         if size > 0 {
             self.items.push(item);
@@ -101,58 +109,82 @@ impl Pieces {
     }
 
     fn begin(&mut self, one: Opened) {
-        self.items.push(match one.mark {
-            Mark::Link => Item::Link(one.href),
-            mark => Item::Open(mark),
-        });
+        self.items.push(beginning(one));
         self.open.push(one);
     }
 
     fn end_innermost(&mut self) {
-        let Some(one) = self.open.pop() else { return };
-        // Nothing is in it.
-        match self.items.last() {
-            Some(Item::Open(mark)) if *mark == one.mark => drop(self.items.pop()),
-            Some(Item::Link(_)) if one.mark == Mark::Link => drop(self.items.pop()),
-            _ => self.items.push(Item::Close(one.mark)),
+        if let Some(one) = self.open.pop() {
+            end(&mut self.items, one.mark);
         }
     }
 
     /// The line ends; marks that are open continue in the next.
+    #[inline]
     pub fn cut(&mut self) {
-        if self.items.len() == self.from {
-            return;
+        if self.items.len() > self.from {
+            self.cut_line();
         }
-        let open = std::mem::take(&mut self.open);
+    }
+
+    fn cut_line(&mut self) {
         if self.is_empty() {
             self.items.truncate(self.from);
         } else {
-            self.open.clone_from(&open);
-            while !self.open.is_empty() {
-                self.end_innermost();
+            for one in self.open.iter().rev() {
+                end(&mut self.items, one.mark);
             }
             let items = (self.from as u32, self.items.len() as u32);
             self.lines.push(Line { items, number: self.number.unwrap_or(NONE), size: self.size });
         }
         self.from = self.items.len();
         (self.number, self.size, self.pictures) = (None, 0, false);
-        open.into_iter().for_each(|one| self.begin(one));
+        self.items.extend(self.open.iter().map(|one| beginning(*one)));
     }
 
-    /// The lines so far, the last one cut.
-    pub fn take(&mut self) -> Vec<Line> {
+    /// The lines since the last call, the last one cut.
+    #[inline]
+    pub fn take(&mut self) -> Range {
         self.cut();
-        std::mem::take(&mut self.lines)
+        self.take_cut()
     }
 
-    /// A line of one item, outside of the open line, which is empty.
-    pub fn line_of(&mut self, items: &[Item], size: usize, number: u32) -> Line {
+    /// Lines beside the open line, which is empty: their numbers, and how many of the pieces of text each has.
+    pub fn code(&mut self, lines: &[(u32, u32)], mut pieces: &[Range]) -> Range {
         let opened = self.items.split_off(self.from);
-        let from = self.items.len() as u32;
-        self.items.extend_from_slice(items);
-        let line = Line { items: (from, self.items.len() as u32), number, size: size as u32 };
+        for (number, count) in lines {
+            let (own, rest) = pieces.split_at(*count as usize);
+            let from = self.items.len() as u32;
+            self.items.extend(own.iter().map(|range| Item::Text(*range)));
+            let size = own.iter().map(|range| range.1 - range.0).sum();
+            self.lines.push(Line { items: (from, self.items.len() as u32), number: *number, size });
+            pieces = rest;
+        }
         self.from = self.items.len();
         self.items.extend(opened);
-        line
+        self.take_cut()
+    }
+
+    /// The lines since the last call; the open line stays open.
+    fn take_cut(&mut self) -> Range {
+        let from = self.taken;
+        self.taken = self.lines.len();
+        (from as u32, self.taken as u32)
+    }
+}
+
+fn beginning(one: Opened) -> Item {
+    match one.mark {
+        Mark::Link => Item::Link(one.href),
+        mark => Item::Open(mark),
+    }
+}
+
+/// A mark ends; it is taken back where nothing is in it.
+fn end(items: &mut Vec<Item>, mark: Mark) {
+    match items.last() {
+        Some(Item::Open(last)) if *last == mark => drop(items.pop()),
+        Some(Item::Link(_)) if mark == Mark::Link => drop(items.pop()),
+        _ => items.push(Item::Close(mark)),
     }
 }

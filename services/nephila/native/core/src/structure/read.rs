@@ -6,9 +6,10 @@ use super::attributes::{
     best_of_srcset, clean_language, is_formula, is_line_numbers, is_note, is_note_link, language_of_class,
     named_language, number, role_of, Role,
 };
-use super::blocks::{Block, Cell, Container, ContainerKind, Item, Kind, Mark, Range, Task, MAX_DEPTH, NONE};
+use super::blocks::{part, Block, Cell, Container, ContainerKind, Item, Kind, Mark, Range, Task, MAX_DEPTH, NONE};
 use super::outline::{Attributes, Event, Outline};
 use super::pieces::Pieces;
+use super::room::Room;
 use crate::markdown::chars::is_space;
 use crate::tags::*;
 use crate::text;
@@ -100,9 +101,13 @@ struct Opened {
     end: End,
 }
 
-/// A line of code: ranges of the text, none of an empty line.
-struct CodeLine {
-    number: u32,
+/// Preformatted text that is being read.
+#[derive(Default)]
+struct Code {
+    is_open: bool,
+    /// Of each line its number and how many pieces it has; an empty line has none.
+    lines: Vec<(u32, u32)>,
+    /// Ranges of the text.
     pieces: Vec<Range>,
 }
 
@@ -113,6 +118,8 @@ pub struct Reader<'o, 'a> {
     layout: Ids,
     pub pool: String,
     pub pieces: Pieces,
+    pub cells: Vec<Cell>,
+    pub rows: Vec<Range>,
     pub blocks: Vec<Block>,
     pub containers: Vec<Container>,
     /// Containers around the place, outermost first.
@@ -124,32 +131,34 @@ pub struct Reader<'o, 'a> {
     caption: bool,
     /// The block is TeX.
     formula: bool,
-    code: Option<Vec<CodeLine>>,
+    code: Code,
     language: String,
-    /// The table of data around the place.
-    table: Option<Block>,
+    /// The table of data around the place: its container and its first row.
+    table: Option<(u32, u32)>,
     in_cell: bool,
 }
 
 impl<'o, 'a> Reader<'o, 'a> {
-    /// `text` and `lines` are those of the page pass that has written the outline.
-    pub fn new(outline: &'o Outline<'a>, text: &'o [u8], lines: &'o [text::Line]) -> Self {
+    /// `text` and `lines` are those of the page pass that has written the outline; the vectors of `room` are empty.
+    pub fn new(outline: &'o Outline<'a>, text: &'o [u8], lines: &'o [text::Line], room: Room) -> Self {
         Reader {
             outline,
             text,
             lines,
             layout: layout_tables(outline),
-            pool: String::new(),
-            pieces: Pieces::default(),
-            blocks: Vec::new(),
-            containers: Vec::new(),
+            pool: room.pool,
+            pieces: Pieces::new(room.items, room.lines),
+            cells: room.cells,
+            rows: room.rows,
+            blocks: room.blocks,
+            containers: room.containers,
             around: Vec::new(),
             opened: Vec::new(),
             skipped: None,
             level: 0,
             caption: false,
             formula: false,
-            code: None,
+            code: Code::default(),
             language: String::new(),
             table: None,
             in_cell: false,
@@ -198,24 +207,28 @@ impl<'o, 'a> Reader<'o, 'a> {
     }
 
     fn text(&mut self, from: u32, to: u32, number: u32) {
-        if self.code.is_some() {
+        if self.code.is_open {
             return self.code_text(from, to, number);
         }
-        let mut start = from as usize;
-        for piece in self.text[from as usize..to as usize].split(|byte| *byte == b'\n') {
-            if start > from as usize && self.pieces.has_text() {
+        let mut start = from;
+        for at in memchr::memchr_iter(b'\n', part(self.text, (from, to))) {
+            self.text_piece((start, from + at as u32), number);
+            start = from + at as u32 + 1;
+            if self.pieces.has_text() {
                 self.pieces.cut();
-            } else if start > from as usize && !self.pieces.is_empty() {
+            } else if !self.pieces.is_empty() {
                 self.space();
             }
-            let range = (start as u32, (start + piece.len()) as u32);
-            self.pieces.text(Item::Text(range), piece.len(), number);
-            start += piece.len() + 1;
         }
+        self.text_piece((start, to), number);
+    }
+
+    fn text_piece(&mut self, range: Range, number: u32) {
+        self.pieces.text(Item::Text(range), (range.1 - range.0) as usize, number);
     }
 
     fn space(&mut self) {
-        if self.code.is_none() && !self.pieces.is_empty() {
+        if !self.code.is_open && !self.pieces.is_empty() {
             let space = self.pooled(" ");
             self.pieces.space(Item::Literal(space));
         }
@@ -223,7 +236,7 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     /// An element opens; None: what is in it is left out.
     fn start(&mut self, tag: u8, id: u32, attrs: Attributes) -> Option<End> {
-        if self.code.is_some() {
+        if self.code.is_open {
             return self.in_code(tag, attrs);
         }
         if is_block(tag) {
@@ -296,7 +309,7 @@ impl<'o, 'a> Reader<'o, 'a> {
         Some(match tag {
             _ if is_pre(tag) => {
                 self.language = self.language_around(attrs);
-                self.code = Some(Vec::new());
+                self.code.is_open = true;
                 End::Preformatted
             }
             _ if is_heading(tag) => {
@@ -315,8 +328,7 @@ impl<'o, 'a> Reader<'o, 'a> {
             LI | DT => self.item(attrs),
             DD => self.description(attrs),
             TABLE if !self.layout.contains(&id) => {
-                let kind = Kind::Table(Vec::new());
-                self.table = Some(Block { kind, container: self.innermost(), lines: Vec::new(), kept: false });
+                self.table = Some((self.innermost(), self.rows.len() as u32));
                 End::Table
             }
             DIV | ASIDE | P => self.by_role(tag, attrs),
@@ -345,7 +357,7 @@ impl<'o, 'a> Reader<'o, 'a> {
     /// The block ends; it counts only if it has content.
     fn flush(&mut self) {
         let lines = self.pieces.take();
-        if !lines.is_empty() {
+        if lines.0 < lines.1 {
             let kind = match self.level {
                 0 if self.formula => Kind::Math,
                 0 => Kind::Text { caption: self.caption },
@@ -416,7 +428,7 @@ impl<'o, 'a> Reader<'o, 'a> {
     fn line_end(&mut self, tag: u8) {
         if tag == BR || self.in_cell {
             self.pieces.cut();
-        } else if self.code.is_none() {
+        } else if !self.code.is_open {
             self.flush();
         }
     }
@@ -435,47 +447,42 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     /// A range of preformatted text: each line of the page pass is one of the code, after its empty lines.
     fn code_text(&mut self, from: u32, to: u32, last: u32) {
-        let text = self.text;
-        let part = &text[from as usize..to as usize];
-        let breaks = memchr::memchr_iter(b'\n', part).count() as u32;
-        let mut number = last - breaks;
+        let text = part(self.text, (from, to));
+        let mut number = last - memchr::memchr_iter(b'\n', text).count() as u32;
         let mut start = from;
-        for (at, piece) in part.split(|byte| *byte == b'\n').enumerate() {
-            number += u32::from(at > 0);
-            self.code_piece((start, start + piece.len() as u32), number);
-            start += piece.len() as u32 + 1;
+        for at in memchr::memchr_iter(b'\n', text) {
+            self.code_piece((start, from + at as u32), number);
+            start = from + at as u32 + 1;
+            number += 1;
         }
+        self.code_piece((start, to), number);
     }
 
     fn code_piece(&mut self, range: Range, number: u32) {
-        let Some(code) = &mut self.code else { return };
+        let code = &mut self.code;
         if range.0 == range.1 {
             return;
         }
-        if code.last().is_none_or(|line| line.number != number) {
-            let blank = if code.is_empty() { 0 } else { self.lines[number as usize].blank };
-            for _ in 0..blank {
-                code.push(CodeLine { number: NONE, pieces: Vec::new() });
-            }
-            code.push(CodeLine { number, pieces: Vec::new() });
+        if code.lines.last().is_none_or(|line| line.0 != number) {
+            let blank = if code.lines.is_empty() { 0 } else { self.lines[number as usize].blank };
+            code.lines.extend((0..blank).map(|_| (NONE, 0)));
+            code.lines.push((number, 0));
         }
-        if let Some(line) = code.last_mut() {
-            line.pieces.push(range);
+        if let Some(line) = code.lines.last_mut() {
+            line.1 += 1;
+            code.pieces.push(range);
         }
     }
 
     fn end_preformatted(&mut self) {
-        let code = self.code.take().unwrap_or_default();
         let language = std::mem::take(&mut self.language);
-        if code.is_empty() {
+        self.code.is_open = false;
+        if self.code.lines.is_empty() {
             return;
         }
-        let mut lines = Vec::with_capacity(code.len());
-        for line in code {
-            let items: Vec<Item> = line.pieces.iter().map(|range| Item::Text(*range)).collect();
-            let size = line.pieces.iter().map(|range| (range.1 - range.0) as usize).sum();
-            lines.push(self.pieces.line_of(&items, size, line.number));
-        }
+        let lines = self.pieces.code(&self.code.lines, &self.code.pieces);
+        self.code.lines.clear();
+        self.code.pieces.clear();
         self.blocks.push(Block { kind: Kind::Code { language }, container: self.innermost(), lines, kept: false });
     }
 
@@ -505,15 +512,17 @@ impl<'o, 'a> Reader<'o, 'a> {
     fn in_table(&mut self, tag: u8, attrs: Attributes) -> End {
         let span = |name| number(self.attr(attrs, name).as_deref()).unwrap_or(1).clamp(1, MAX_SPAN) as u32;
         let (span, down) = (span("colspan"), span("rowspan"));
-        let Some(Block { kind: Kind::Table(rows), .. }) = &mut self.table else { return End::Nothing };
+        let Some((_, first)) = self.table else { return End::Nothing };
+        let count = self.cells.len() as u32;
         match tag {
-            TR => rows.push(Vec::new()),
+            TR => self.rows.push((count, count)),
             TD | TH => {
-                if rows.is_empty() {
-                    rows.push(Vec::new());
+                if self.rows.len() as u32 == first {
+                    self.rows.push((count, count));
                 }
-                if let Some(row) = rows.last_mut() {
-                    row.push(Cell { lines: Vec::new(), is_head: tag == TH, span, rows: down });
+                self.cells.push(Cell { lines: (0, 0), is_head: tag == TH, span, rows: down });
+                if let Some(row) = self.rows.last_mut() {
+                    row.1 = count + 1;
                 }
                 // Text between cells stands before the table.
                 self.flush();
@@ -531,26 +540,27 @@ impl<'o, 'a> Reader<'o, 'a> {
             return;
         }
         let lines = self.pieces.take();
-        if let Some(Block { kind: Kind::Table(rows), .. }) = &mut self.table {
-            if let Some(last) = rows.last_mut().and_then(|row| row.last_mut()) {
-                last.lines = lines;
-            }
+        let row = self.rows.last().filter(|row| row.0 < row.1);
+        if let (Some(_), Some(_), Some(last)) = (self.table, row, self.cells.last_mut()) {
+            last.lines = lines;
         }
     }
 
     fn end_table(&mut self) {
         let table = self.table.take();
         self.flush();
-        self.blocks.extend(table.filter(|table| match &table.kind {
-            Kind::Table(rows) => rows.iter().flatten().any(|cell| !cell.lines.is_empty()),
-            _ => false,
-        }));
+        let Some((container, first)) = table else { return };
+        let rows = (first, self.rows.len() as u32);
+        let mut cells = part(&self.rows, rows).iter().flat_map(|row| part(&self.cells, *row));
+        if cells.any(|cell| cell.lines.0 < cell.lines.1) {
+            self.blocks.push(Block { kind: Kind::Table(rows), container, lines: (0, 0), kept: false });
+        }
     }
 
     // ---- pictures
 
     fn image(&mut self, attrs: Attributes) {
-        if self.code.is_some() {
+        if self.code.is_open {
             return;
         }
         let small = |name| number(self.attr(attrs, name).as_deref()).is_some_and(|pixels| pixels <= 2);
@@ -562,22 +572,49 @@ impl<'o, 'a> Reader<'o, 'a> {
         }
     }
 
-    /// References of the links and pictures in these items, in place of the attributes that stand for them.
-    pub fn refer(&mut self, items: Range) {
-        for at in items.0 as usize..items.1 as usize {
-            match self.pieces.items[at] {
-                Item::Link(attrs) => {
-                    let href = self.attr(attrs, "href").unwrap_or_default();
-                    let href = self.pooled(href.trim_matches(is_space));
-                    self.pieces.items[at] = Item::Link(href);
-                }
-                Item::Image(attrs, _) => {
-                    let alt = self.attr(attrs, "alt").unwrap_or_default();
-                    let source = self.source_of_image(attrs).unwrap_or_default();
-                    self.pieces.items[at] = Item::Image(self.pooled(&alt), self.pooled(&source));
-                }
-                _ => {}
+    /// References of the links and pictures in the blocks that are kept, in place of the attributes that stand for them.
+    pub fn refer(&mut self) {
+        for at in 0..self.blocks.len() {
+            let Block { ref kind, lines, kept, .. } = self.blocks[at];
+            match *kind {
+                _ if !kept => {}
+                Kind::Table(rows) => self.refer_table(rows),
+                _ => self.refer_lines(lines),
             }
+        }
+    }
+
+    fn refer_table(&mut self, rows: Range) {
+        for row in rows.0..rows.1 {
+            let cells = self.rows[row as usize];
+            for cell in cells.0..cells.1 {
+                self.refer_lines(self.cells[cell as usize].lines);
+            }
+        }
+    }
+
+    fn refer_lines(&mut self, lines: Range) {
+        for line in lines.0..lines.1 {
+            let items = self.pieces.lines[line as usize].items;
+            for at in items.0..items.1 {
+                self.refer_item(at as usize);
+            }
+        }
+    }
+
+    fn refer_item(&mut self, at: usize) {
+        match self.pieces.items[at] {
+            Item::Link(attrs) => {
+                let href = self.attr(attrs, "href").unwrap_or_default();
+                let href = self.pooled(href.trim_matches(is_space));
+                self.pieces.items[at] = Item::Link(href);
+            }
+            Item::Image(attrs, _) => {
+                let alt = self.attr(attrs, "alt").unwrap_or_default();
+                let source = self.source_of_image(attrs).unwrap_or_default();
+                self.pieces.items[at] = Item::Image(self.pooled(&alt), self.pooled(&source));
+            }
+            _ => {}
         }
     }
 

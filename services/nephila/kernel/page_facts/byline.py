@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from nephila.parser.page.author_names import name_of
-from nephila.parser.page.headline import closer_to_title
-from nephila.parser.page.published import first_date
+from nephila.kernel.page_facts.author_names import name_of
+from nephila.kernel.page_facts.headline import closer_to_title
+from nephila.kernel.page_facts.published import first_date
 
 MAX_JSON_BYTES: Final = 512 * 1024
 """A larger JSON-LD block is a catalogue, not a byline."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
-from nephila.parser.page.iso_dates import iso_date
+from nephila.kernel.page_facts.iso_dates import iso_date
 
 MAX_CHARS: Final = 100
 """Characters of a stated date, with weekday and zone."""

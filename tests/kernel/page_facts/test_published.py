@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.parser.page.author_names import name_of, single_names
-from nephila.parser.page.published import as_date, line_dates, url_date, visible_dates
+from nephila.kernel.page_facts.author_names import name_of, single_names
+from nephila.kernel.page_facts.published import as_date, line_dates, url_date, visible_dates
 from nephila.parser.single.extract import extract
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.parser.page.byline import byline
-from nephila.parser.page.headline import from_title, without_site, word_overlap
+from nephila.kernel.page_facts.byline import byline
+from nephila.kernel.page_facts.headline import from_title, without_site, word_overlap
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,68 @@
+"""The dates of a page from all its sources, in order of trust: statements, the URL, marked elements, visible lines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Protocol
+
+from nephila.kernel.page_facts.byline import Byline
+from nephila.kernel.page_facts.published import (
+    Dates,
+    day_order,
+    is_of_build,
+    published,
+    url_date,
+    visible_dates,
+)
+
+
+class DateElements(Protocol):
+    """Dates in elements of a page, in ISO 8601; "" if there is none."""
+
+    def published(self) -> str:
+        """By schema.org."""
+
+    def modified(self) -> str:
+        """By schema.org."""
+
+    def time(self) -> str:
+        """The first <time>."""
+
+    def dated(self, day_first: bool | None) -> str:
+        """An element whose class names a date."""
+
+
+class NoElements:
+    """Of a page of which only the row is there."""
+
+    def published(self) -> str:
+        """See `DateElements`."""
+        return ""
+
+    modified = time = published
+
+    def dated(self, day_first: bool | None) -> str:
+        """See `DateElements`."""
+        return ""
+
+
+def dates(said: Byline, elements: DateElements, text: bytes, lang: str, url: str, headlines: Sequence[str]) -> Dates:
+    """The dates of publication and of the last change. A page that has only the latter was published then. `text` is
+    all visible text that is known, a line per block."""
+    day_first = day_order(lang)
+    visible = functools.cache(lambda: visible_dates(text.decode("utf-8", "replace"), headlines, day_first))
+    stated = Dates(said.published, said.modified or elements.modified())
+    if stated.published and stated.modified and is_of_build(stated, visible().published):
+        stated = Dates("", stated.modified)
+    first = published(
+        stated.published,
+        url_date(url),
+        elements.published,
+        lambda: visible().published,
+        elements.time,
+        lambda: visible().modified,
+        lambda: elements.dated(day_first),
+        lambda: stated.modified,
+    )
+    return Dates(first, stated.modified or visible().modified)

@@ -1,0 +1,16 @@
+"""Scripts of rules where their library is not installed: Python 3.13 and ARM have no wheel of it."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from nephila.parser.rules.scripts import PageScripts
+
+from tests.parser.rule_rig import document
+
+
+def test_a_script_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "quickjs", None)
+    with pytest.raises(ValueError, match=r"pip install 'nephila\[javascript\]'"):
+        PageScripts(document("<p>1</p>")).call("(value, page) => value", 1)
