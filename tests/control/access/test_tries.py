@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from nephila.control.access.authority import Authority, TooManyTries, administrator
 from nephila.control.access.tries import ADDRESSES, MOST, WITHIN_S, Tries
+from nephila.control.http.routes import PREFIX, ROUTES
 from nephila.kernel.runtime.clock import ManualClock
 
 from tests.console.console_rig import TOKEN as RIG_TOKEN
@@ -83,6 +86,18 @@ def test_what_is_counted_is_bounded(clock):
     assert len(tries._all) == 10 * MOST
     assert tries.wait_of_all_s("other") == WITHIN_S
     assert tries.wait_s("other") == 0
+
+
+async def test_no_operation_takes_a_wrong_token(tmp_path):
+    """Nor none."""
+    async with console(tmp_path) as rig:
+        client = AsgiClient(rig.application)
+        for route in ROUTES:
+            path = re.sub(r"\{\w+\}", "x", PREFIX + route.path)
+            for headers in ({}, {"authorization": "Bearer wrong"}):
+                answer = await client._request(route.method, path, b"", headers)
+                assert answer.status_code == 401, (route.operation, answer.text)
+            rig.clock.advance(WITHIN_S)
 
 
 async def test_the_api_answers_429_with_retry_after(tmp_path):
