@@ -23,6 +23,7 @@ NEVER = (
     "nephila.operator",
     "nephila.programs.workers",
     "nephila.storage.ledgers.postgres",
+    "nephila.storage.search",
     "nephila.storage.sinks.bodies",
     "nephila.storage.sinks.chunks",
     "nephila.storage.sinks.markdown",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from nephila.control.requests import Request
 from nephila.control.screen_types import JobFilter, Word
-from nephila.harvest.audit.precision import Interval
 from nephila.kernel.documents.field_types import Duration
+
+if TYPE_CHECKING:
+    from nephila.harvest.audit.precision import Interval
 
 MAX_SIZE = 100_000
 """Rows of a sample, at most."""

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.search.search import open_index
 from nephila.storage.source import Source
 
 WAIT_S: Final = 1.0
@@ -48,5 +47,7 @@ class SearchReader:
                     await self._pause(STEP_S)
 
     def _step(self) -> int:
+        from nephila.storage.search.search import open_index  # loaded by the first search
+
         with open_index(self._source) as index:
             return [*index.read_on(self._source, STEP_S)][-1]

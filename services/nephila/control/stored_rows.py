@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,10 +17,10 @@ from nephila.kernel.seeds import url_errors
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import item_table, recent_rows
-from nephila.storage.search.passages import Fragment
-from nephila.storage.search.query import parse
-from nephila.storage.search.search import search
 from nephila.storage.source import Source
+
+if TYPE_CHECKING:
+    from nephila.storage.search.passages import Fragment
 
 HISTORY = 100
 """Fetches of one URL that are listed."""
@@ -49,6 +49,10 @@ def page_list(source: Source | None, request: screen_types.ListPages, jobs: Jobs
 
 def search_results(source: Source | None, request: screen_types.SearchPages, jobs: Jobs) -> screen_types.SearchResults:
     """See `Control.search_pages`."""
+    # Loaded by the first search: a crawl without one does without these modules.
+    from nephila.storage.search.query import parse
+    from nephila.storage.search.search import search
+
     place = there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
     if not job_view.is_there(place):
