@@ -68,6 +68,16 @@ def test_blocks_are_json() -> None:
     assert blocks[6]["images"] == [{"url": "http://a.test/i.png", "text": "i"}]
 
 
+def test_a_heading_is_no_link_to_itself() -> None:
+    """Generators of documentation make each heading its permalink; a link to another page stays."""
+    html = '<h2 id=a><a href="#a">Own</a></h2><p>See <a href="#a">above</a>.<h2><a href="/b">Other</a></h2><p>x'
+    text, structure = core.structure_by(html.encode(), "utf-8", [])
+    lines = core.markdown(structure, text, URL).decode().split("\n\n")
+    assert lines[0] == "## Own"
+    assert "](#a)" in lines[1] or "](http://a.test/" in lines[1]
+    assert lines[2] == "## [Other](http://a.test/b)"
+
+
 def test_three_styles_of_links() -> None:
     """In the text, at the end with each URL once, and none, without pictures."""
     html = '<p>A <a href="/x">one</a> and <a href="/x">again</a>, <a href="/y">two</a> <img src=/i.png>'

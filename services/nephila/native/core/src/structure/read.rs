@@ -245,6 +245,8 @@ impl<'o, 'a> Reader<'o, 'a> {
         Some(match tag {
             A => match self.outline.raw(attrs, b"href") {
                 Some(href) if is_note_link(href) && self.pieces.note() => End::Mark(Mark::Note),
+                // A heading that leads to a place of its own page is its permalink.
+                Some([b'#', ..]) if self.level > 0 => End::Nothing,
                 // The attributes stand for the reference until it is known whether the link is kept.
                 Some(_) if self.pieces.link(attrs) => End::Mark(Mark::Link),
                 _ => End::Nothing,
