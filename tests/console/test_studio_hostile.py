@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from pathlib import Path
 
 import pytest
 from lxml import html as parser
@@ -17,6 +16,7 @@ from nephila.rulekit.studio.draft import Draft
 from nephila.rulekit.studio.frame import markup
 from nephila.rulekit.studio.numbering import numbers
 
+from tests.acceptance import locate
 from tests.console import shop
 from tests.console.console_rig import console
 
@@ -52,7 +52,6 @@ VECTORS = (
 )
 RUN = "parent.postMessage(1),top.document.title='canary',document.title='canary'"
 ALLOWED = {"href", "target", "class", "id", "colspan", "rowspan", "title"}
-DATA = Path(__file__).parents[3] / "shared" / "data" / "xss-dompurify"
 
 
 def frame_of(text: str) -> str:
@@ -84,10 +83,8 @@ def test_nothing_of_a_vector_is_written(vector):
 
 def test_nothing_of_the_vectors_of_a_library_is_written():
     """223 payloads of DOMPurify's tests."""
-    files = sorted(DATA.glob("*.json")) if DATA.is_dir() else []
-    if not files:
-        pytest.skip(f"no data in {DATA}")
-    payloads = [one["payload"] for one in json.loads(files[0].read_text()) if isinstance(one.get("payload"), str)]
+    (file, *_) = sorted(locate("xss-dompurify").glob("*.json"))
+    payloads = [one["payload"] for one in json.loads(file.read_text()) if isinstance(one.get("payload"), str)]
     assert len(payloads) > 100
     for payload in payloads:
         check(frame_of(payload))

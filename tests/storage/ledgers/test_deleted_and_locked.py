@@ -109,7 +109,12 @@ async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
             assert not rig.receipts
             assert not rig.fatal
             other.execute("COMMIT")
-        rig.clock.advance(1.0)
+
+        def is_written() -> bool:
+            rig.clock.advance(1.0)
+            return writing.done()
+
+        await until(is_written)
         await writing
         assert not rig.storage.trouble
         assert len(rig.receipts) == 5

@@ -199,7 +199,8 @@ async def test_time_of_a_page_is_limited() -> None:
     async with Server(never) as server, client_of(server) as client:
         client.register(total_s=0.1)
         assert (await client.get("http://site.test/", DOCUMENT)).status in (0, 429)  # the client may repeat it
-        await server.lost.wait()
+        if server.connections:  # on a busy machine the time is over before the dial
+            await server.lost.wait()
         result = client.result()
         assert (result.document, result.reason) == (None, "timeout")
 
