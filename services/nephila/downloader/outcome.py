@@ -40,24 +40,15 @@ def outcome_of(
 ) -> m.FetchOutcome:
     """The outcome of a response; `target` is the last URL fetched (a robots.txt may have been redirected)."""
     status = response.status
-    outcome = m.FetchOutcome(
-        job=request.job,
-        url_key=request.url_key,
-        host=request.host,
-        kind=request.kind,
-        fetch_no=request.fetch_no,
-        attempt=request.attempt,
-        epoch=request.epoch,
-        lease_until=request.lease_until,
-        result=FETCHED,
-        status=status,
-        started_at=started,
-        ended_at=ended,
-        address=response.address,
-        wire_bytes=response.wire_bytes,
-        browser_s=response.browser_s,
-        content_type=response.content_type,
-    )
+    outcome = given_back(request)
+    outcome.result = FETCHED
+    outcome.status = status
+    outcome.started_at = started
+    outcome.ended_at = ended
+    outcome.address = response.address
+    outcome.wire_bytes = response.wire_bytes
+    outcome.browser_s = response.browser_s
+    outcome.content_type = response.content_type
     if response.reason or not 200 <= status < 300:
         outcome.result, reason, outcome.detail, outcome.location = _judge(request, target, response)
         if reason:
