@@ -189,7 +189,7 @@ class Control(Protocol):
 
     @over_http("POST", "/studio/render")
     async def render_studio_page(self, request: studio_types.RenderStudioPage) -> studio_types.StudioDraft:
-        """Fetch the page of a draft anew by a browser that takes its steps."""
+        """Fetch the page of a draft again by a browser that takes its steps."""
 
     @over_http("POST", "/studio/step")
     async def studio_step(self, request: studio_types.StudioStep) -> studio_types.StudioDraft:

@@ -2,7 +2,7 @@
 
 A search itself only reads. The first one of a crawl waits for the index for `WAIT_S`, so that a small crawl is answered
 as a whole; of a large one it answers with what is there, and the index is read on at half of one core until it has
-everything. Where nobody searches nothing runs.
+everything. Without searches nothing runs.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class StudioStep(Request):
 
 
 class RenderStudioPage(Request):
-    """Fetch the page of a draft anew by a browser that takes its steps, through robots.txt and the egress guard."""
+    """Fetch the page of a draft again by a browser that takes its steps, through robots.txt and the egress guard."""
 
     draft: Document
 

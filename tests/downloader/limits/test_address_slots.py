@@ -318,48 +318,45 @@ def test_bad_networks_are_told_at_the_start(bad: str) -> None:
     assert "\n" not in str(error.value)
 
 
-async def test_the_gap_counts_from_what_was_sent() -> None:
-    """A request that took its time to be written has its successor wait for the gap after that."""
+async def unwritten() -> Room:
+    """Two requests for one address with a gap of 0.25 s: the first is dialled and not written."""
     room = await room_of(address_gap_s=0.25)
     room.fetcher.writes = False
     for number in range(2):
         room.request(f"http://h{number}.test/")
     await room.settle()
-    room.clock.advance(0.2)
+    return room
+
+
+def write_first(room: Room, *, then_at_most: float) -> None:
+    """The first request is written; the second is dialled after the gap, at most so many seconds later."""
     sent = room.fetcher.fetches[0].request.on_sent
     assert sent is not None
     sent()
     room.clock.advance(0.249)
     assert len(room.fetcher.fetches) == 1
-    room.clock.advance(0.002)
+    room.clock.advance(then_at_most)
     assert len(room.fetcher.fetches) == 2
+
+
+async def test_the_gap_counts_from_what_was_sent() -> None:
+    """A request that took its time to be written has its successor wait for the gap after that."""
+    room = await unwritten()
+    room.clock.advance(0.2)
+    write_first(room, then_at_most=0.002)
 
 
 async def test_a_start_waits_until_the_request_before_is_written() -> None:
     """A connection attempt that takes longer than the gap: the two requests would reach the server together."""
-    room = await room_of(address_gap_s=0.25)
-    room.fetcher.writes = False
-    for number in range(2):
-        room.request(f"http://h{number}.test/")
-    await room.settle()
+    room = await unwritten()
     room.clock.advance(0.6)
     assert len(room.fetcher.fetches) == 1
-    sent = room.fetcher.fetches[0].request.on_sent
-    assert sent is not None
-    sent()
-    room.clock.advance(0.249)
-    assert len(room.fetcher.fetches) == 1
-    room.clock.advance(0.052)
-    assert len(room.fetcher.fetches) == 2
+    write_first(room, then_at_most=0.052)
 
 
 async def test_a_request_that_is_never_written_delays_the_next_for_a_second() -> None:
     """A server that accepts no connection: the hosts of its address do not wait for whole timeouts."""
-    room = await room_of(address_gap_s=0.25)
-    room.fetcher.writes = False
-    for number in range(2):
-        room.request(f"http://h{number}.test/")
-    await room.settle()
+    room = await unwritten()
     room.clock.advance(0.99)
     assert len(room.fetcher.fetches) == 1
     room.clock.advance(0.011)
@@ -368,21 +365,11 @@ async def test_a_request_that_is_never_written_delays_the_next_for_a_second() ->
 
 async def test_a_loop_that_stood_still_between_dial_and_send_keeps_the_gap() -> None:
     """The second start was due in the meantime: the first is sent before it, and the gap counts from then."""
-    room = await room_of(address_gap_s=0.25)
-    room.fetcher.writes = False
-    for number in range(2):
-        room.request(f"http://h{number}.test/")
-    await room.settle()
+    room = await unwritten()
     room.clock._move_to(room.clock.monotonic() + 0.4)
     room.clock.run_due()
     assert len(room.fetcher.fetches) == 1
-    sent = room.fetcher.fetches[0].request.on_sent
-    assert sent is not None
-    sent()
-    room.clock.advance(0.249)
-    assert len(room.fetcher.fetches) == 1
-    room.clock.advance(0.002)
-    assert len(room.fetcher.fetches) == 2
+    write_first(room, then_at_most=0.002)
 
 
 async def test_a_loop_that_stands_still_again_and_again_dials_all_the_same() -> None:

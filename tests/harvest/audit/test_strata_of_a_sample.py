@@ -1,4 +1,4 @@
-"""The strata of a stored sample: as many as it has rows, whatever the crawl has."""
+"""The strata of a stored sample: as many as it has rows, not as many as the crawl has."""
 
 from __future__ import annotations
 

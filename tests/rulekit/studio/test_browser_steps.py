@@ -1,4 +1,4 @@
-"""Steps of a browser in a draft: their selectors, their bounds, and picks in a page rendered anew."""
+"""Steps of a browser in a draft: their selectors, their bounds, and picks in a page rendered again."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ async def show(view: View) -> Response:
 
 
 async def render(view: View) -> Response:
-    """POST /console/studio/STATE: the page anew, by a browser that takes the steps."""
+    """POST /console/studio/STATE: render the page again by a browser that takes the steps."""
     draft = draft_of(view.name)
     try:
         request = studio_types.RenderStudioPage(draft=studio_types.document_of(draft))

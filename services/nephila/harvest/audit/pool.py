@@ -1,7 +1,7 @@
 """A part of the pages or items of a large crawl, from which a sample is drawn in bounded time.
 
 Invariant: the part is the fetches whose URLs have the hashes that follow the seed's, so each page is in it with the
-same probability, whatever its host; the part of a later crawl with the same seed has the same pages as far as it
+same probability, regardless of its host; the part of a later crawl with the same seed has the same pages as far as it
 reaches. nephila.db has an index in this order; PostgreSQL reads the table `fetches` and sorts it.
 """
 

@@ -1,6 +1,6 @@
 """Facts of a stored page by its row: the <meta> elements in `meta`, URL, title and text.
 
-A crawl stores what the page states, unresolved; whoever reads rows (exports, front matter, the API) resolves it here.
+A crawl stores what the page states, unresolved; readers of rows (exports, front matter, the API) resolve it here.
 Without the page itself there are no JSON-LD and no marked elements: `nephila extract` knows more of many pages (ADR
 210 has figures). A row of 11 KB costs some 0.2 ms.
 """

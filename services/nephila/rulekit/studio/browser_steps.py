@@ -76,7 +76,7 @@ def _pressed(clicked: Any) -> Any:
 
 
 def moved(draft: Draft, before: Document, after: Document) -> Draft:
-    """The draft with the numbers that its elements have in the page rendered anew. An element is found again by its
+    """The draft with the numbers that its elements have in the page rendered again. An element is found again by its
     tag, classes and text, and its place among those that are equal; a pick of one that is gone is dropped."""
     wanted = {one.node for field in draft.fields for one in field.picks if one.url == draft.url}
     if not wanted:

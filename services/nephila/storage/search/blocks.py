@@ -1,6 +1,6 @@
 """A search goes through blocks of pages, the newest first, until it has enough or has used its time.
 
-Invariant: work is bounded by one block beyond the limits of time, whatever the words are: a block is what an index
+Invariant: work is bounded by one block beyond the limits of time, regardless of the words: a block is what an index
 searches at once. Pages with all words in the title come first, if they are in the blocks that were searched.
 """
 
