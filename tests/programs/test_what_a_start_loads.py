@@ -11,12 +11,15 @@ MOST = 720
 """Modules of a start at most, those of Python and of libraries among them."""
 NEVER = (
     "aiohttp",
+    "brotli",
     "chardet",
+    "isal",
     "jinja2",
     "lxml",
     "nephila.api",
     "nephila.console",
     "nephila.control.http.application",
+    "nephila.downloader.http.response.decode",
     "nephila.harvest",
     "nephila.kernel.bus.kafka",
     "nephila.kernel.documents.json_schema",

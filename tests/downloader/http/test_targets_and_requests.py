@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.accept_encoding import ACCEPT_ENCODING
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads, http_request_of, media_filter, names_list
+from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.outcome import retry_after_s
@@ -180,3 +182,9 @@ def test_errors_of_the_system_are_broken_connections() -> None:
         found = AiohttpFetcher._translate(HttpResponse(), error)
         assert (found.reason, found.detail) == ("disconnected", detail)
     assert AiohttpFetcher._translate(HttpResponse(), ValueError("x" * 300)).detail == "x" * 200
+
+
+@pytest.mark.parametrize("name", ACCEPT_ENCODING.split(", "))
+def test_what_is_asked_for_can_be_decoded(name: str) -> None:
+    """Every coding of Accept-Encoding has a decoder here."""
+    assert len(codings_of(name)) == 1

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.accept_encoding import ACCEPT_ENCODING
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
-from nephila.downloader.http.response.decode import ACCEPT_ENCODING
 from nephila.downloader.http.route import ProxyHop, Route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tunnel.proxy_handshake import basic_credentials

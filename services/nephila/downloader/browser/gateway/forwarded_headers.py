@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from nephila.downloader.http.response.decode import ACCEPT_ENCODING
+from nephila.downloader.http.accept_encoding import ACCEPT_ENCODING
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -7,12 +7,14 @@ step without output yields an empty piece, so that the caller can pause between 
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import brotli
 
+from nephila.downloader.http.accept_encoding import HAS_ZSTD
 from nephila.downloader.http.contract import FetchError
 from nephila.kernel.reasons.table import Reason
 
@@ -24,13 +26,10 @@ try:
 except ImportError:  # no wheel for this platform: decoding takes 2.4 times as long
     pass
 zstd: Any = None
-try:
-    from compression import zstd  # type: ignore[import-not-found, no-redef]
-except ImportError:  # before Python 3.14
-    try:
-        from backports import zstd
-    except ImportError:  # no wheel for this platform: zstd is left out of Accept-Encoding
-        pass
+if sys.version_info >= (3, 14):
+    from compression import zstd
+elif HAS_ZSTD:
+    from backports import zstd
 
 Piece = bytes | memoryview
 
@@ -232,10 +231,8 @@ _CODINGS: dict[str, type[Coding]] = {
     "x-deflate": _Deflate,
     "br": _Brotli,
 }
-ACCEPT_ENCODING = "gzip, deflate, br"
-if zstd is not None:
+if HAS_ZSTD:
     _CODINGS["zstd"] = _Zstd
-    ACCEPT_ENCODING += ", zstd"
 
 
 def codings_of(header: str) -> list[Coding]:
