@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import zipfile
-from contextlib import asynccontextmanager
 
 import pytest
 from lxml import html as parser
@@ -14,6 +12,7 @@ from nephila.control.requests import Empty
 from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
 
 from tests.console import shop
+from tests.console.asked_site import asked_site
 from tests.console.console_rig import Browser, ConsoleRig, console
 
 PAGE = f"{shop.HOST}/p/1"
@@ -26,29 +25,10 @@ DRAFT = Draft(
 )
 
 
-@asynccontextmanager
-async def site(robots: str):
-    """A site on this machine, and the paths that were asked for."""
-    asked: list[str] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
-        asked.append(path)
-        script = "<script>document.querySelector('h1').textContent = 'Rendered'</script>"
-        body = robots if path == "/robots.txt" else f"<h1>Fresh</h1>{script}"
-        kind = "text/plain" if path == "/robots.txt" else "text/html"
-        writer.write(
-            f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-            f"Connection: close\r\n\r\n{body}".encode()
-        )
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
-    finally:
-        server.close()
+def site(robots: str):
+    """A site whose pages change by a script, and the paths that were asked for."""
+    script = "<script>document.querySelector('h1').textContent = 'Rendered'</script>"
+    return asked_site(lambda _: f"<h1>Fresh</h1>{script}", robots)
 
 
 async def frame_of(browser: Browser, rig: ConsoleRig, draft: Draft, query: str = "") -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.rulekit.studio.draft import MAX_STEPS, Draft
 
 from tests.console import shop
+from tests.console.asked_site import asked_site
 from tests.console.console_rig import Browser, console
 from tests.console.test_studio_screens import PAGE, frame_of
 
@@ -31,29 +31,9 @@ async function more() {
 </script>"""
 
 
-@asynccontextmanager
-async def ajax_site(page: str = LIST):
-    """A site on this machine whose list grows by a button, and the paths that were asked for."""
-    asked: list[str] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
-        asked.append(path)
-        kind, body = "text/plain", ""
-        if path.startswith("/data/"):
-            body = f"Table {path.rpartition('/')[2]}"
-        elif path != "/robots.txt":
-            kind, body = "text/html", page
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        writer.write((head + body).encode())
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
-    finally:
-        server.close()
+def ajax_site():
+    """A site whose list grows by a button, and the paths that were asked for."""
+    return asked_site(lambda path: f"Table {path.rpartition('/')[2]}" if path.startswith("/data/") else LIST)
 
 
 def rendering(chromium: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from nephila.kernel.messages import Outcome
 
 from tests.cli.conftest import Run, nephila  # noqa: F401
+from tests.harvest.audit.label_files import change_rows
 from tests.storage.storage_rig import record, running
 
 
@@ -30,13 +31,8 @@ async def place(request, tmp_path):
 
 def fill(path, verdict) -> None:
     """Label the rows of a template."""
-    with path.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    with path.open("w", newline="") as stream:
-        out = csv.DictWriter(stream, rows[0])
-        out.writeheader()
-        for row in rows:
-            out.writerow({**row, "verdict": verdict(row), "reason": "bad text" if verdict(row) == "wrong" else ""})
+    reasons = {"wrong": "bad text"}
+    change_rows(path, lambda _, row: {**row, "verdict": verdict(row), "reason": reasons.get(verdict(row), "")})
 
 
 def number(row) -> int:
@@ -102,13 +98,7 @@ async def test_a_wrong_row_stores_no_label(nephila: Run, tmp_path, change, line)
     labels = tmp_path / "l.csv"
     nephila("audit", "label", "--out", place, "--template", str(labels))
     fill(labels, lambda row: "right")
-    with labels.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    rows[1] = change(rows[1])
-    with labels.open("w", newline="") as stream:
-        out = csv.DictWriter(stream, rows[0])
-        out.writeheader()
-        out.writerows(rows)
+    change_rows(labels, lambda at, row: change(row) if at == 1 else row)
     found = nephila("audit", "label", "--out", place, "--file", str(labels))
     assert found.code == 1
     assert __import__("re").search(line, found.err)

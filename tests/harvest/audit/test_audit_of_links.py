@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 
@@ -13,6 +12,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.messages import Outcome
 
 from tests.cli.conftest import Run, nephila  # noqa: F401
+from tests.harvest.audit.label_files import change_rows
 from tests.storage.storage_rig import JOB, record, running
 
 
@@ -51,17 +51,6 @@ async def place(request, tmp_path):
     return store or str(tmp_path / "crawl")
 
 
-def fill(path, verdict) -> int:
-    """Label the rows of a template; returns their number."""
-    with path.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    with path.open("w", newline="") as stream:
-        out = csv.DictWriter(stream, rows[0])
-        out.writeheader()
-        out.writerows({**row, "verdict": verdict(row["url"])} for row in rows)
-    return len(rows)
-
-
 def test_links_give_recall_and_expressions(nephila: Run, place, tmp_path):  # noqa: F811
     """Twenty of the wanted pages were left out; links to other hosts do not count."""
     nephila("audit", "sample", "--out", place, "--name", "pages")
@@ -78,7 +67,7 @@ def test_links_give_recall_and_expressions(nephila: Run, place, tmp_path):  # no
         ("links", lambda url: "wrong" if "/archive/" in url else "right"),
     ):
         nephila("audit", "label", "--out", place, "--sample", name, "--template", str(file))
-        fill(file, verdict)
+        change_rows(file, lambda _, row, verdict=verdict: {**row, "verdict": verdict(row["url"])})
         assert nephila("audit", "label", "--out", place, "--sample", name, "--file", str(file)).code == 0
     found = json.loads(nephila("audit", "recall", "--out", place, "--json").out)
     assert found["precision"]["estimate"] == pytest.approx(29 / 40)
