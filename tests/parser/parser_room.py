@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nephila.kernel import messages as m
@@ -154,9 +154,12 @@ class Room:
         return self.sniffed
 
     def _page_pass(
-        self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, agent: str
+        self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, main_text: bool, agent: str
     ) -> Any:
         self.calls.append((body, url, encoding, max_links, max_text_bytes))
         if isinstance(self.found, BaseException):
             raise self.found
-        return self.found(body, url, encoding) if callable(self.found) else self.found
+        found = self.found(body, url, encoding) if callable(self.found) else self.found
+        if isinstance(found, FakePass) and not main_text:
+            return replace(found, main_text=b"", main_lines=b"", comments=b"", structure=b"")
+        return found

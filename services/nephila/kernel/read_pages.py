@@ -22,12 +22,21 @@ class ReadPages:
         """`options`: an object with the fields of ParserConfig that bound the page pass."""
         self.options = options
         self._pages: dict[int, ReadPage] = {}
+        self._without_main_text: set[str] = set()
         self._bytes = 0
 
     @property
     def waiting(self) -> int:
         """Readings that were not taken yet."""
         return len(self._pages)
+
+    def set_main_text(self, job: str, wanted: bool) -> None:
+        """Whether the main text of the pages of this job is read."""
+        (self._without_main_text.discard if wanted else self._without_main_text.add)(job)
+
+    def wants_main_text(self, job: str) -> bool:
+        """As `set_main_text` was told; True for other jobs."""
+        return job not in self._without_main_text
 
     def put(self, page: ReadPage) -> None:
         """Keep a reading for `take`."""

@@ -296,6 +296,7 @@ class ReadPage:
     encoding: str
     sha256: bytes
     certain: bool
+    main_text: bool
     def take(self) -> PagePass | None: ...
 
 class HttpClient:
@@ -322,6 +323,7 @@ class HttpClient:
         report_sent: bool = False,
         proxy: tuple[str, str, str, str, str, str, int, bytes] | None = None,
         page_url: str = "",
+        main_text: bool = True,
     ) -> None: ...
     def flush(self) -> None: ...
     def abort(self, id: int) -> None: ...

@@ -70,6 +70,8 @@ class PageInProgress(msgspec.Struct, eq=False):
     """WHATWG name; empty: not text, or not determined."""
     found: PagePass = NO_PASS
     """The page pass, up to the last step that reads it."""
+    main_text: bool = True
+    """Whether the page pass reads the main text."""
     depth: int = 0
     """Greatest nesting depth of the elements, an upper bound."""
     follow: bool = False

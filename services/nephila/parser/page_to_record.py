@@ -46,6 +46,14 @@ FETCH_S = "fetch_s"
 """Entry of the metadata: seconds that the fetch took. It comes first, so it is read without the rest."""
 
 
+def reads_main_text(job: JobSpec, config: ParserConfig) -> bool:
+    """Whether the main text of the job's pages is used: in rows, for the place and the priority of links, to find
+    near-copies. Without it `Record.text_hash` is of all visible text."""
+    parse = job.parse
+    stored = parse.main_text != "none" or config.full_text or job.links
+    return stored or job.strategy == "best-first" or parse.near_copies != "store"
+
+
 class RecordBuilder:
     """Builds records and outlinks. Its only state between pages are the keywords of jobs."""
 

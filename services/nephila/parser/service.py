@@ -35,7 +35,7 @@ from nephila.parser.lists.detection import form_of
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import BackgroundClassifier, ClassifierNotLoadedError, Sniff
 from nephila.parser.page.meta import note, to_json
-from nephila.parser.page_to_record import record_of
+from nephila.parser.page_to_record import reads_main_text, record_of
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.judge import RuleJudge
@@ -153,7 +153,8 @@ class Parser:
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
-        self._jobs[job.uid] = spec_of(job)
+        spec = self._jobs[job.uid] = spec_of(job)
+        self._read_pages.set_main_text(job.uid, job.deleted or reads_main_text(spec, self.config))
         self._selected.clear()
         self._steps.update_job(job)
         delivery.ack()
@@ -169,6 +170,7 @@ class Parser:
             body = page.body if type(page.body) is bytes else bytes(page.body)
             p = PageInProgress(delivery, page, job, body, record_of(page))
             p.read = self._read_pages.take(body, page.url, page.charset)
+            p.main_text = self._read_pages.wants_main_text(page.job)
             p.kind = self._kind_of(p)
             p.steps = self._selected.get((page.job, p.kind, page.rendered)) or self._select(p)
             self._run(p)

@@ -148,15 +148,17 @@ class PageSteps:
     def page_pass(self, p: PageInProgress) -> Answer:
         """Title, metadata, text and links."""
         config, url, encoding, read = self.config, p.page.url, p.encoding, p.read
-        most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
+        most, most_text, agent, main = config.max_links, config.max_text_bytes, config.robots_agent, p.main_text
         if p.kind is HTML:
-            found = read.take() if read is not None and read.encoding == encoding else None
+            fits = read is not None and read.encoding == encoding and read.main_text is main
+            found = read.take() if fits and read is not None else None
             if found is None:
-                found = self._page_pass(p.body, url, encoding, max_links=most, max_text_bytes=most_text, agent=agent)
+                limits = {"max_links": most, "max_text_bytes": most_text}
+                found = self._page_pass(p.body, url, encoding, **limits, main_text=main, agent=agent)
             self.builder.from_pass(p, found)
             return None
         use = partial(self.builder.from_pass, p)
-        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent), use)
+        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent, main_text=main), use)
 
     def pdf(self, p: PageInProgress) -> Answer:
         """Text, Markdown, metadata and links of a PDF; without a library the row has the reason."""
@@ -241,7 +243,8 @@ class PageSteps:
         body, tags = p.body, p.body.count(b"<")
         if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
             return tags
-        return self._page_pass(body, p.page.url, p.encoding, max_links=0, max_text_bytes=0, agent="").depth
+        limits = {"max_links": 0, "max_text_bytes": 0}
+        return self._page_pass(body, p.page.url, p.encoding, **limits, main_text=False, agent="").depth
 
     def scheme_item(self, p: PageInProgress) -> Answer:
         """Item of a page of a keyword scheme."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 from fetcher_server import Server, get, response
@@ -14,9 +15,10 @@ from nephila.downloader.outcome import page_of
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_schema import MainTextName, Parse
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
-from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import parse_url, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.lists.detection import form_of
@@ -25,6 +27,7 @@ from nephila.parser.page.charset import encoding_of
 from nephila.parser.service import build
 
 from tests.fetcher_fixtures import settings
+from tests.jobs import crawl_job
 
 URL = "http://site.test/dir/page"
 RUSSIAN = "Съешь ещё этих мягких французских булок, да выпей же чаю. " * 40
@@ -70,7 +73,9 @@ PAGES_READ: dict[str, tuple[bytes, str]] = {
 }
 
 
-async def messages(pages: list[m.Page], read_pages: ReadPages | None) -> dict[str, list[object]]:
+async def messages(
+    pages: list[m.Page], read_pages: ReadPages | None, jobs: Sequence[m.CrawlJob] = ()
+) -> dict[str, list[object]]:
     """What the parser publishes for each of these pages."""
     clock = ManualClock()
     bus, out = LocalBus(clock), dict[str, list[object]]()
@@ -83,6 +88,8 @@ async def messages(pages: list[m.Page], read_pages: ReadPages | None) -> dict[st
         bus.subscribe(topic, "test", on_message, credits=999)
     parser = build(ParserConfig(), bus, clock, read_pages=read_pages)
     await parser.start()
+    for job in jobs:
+        bus.publish(JOBS, 0, job)
     for page in pages:
         bus.publish(PAGES, 0, page)
     await parser.drain(5.0)
@@ -116,6 +123,31 @@ async def test_the_same_messages(threads: int, processes: int) -> None:
     assert read.waiting == 0
     assert ahead == await messages(pages, None)
     assert ahead.keys() == PAGES_READ.keys()
+
+
+@pytest.mark.parametrize("was", ["none", "density"], ids=["as requested", "changed since"])
+async def test_a_job_without_main_text(was: MainTextName) -> None:
+    """A page thread reads none for it; a reading by another state of the job is not used."""
+    read, name = ReadPages(ParserConfig()), "doctype"
+    fetcher = NativeFetcher(settings(page_threads=1), SystemClock(), None, read)
+    job = crawl_job(uid=name, parse=Parse(main_text="none"))
+    read.set_main_text(name, was != "none")
+    body, kind = PAGES_READ[name]
+    target = TargetUrl(URL)
+    origin = m.FetchRequest(job=name, url=URL, url_key=parse_url(URL).fingerprint)
+    async with Server(response(body, f"Content-Type: {kind}")) as server:
+        request = HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port), origin=origin)
+        found = await get(fetcher, request)
+    await fetcher.close()
+    pages = [page_of(origin, found, 1.0, 2.0)]
+    reading = read.take(found.body, URL, found.charset)
+    assert reading is not None
+    assert reading.main_text == (was != "none")
+    read.put(reading)
+    ahead = await messages(pages, read, [job])
+    assert (reading.take() is None) == (was == "none")
+    assert ahead == await messages(pages, None, [job])
+    assert ahead != await messages(pages, None)
 
 
 async def test_the_parser_takes_readings_that_come_after_it_was_made() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import Final
 
 import pytest
 from nephila.kernel import messages as m
@@ -12,6 +13,7 @@ from nephila.kernel.documents.job_schema import MainTextName, Parse
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
 from nephila.parser.page import trafilatura_text
+from nephila.parser.page.text import text_hash
 from nephila.parser.sandbox import ChildError, Task
 from nephila.programs.crawl.plan import check_text_library
 
@@ -24,11 +26,41 @@ TRAFILATURA = crawl_job(uid="j", parse=Parse(main_text="trafilatura"))
 
 @pytest.mark.parametrize(("kind", "text"), [("density", b"subject"), ("all", b"menu\nsubject"), ("none", b"")])
 async def test_a_job_says_what_the_text_is(kind: MainTextName, text: bytes) -> None:
-    """What a recrawl compares is the main text whatever is stored."""
-    default = (await Room(PAGE).start()).record()
+    """A recrawl compares the main text, or all text where the job has no use for the main text."""
     record = (await Room(PAGE).start(crawl_job(uid="j", parse=Parse(main_text=kind)))).record()
     assert record.text == text
-    assert record.text_hash == default.text_hash
+    assert record.text_hash == text_hash(PAGE.text if kind == "none" else PAGE.main_text)
+
+
+NONE: Final = Parse(main_text="none")
+
+
+@pytest.mark.parametrize(
+    ("job", "settings"),
+    [
+        (crawl_job(uid="j", parse=NONE, links=True), {}),
+        (crawl_job(uid="j", parse=NONE, strategy="best-first"), {}),
+        (crawl_job(uid="j", parse=Parse(main_text="none", near_copies="mark")), {}),
+        (crawl_job(uid="j", parse=NONE), {"full_text": True}),
+    ],
+    ids=["links", "priorities", "near-copies", "full text"],
+)
+async def test_other_uses_of_the_main_text(job: m.CrawlJob, settings: dict[str, bool]) -> None:
+    """It is read though no row has it."""
+    record = (await Room(PAGE, **settings).start(job)).record()
+    assert record.text_hash == text_hash(PAGE.main_text)
+
+
+async def test_a_job_without_main_text_that_changes_or_ends() -> None:
+    """The next page follows the job as it is now; pages of no known job have a main text."""
+    from nephila.kernel.topics import JOBS
+
+    room = await Room(PAGE).start(crawl_job(uid="j", parse=NONE))
+    assert room.record().text_hash == text_hash(PAGE.text)
+    for job in (crawl_job(uid="j"), crawl_job(uid="j", parse=NONE), m.CrawlJob(uid="j", deleted=True)):
+        room.bus.publish(JOBS, 0, job)
+        now = spec_of(job).parse.main_text
+        assert room.record().text_hash == text_hash(PAGE.text if now == "none" else PAGE.main_text)
 
 
 @pytest.mark.parametrize(("kind", "comments"), [("density", "said below"), ("all", ""), ("none", "")])

@@ -67,7 +67,7 @@ async def test_a_long_page_comes_out_the_same() -> None:
 async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     """After two tries, with the reason."""
     monkeypatch.setattr(steps, "PAGE", replace(PAGE, module="tests.parser.sandbox_tasks"))
-    monkeypatch.setattr(steps, "payload_of", lambda *page: b"abort")
+    monkeypatch.setattr(steps, "payload_of", lambda *page, main_text: b"abort")
     (record,) = await read(HTML, max_inline_bytes=1_000)
     assert isinstance(record, m.Record)
     assert (record.outcome, record.reason) == (m.Outcome.FAILED, "dead_letter")
@@ -78,7 +78,7 @@ def answer(**changed: Any) -> bytes:
     """What a child sends for a page with three links, with something else in its place."""
     links = b"".join(b"<a href=/%d>%d</a>" % (n, n) for n in range(3))
     found = msgspec.msgpack.decode(
-        run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", 100, 1_000, "nephila"))
+        run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", 100, 1_000, "nephila", main_text=True))
     )
     return msgspec.msgpack.encode({**found, **changed})
 

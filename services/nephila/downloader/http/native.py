@@ -89,7 +89,7 @@ class NativeFetcher:
         self._last = number = self._last + 1
         fetch = self._fetches[number] = _Fetch(self, number, request, on_done)
         target, route = request.target, request.route
-        head, body, origin = self._heads.make(request), request.body, request.origin
+        head, body, origin, pages = self._heads.make(request), request.body, request.origin, self._read_pages
         self._client.submit(
             number,
             route.addresses[:MAX_DIALS],
@@ -105,6 +105,7 @@ class NativeFetcher:
             report_sent=request.on_sent is not None,
             proxy=None if route.proxy is None else _proxy_of(route.proxy),
             page_url=origin.url if origin is not None and origin.kind is not _ROBOTS else "",
+            main_text=pages is None or origin is None or pages.wants_main_text(origin.job),
         )
         if not self._flush_due:
             self._flush_due = True

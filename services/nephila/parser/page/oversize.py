@@ -54,6 +54,7 @@ class PassRequest(msgspec.Struct, array_like=True):
     max_links: int
     max_text_bytes: int
     agent: str
+    main_text: bool
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -71,13 +72,16 @@ def run(payload: bytes) -> bytes:
         max_links=request.max_links,
         max_text_bytes=request.max_text_bytes,
         agent=request.agent,
+        main_text=request.main_text,
     )
     return _encode({name: getattr(found, name) for name in FoundPass.__struct_fields__})
 
 
-def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str) -> bytes:
+def payload_of(
+    body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str, *, main_text: bool
+) -> bytes:
     """Payload for one page."""
-    return _encode(PassRequest(body, url, encoding, max_links, max_text_bytes, agent))
+    return _encode(PassRequest(body, url, encoding, max_links, max_text_bytes, agent, main_text))
 
 
 def decode_result(data: bytes) -> PagePass:

@@ -45,7 +45,8 @@ def cut_utf8(text: bytes, max_bytes: int) -> bytes:
 def text_hash(text: bytes) -> bytes:
     """`Record.text_hash`, which a recrawl compares; empty without a text. 8 µs for 15 KB.
 
-    For a page it is the hash of the main text, if there is one, so that a new date in the footer is no change.
+    For a page it is the hash of the main text, if there is one and the job reads it, so that a new date in the footer
+    is no change.
     """
     return hashlib.sha256(text).digest()[:HASH_BYTES] if text else b""
 

@@ -8,7 +8,7 @@ use nephila_fetch::config::Config;
 use nephila_fetch::exchange::Wanted;
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Shared, Submit};
 use nephila_fetch::media::MediaFilter;
-use nephila_fetch::pages::{self, PageReader};
+use nephila_fetch::pages::{self, PageReader, PageRequest};
 use nephila_fetch::tunnel::{Hop, Way};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -94,7 +94,7 @@ impl HttpClient {
 impl HttpClient {
     /// Starts the threads. `settings`: an object with the attributes of DownloaderConfig. `pages`: one with those of
     /// ParserConfig; then HTML bodies of requests with a `page_url` are read in `page_threads` threads, or with 0 of
-    /// them in `EndedFetch.take`.
+    /// them in `EndedFetch.take`, with their main text if `main_text` is true.
     #[new]
     #[pyo3(signature = (settings, pages=None, page_threads=1))]
     fn new(settings: Settings, pages: Option<PageOptions>, page_threads: usize) -> PyResult<HttpClient> {
@@ -111,7 +111,7 @@ impl HttpClient {
     /// Starts a fetch at the next `flush`. `addresses` are IP addresses that have passed the egress guard; ValueError for another text.
     /// `data`: head and body as sent. `key` tells connections to one address and port apart.
     #[pyo3(signature = (id, addresses, port, tls_name, key, data, *, any_type=false, forwarded=false, head_only=false,
-                        keep=0, max_bytes=0, report_sent=false, proxy=None, page_url=String::new()))]
+                        keep=0, max_bytes=0, report_sent=false, proxy=None, page_url=String::new(), main_text=true))]
     #[allow(clippy::too_many_arguments)]
     fn submit(
         &self,
@@ -129,6 +129,7 @@ impl HttpClient {
         report_sent: bool,
         proxy: Option<ProxyOf>,
         page_url: String,
+        main_text: bool,
     ) -> PyResult<()> {
         let proxy = proxy.map(hop);
         let parsed: Result<Vec<IpAddr>, _> = addresses.iter().map(|one| one.parse()).collect();
@@ -146,7 +147,7 @@ impl HttpClient {
                 proxy,
                 wanted,
                 report_sent,
-                page_url,
+                page: (!page_url.is_empty()).then_some(PageRequest { url: page_url, main_text }),
             });
         }
         Ok(())

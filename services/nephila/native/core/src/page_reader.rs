@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use nephila_fetch::exchange::Response;
 use nephila_fetch::media;
-use nephila_fetch::pages::{PageReader, Reading};
+use nephila_fetch::pages::{PageReader, PageRequest, Reading};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use ring::digest::{digest, Digest, SHA256};
@@ -57,6 +57,7 @@ pub struct PageReading {
     encoding: String,
     sha256: Digest,
     certain: bool,
+    main_text: bool,
     found: Option<PagePass>,
 }
 
@@ -66,20 +67,22 @@ impl PageReader for PageOptions {
         response.head.status < 300 && response.body.len() <= self.max_inline_bytes && HTML.contains(&&*kind)
     }
 
-    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)> {
-        let body = &response.body;
+    fn read(&self, request: &PageRequest, response: &Response) -> Option<(Reading, usize)> {
+        let (body, url, main_text) = (&response.body, &*request.url, request.main_text);
         let charset = media::charset(response.head.get("content-type").unwrap_or(""));
         let encoding = encoding::sniff(body, (!charset.is_empty()).then_some(&charset));
         let sha256 = digest(&SHA256, body);
         let certain = is_html(body) && is_settled(&encoding, &charset, body);
         let pass = || {
             let document = document_of(url).filter(|_| !encoding.is_empty())?;
-            read_page(body, document, &encoding, self.max_links, self.max_text_bytes, true, &self.robots_agent).ok()
+            let agent = &*self.robots_agent;
+            read_page(body, document, &encoding, self.max_links, self.max_text_bytes, main_text, agent).ok()
         };
         // A page whose pass fails is read again by the parser, which reports it.
         let found = catch_unwind(AssertUnwindSafe(pass)).unwrap_or_default();
         let size = found.as_ref().map_or(0, PagePass::size_bytes);
-        Some((Box::new(PageReading { url: url.to_owned(), charset, encoding, sha256, certain, found }), size))
+        let reading = PageReading { url: url.to_owned(), charset, encoding, sha256, certain, main_text, found };
+        Some((Box::new(reading), size))
     }
 }
 
@@ -102,13 +105,16 @@ pub struct ReadPage {
     /// Whether it is HTML of this encoding whatever rule of the parser is asked.
     #[pyo3(get)]
     certain: bool,
+    /// Whether the page pass has read the main text.
+    #[pyo3(get)]
+    main_text: bool,
     found: Mutex<Option<PagePass>>,
 }
 
 impl ReadPage {
     pub fn new(reading: PageReading, body: Py<PyBytes>) -> ReadPage {
-        let PageReading { url, charset, encoding, sha256, certain, found } = reading;
-        ReadPage { body, url, charset, encoding, sha256, certain, found: Mutex::new(found) }
+        let PageReading { url, charset, encoding, sha256, certain, main_text, found } = reading;
+        ReadPage { body, url, charset, encoding, sha256, certain, main_text, found: Mutex::new(found) }
     }
 }
 

@@ -13,7 +13,7 @@ use mio::{Poll, Waker};
 use crate::ahead::{Ahead, Share};
 use crate::config::Config;
 use crate::exchange::{Response, Wanted};
-use crate::pages::{PageReader, PageThreads, Reading};
+use crate::pages::{PageReader, PageRequest, PageThreads, Reading};
 use crate::thread::{Worker, WAKE};
 use crate::tunnel::Hop;
 
@@ -39,8 +39,8 @@ pub struct Submit {
     pub wanted: Wanted,
     /// Whether an event is needed once the request has been written.
     pub report_sent: bool,
-    /// The base of the page for its reader; empty: the body is not read.
-    pub page_url: String,
+    /// For the reader of the body; None: it is not read.
+    pub page: Option<PageRequest>,
 }
 
 pub enum Command {
@@ -59,7 +59,8 @@ pub struct Done {
     pub address: Option<IpAddr>,
     /// When the head was complete.
     pub head_at: Option<Instant>,
-    pub page_url: String,
+    /// Of the request.
+    pub page: Option<PageRequest>,
     /// What the reader has made of the body.
     pub reading: Option<Reading>,
     /// Of the bound for bodies that have arrived.

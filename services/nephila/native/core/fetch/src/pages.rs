@@ -14,21 +14,30 @@ use crate::fetcher::{Done, Event, Shared};
 /// What a reader makes of a body.
 pub type Reading = Box<dyn Any + Send>;
 
+/// What the reader of a body needs to know of its request.
+#[derive(Debug)]
+pub struct PageRequest {
+    /// The base of the page.
+    pub url: String,
+    /// Whether its main text is read.
+    pub main_text: bool,
+}
+
 pub trait PageReader: Send + Sync {
     /// Whether `read` has a use for this response.
     fn wants(&self, response: &Response) -> bool;
     /// The reading and its size in bytes. A panic is as None.
-    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)>;
+    fn read(&self, request: &PageRequest, response: &Response) -> Option<(Reading, usize)>;
 }
 
 /// Whether a reader has a use for this end of a fetch.
 pub fn wants(reader: &dyn PageReader, done: &Done) -> bool {
-    !done.page_url.is_empty() && done.response.error.is_none() && reader.wants(&done.response)
+    done.page.is_some() && done.response.error.is_none() && reader.wants(&done.response)
 }
 
 /// Adds the reading of the body to the end of a fetch that the reader wants.
 pub fn read(reader: &dyn PageReader, done: &mut Done) {
-    let work = || reader.read(&done.page_url, &done.response);
+    let work = || reader.read(done.page.as_ref()?, &done.response);
     let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or_default();
     if let (Some((_, size)), Some(share)) = (&found, &mut done.share) {
         share.grow(*size);

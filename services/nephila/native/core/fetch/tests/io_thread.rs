@@ -61,7 +61,7 @@ fn request(id: u64, port: u16, addresses: &[[u8; 4]]) -> Submit {
         data: b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n".to_vec(),
         wanted: Wanted::default(),
         report_sent: false,
-        page_url: String::new(),
+        page: None,
     }
 }
 

@@ -11,7 +11,7 @@ use nephila_fetch::ahead::AHEAD_BYTES;
 use nephila_fetch::config::Config;
 use nephila_fetch::exchange::{Response, Wanted};
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
-use nephila_fetch::pages::{PageReader, Reading};
+use nephila_fetch::pages::{PageReader, PageRequest, Reading};
 
 const BODY: usize = 60 << 10;
 const COUNT: u64 = 150;
@@ -42,7 +42,7 @@ fn request(id: u64, port: u16, page_url: &str) -> Submit {
         data: b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         wanted: Wanted::default(),
         report_sent: false,
-        page_url: page_url.into(),
+        page: (!page_url.is_empty()).then(|| PageRequest { url: page_url.into(), main_text: true }),
     }
 }
 
@@ -74,12 +74,14 @@ impl PageReader for Sizes {
         !response.body.is_empty()
     }
 
-    fn read(&self, url: &str, response: &Response) -> Option<(Reading, usize)> {
+    fn read(&self, request: &PageRequest, response: &Response) -> Option<(Reading, usize)> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let _open: MutexGuard<'_, ()> = self.gate.lock().unwrap();
         drop(_open);
         assert!(!response.body.starts_with(b"!"), "a fault");
-        Some((Box::new(format!("{url} {}", response.body.len())), response.body.len()))
+        let text = if request.main_text { "" } else { " without main text" };
+        let found = format!("{} {}{text}", request.url, response.body.len());
+        Some((Box::new(found), response.body.len()))
     }
 }
 

@@ -168,9 +168,9 @@ impl Worker {
         } else {
             self.close(number);
         }
-        let page_url = self.fetches.remove(&id).map(|fetch| fetch.submit.page_url).unwrap_or_default();
+        let page = self.fetches.remove(&id).and_then(|fetch| fetch.submit.page);
         let size = response.body.len() + response.wire_body.as_ref().map_or(0, Vec::len);
-        let mut done = Box::new(Done { id, response, address, head_at, page_url, reading: None, share: None });
+        let mut done = Box::new(Done { id, response, address, head_at, page, reading: None, share: None });
         if done.response.head.status != 0 {
             self.events.retain(|event| !matches!(event, Event::Sent(of) if *of == id));
             // follows from the response
@@ -188,8 +188,7 @@ impl Worker {
         let address = fetch.dials.checked_sub(1).and_then(|last| fetch.addresses().get(last)).copied();
         fetch.attempts.into_iter().for_each(|number| self.close(number));
         let response = Response { error: Some(error), ..Response::default() };
-        let page_url = String::new();
-        let done = Done { id, response, address, head_at: None, page_url, reading: None, share: None };
+        let done = Done { id, response, address, head_at: None, page: None, reading: None, share: None };
         self.events.push(Event::Done(Box::new(done)));
     }
 }
