@@ -19,7 +19,7 @@ from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.links.link_list import run_to_end
 from nephila.parser.lists.feeds import read_feed
 from nephila.parser.page.charset import encoding_of
-from nephila.parser.page.oversize import PAGE, payload_of
+from nephila.parser.page.oversize import PAGE, PassOptions, payload_of
 from nephila.parser.sandbox import BlockingSandbox
 
 from benchmarks.report import save, versions
@@ -74,7 +74,8 @@ def pdf(pages: int) -> bytes:
 def calls() -> dict[str, float]:
     """Start of a child, and a call with little to do."""
     body = b"<p>" + WORDS.encode() * 1_000
-    payload = payload_of(body, "http://a.test/", "utf-8", 10, 1_000, "nephila")
+    options: PassOptions = {"max_links": 10, "max_text_bytes": 1_000, "main_text": True, "agent": "nephila"}
+    payload = payload_of(body, "http://a.test/", "utf-8", **options)
 
     def start() -> None:
         with BlockingSandbox() as box:

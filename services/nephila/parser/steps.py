@@ -33,7 +33,7 @@ from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_of_text
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
-from nephila.parser.page.oversize import PAGE, payload_of
+from nephila.parser.page.oversize import PAGE, PassOptions, payload_of
 from nephila.parser.page_to_record import RecordBuilder
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.sandbox import ChildError, Task
@@ -147,18 +147,21 @@ class PageSteps:
 
     def page_pass(self, p: PageInProgress) -> Answer:
         """Title, metadata, text and links."""
-        config, url, encoding, read = self.config, p.page.url, p.encoding, p.read
-        most, most_text, agent, main = config.max_links, config.max_text_bytes, config.robots_agent, p.main_text
+        url, encoding, read = p.page.url, p.encoding, p.read
         if p.kind is HTML:
-            fits = read is not None and read.encoding == encoding and read.main_text is main
+            fits = read is not None and read.encoding == encoding and read.main_text is p.main_text
             found = read.take() if fits and read is not None else None
             if found is None:
-                limits = {"max_links": most, "max_text_bytes": most_text}
-                found = self._page_pass(p.body, url, encoding, **limits, main_text=main, agent=agent)
+                found = self._page_pass(p.body, url, encoding, **self._options(p))
             self.builder.from_pass(p, found)
             return None
-        use = partial(self.builder.from_pass, p)
-        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, most, most_text, agent, main_text=main), use)
+        use, options = partial(self.builder.from_pass, p), self._options(p)
+        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, **options), use)
+
+    def _options(self, p: PageInProgress) -> PassOptions:
+        config = self.config
+        most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
+        return {"max_links": most, "max_text_bytes": most_text, "main_text": p.main_text, "agent": agent}
 
     def pdf(self, p: PageInProgress) -> Answer:
         """Text, Markdown, metadata and links of a PDF; without a library the row has the reason."""
@@ -243,8 +246,8 @@ class PageSteps:
         body, tags = p.body, p.body.count(b"<")
         if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
             return tags
-        limits = {"max_links": 0, "max_text_bytes": 0}
-        return self._page_pass(body, p.page.url, p.encoding, **limits, main_text=False, agent="").depth
+        nothing: PassOptions = {"max_links": 0, "max_text_bytes": 0, "main_text": False, "agent": ""}
+        return self._page_pass(body, p.page.url, p.encoding, **nothing).depth
 
     def scheme_item(self, p: PageInProgress) -> Answer:
         """Item of a page of a keyword scheme."""

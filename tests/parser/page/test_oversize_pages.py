@@ -16,7 +16,7 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser import steps
 from nephila.parser.config import ParserConfig
-from nephila.parser.page.oversize import PAGE, FoundPass, decode_result, payload_of, run
+from nephila.parser.page.oversize import PAGE, FoundPass, PassOptions, decode_result, payload_of, run
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
@@ -67,7 +67,7 @@ async def test_a_long_page_comes_out_the_same() -> None:
 async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     """After two tries, with the reason."""
     monkeypatch.setattr(steps, "PAGE", replace(PAGE, module="tests.parser.sandbox_tasks"))
-    monkeypatch.setattr(steps, "payload_of", lambda *page, main_text: b"abort")
+    monkeypatch.setattr(steps, "payload_of", lambda *page, **options: b"abort")
     (record,) = await read(HTML, max_inline_bytes=1_000)
     assert isinstance(record, m.Record)
     assert (record.outcome, record.reason) == (m.Outcome.FAILED, "dead_letter")
@@ -77,9 +77,8 @@ async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch:
 def answer(**changed: Any) -> bytes:
     """What a child sends for a page with three links, with something else in its place."""
     links = b"".join(b"<a href=/%d>%d</a>" % (n, n) for n in range(3))
-    found = msgspec.msgpack.decode(
-        run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", 100, 1_000, "nephila", main_text=True))
-    )
+    options: PassOptions = {"max_links": 100, "max_text_bytes": 1_000, "main_text": True, "agent": "nephila"}
+    found = msgspec.msgpack.decode(run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", **options)))
     return msgspec.msgpack.encode({**found, **changed})
 
 

@@ -296,8 +296,8 @@ class Parse(Section):
     """Follow or skip links with rel nofollow, ugc or sponsored."""
     main_text: MainTextName = "density"
     """The text of a page: density (the text without navigation and boilerplate), trafilatura (by that library, where
-    it is installed), all (all visible text), none. With none a later fetch compares all visible text, since no main text
-    is read."""
+    it is installed), all (all visible text), none (none is stored; a later fetch compares
+    all visible text)."""
     near_copies: NearCopiesMode = "store"
     """Pages whose text is nearly that of another page of the job: store (no look-up), mark (stored; the row names the
     other page), skip (not stored; the URL ends as dropped(near_copy))."""

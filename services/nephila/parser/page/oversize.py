@@ -7,7 +7,7 @@ child.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final, cast
+from typing import Final, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -45,16 +45,22 @@ class FoundPass(msgspec.Struct, frozen=True):
     link_flags: bytes
 
 
+class PassOptions(TypedDict):
+    """Of `nephila.native.page_pass`."""
+
+    max_links: int
+    max_text_bytes: int
+    main_text: bool
+    agent: str
+
+
 class PassRequest(msgspec.Struct, array_like=True):
     """One page and the limits of its page pass."""
 
     body: bytes
     url: str
     encoding: str
-    max_links: int
-    max_text_bytes: int
-    agent: str
-    main_text: bool
+    options: PassOptions
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -65,23 +71,13 @@ _decode_found = msgspec.msgpack.Decoder(FoundPass).decode
 def run(payload: bytes) -> bytes:
     """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
-    found = page_pass(
-        request.body,
-        request.url,
-        request.encoding,
-        max_links=request.max_links,
-        max_text_bytes=request.max_text_bytes,
-        agent=request.agent,
-        main_text=request.main_text,
-    )
+    found = page_pass(request.body, request.url, request.encoding, **request.options)
     return _encode({name: getattr(found, name) for name in FoundPass.__struct_fields__})
 
 
-def payload_of(
-    body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str, *, main_text: bool
-) -> bytes:
+def payload_of(body: bytes, url: str, encoding: str, **options: Unpack[PassOptions]) -> bytes:
     """Payload for one page."""
-    return _encode(PassRequest(body, url, encoding, max_links, max_text_bytes, agent, main_text))
+    return _encode(PassRequest(body, url, encoding, options))
 
 
 def decode_result(data: bytes) -> PagePass:
