@@ -4,10 +4,9 @@ another.
 usage: python -m benchmarks.bench_pages --web DIR [--peers-venv VENV] [--colly BIN] [--spider BIN] [--only
 nephila,colly] [--repeat 1] [--edit-hosts]
 
-Work: all pages from page 0, title and links of each; a row per page. Nephila does it with everything on: durable
-frontier, SQLite with title,
-text and metadata. The server is pinned to the first core, the crawler to the last; user + system time of the
-crawler's process tree is compared.
+Work: all pages from page 0, title and links of each; a row per page. Nephila does it twice: with everything on (durable
+frontier, SQLite with title, text, structure and metadata), and without text, as spider-rs does. The server is pinned to
+the first core, the crawler to the last; user + system time of the crawler's process tree is compared.
 """
 
 import argparse
@@ -21,7 +20,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from benchmarks import measure, plainweb, report
 from benchmarks.peers import Peer, find
@@ -39,7 +38,11 @@ class Runner:
     urls: Callable[[Path], Iterable[str]]
 
 
-def nephila(web: plainweb.PlainWeb, program: list[str], concurrency: int, extra: list[str]) -> Runner:
+OURS: Final = {"nephila": [], "nephila without text": ["--main-text", "none"]}
+"""Runs of Nephila and their words."""
+
+
+def nephila(name: str, web: plainweb.PlainWeb, program: list[str], concurrency: int, extra: list[str]) -> Runner:
     """Our own crawl, with the words of the contract."""
 
     def command(out: Path) -> list[str]:
@@ -65,7 +68,7 @@ def nephila(web: plainweb.PlainWeb, program: list[str], concurrency: int, extra:
             *extra,
         ]
 
-    return Runner("nephila", command, stored_urls)
+    return Runner(name, command, stored_urls)
 
 
 def stored_urls(out: Path) -> list[str]:
@@ -203,7 +206,9 @@ def main(argv: list[str] | None = None) -> int:
     runners = [peer_runner(peer, web, args.concurrency) for peer in installed]
     program = args.nephila.split()
     if args.only is None or "nephila" in args.only.split(","):
-        runners.insert(0, nephila(web, program, args.concurrency, args.extra.split()))
+        words = args.extra.split()
+        ours = [nephila(name, web, program, args.concurrency, words + more) for name, more in OURS.items()]
+        runners = ours + runners
     with tempfile.TemporaryDirectory() as folder, plainweb.Serving(web, Path(folder) / "server") as server:
         runs = measured(runners, web, args.repeat, Path(folder))
     print_table(runs, absent)
@@ -215,9 +220,7 @@ def main(argv: list[str] | None = None) -> int:
     }
     path = report.save("pages", {**data, "runs": runs, "not_installed": [p.name for p in absent]})
     print(f"raw: benchmarks/results/{path.name}")
-    return int(
-        any(r["lost"] or r["extra"] or r["doubled"] or r["cost"]["code"] for r in runs if r["crawler"] == "nephila")
-    )
+    return int(any(r["lost"] or r["extra"] or r["doubled"] or r["cost"]["code"] for r in runs if r["crawler"] in OURS))
 
 
 if __name__ == "__main__":
