@@ -42,7 +42,9 @@ OURS: Final = {"nephila": [], "nephila without text": ["--main-text", "none"]}
 """Runs of Nephila and their words."""
 
 
-def nephila(name: str, web: plainweb.PlainWeb, program: list[str], concurrency: int, extra: list[str]) -> Runner:
+def nephila(
+    web: plainweb.PlainWeb, program: list[str], concurrency: int, extra: list[str], name: str = "nephila"
+) -> Runner:
     """Our own crawl, with the words of the contract."""
 
     def command(out: Path) -> list[str]:
@@ -207,7 +209,7 @@ def main(argv: list[str] | None = None) -> int:
     program = args.nephila.split()
     if args.only is None or "nephila" in args.only.split(","):
         words = args.extra.split()
-        ours = [nephila(name, web, program, args.concurrency, words + more) for name, more in OURS.items()]
+        ours = [nephila(web, program, args.concurrency, words + more, name) for name, more in OURS.items()]
         runners = ours + runners
     with tempfile.TemporaryDirectory() as folder, plainweb.Serving(web, Path(folder) / "server") as server:
         runs = measured(runners, web, args.repeat, Path(folder))

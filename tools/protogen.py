@@ -17,6 +17,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable
+from graphlib import TopologicalSorter
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -94,15 +95,27 @@ def struct_lines(message: DescriptorProto, path: tuple[int, ...], notes: dict[tu
         if note:
             lines += textwrap.wrap(" ".join(note.split()), 110, initial_indent="    # ", subsequent_indent="    # ")
         kind, default = field_type(field)
+        if field.type_name.rsplit(".", 1)[-1] == message.name:
+            kind = f'"{kind}"'
         lines.append(f"    {attribute(field)}: {kind} = {default}")
     return [*lines, "", ""]
+
+
+def in_order(file: FileDescriptorProto) -> list[int]:
+    """The messages of a file, each after those that its fields hold: annotations are values, since texts of them would
+    be compiled at each start."""
+    places = {message.name: place for place, message in enumerate(file.message_type)}
+    held: dict[int, list[int]] = {}
+    for place, message in enumerate(file.message_type):
+        named = {field.type_name.rsplit(".", 1)[-1] for field in message.field} - {message.name}
+        held[place] = sorted(places[name] for name in named & places.keys())
+    return list(TopologicalSorter(held).static_order())
 
 
 def module(file: FileDescriptorProto) -> str:
     """The Python module of one proto file."""
     notes = comments(file)
     head = [f'"""Generated from proto/{file.name} by tools/protogen.py; do not edit."""', ""]
-    head += ["from __future__ import annotations", ""]
     if file.enum_type:
         head += ["from enum import IntEnum", ""]
     head += ["import msgspec", ""]
@@ -112,8 +125,8 @@ def module(file: FileDescriptorProto) -> str:
     body: list[str] = ["", ""]
     for index, enum in enumerate(file.enum_type):
         body += enum_lines(enum, notes.get((5, index), ""))
-    for index, message in enumerate(file.message_type):
-        body += struct_lines(message, (4, index), notes)
+    for index in in_order(file):
+        body += struct_lines(file.message_type[index], (4, index), notes)
     return "\n".join(head + body).rstrip() + "\n"
 
 

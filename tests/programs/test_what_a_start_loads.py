@@ -9,6 +9,8 @@ import pytest
 
 MOST = 720
 """Modules of a start at most, those of Python and of libraries among them."""
+MOST_TEXTS = 250
+"""Annotations that are compiled from their texts at most, of 1,700 without docs/adr/0218."""
 NEVER = (
     "aiohttp",
     "brotli",
@@ -43,11 +45,16 @@ NEVER = (
     "uvicorn",
 )
 CRAWL = """
-import sys
+import sys, typing
+make, texts = typing.ForwardRef.__init__, []
+def note(self, text, *rest, **more):
+    texts.append(text)
+    make(self, text, *rest, **more)
+typing.ForwardRef.__init__ = note
 from nephila.__main__ import main
 sys.argv = ["nephila", "crawl", *sys.argv[1:]]
 code = main()
-print(code, *sys.modules, sep="\\n")
+print(code, len(texts), *sys.modules, sep="\\n")
 """
 
 
@@ -63,8 +70,8 @@ class _Page(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
-    """Names of the modules after a crawl of one page."""
+def start(tmp_path_factory):
+    """A crawl of one page: the number of annotations that it compiles, and the names of its modules."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     words = [f"http://127.0.0.1:{server.server_port}/", "--allow-private", "--delay", "0", "--workers", "0", "--quiet"]
@@ -74,9 +81,15 @@ def loaded(tmp_path_factory):
     finally:
         server.shutdown()
         server.server_close()
-    code, *names = ran.stdout.split()
+    code, texts, *names = ran.stdout.split()
     assert code == "0", ran.stderr
-    return names
+    return int(texts), names
+
+
+@pytest.fixture(scope="module")
+def loaded(start):
+    """Names of the modules after that crawl."""
+    return start[1]
 
 
 @pytest.mark.parametrize("name", NEVER)
@@ -89,3 +102,9 @@ def test_the_number_of_modules_is_bounded(loaded):
     """A module takes 0.2 to 0.3 ms of a start, however small it is."""
     assert "nephila.programs.crawl.program" in loaded
     assert len(loaded) <= MOST
+
+
+def test_annotations_are_values(start):
+    """In modules of structs and named tuples: `from __future__ import annotations` makes a text of each, which every
+    start compiles."""
+    assert 0 < start[0] <= MOST_TEXTS

@@ -1,7 +1,5 @@
 """Every setting of the downloader, with its unit and why it has the value it has."""
 
-from __future__ import annotations
-
 import msgspec
 
 from nephila import __version__

@@ -1,7 +1,5 @@
 """Settings of the parser; most of them bound the cost of a single page."""
 
-from __future__ import annotations
-
 import msgspec
 
 from nephila.kernel.runtime.config import Positive

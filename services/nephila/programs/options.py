@@ -4,8 +4,6 @@ From this table come the options of `nephila crawl`, `up`, `extract` and `robots
 the keyword arguments of the Python API (`Options`), their defaults, and which of them a job document has as well.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache

@@ -4,8 +4,6 @@ One program at a time works in a directory. `run.json` holds the crawl, its opti
 table `pages`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

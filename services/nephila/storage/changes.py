@@ -9,8 +9,6 @@ The feed has one row for each change that a subscriber has to know: new, changed
 answer), and returned: a page that had moved or was gone and has its old text again.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Invariant: every string of a row is valid Unicode without NUL, so no output has 
 surrogates and NUL become U+FFFD (SQLite's functions and PostgreSQL stop at NUL).
 """
 
-from __future__ import annotations
-
 import struct
 import time
 from collections.abc import Iterator

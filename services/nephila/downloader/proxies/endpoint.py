@@ -6,8 +6,6 @@ Forms of a line, the second one as many providers export lists:
     203.0.113.9:8080:user:password
 """
 
-from __future__ import annotations
-
 from urllib.parse import unquote, urlsplit
 
 import msgspec

@@ -7,8 +7,6 @@
 A proxy that refuses the credentials is out until a list has others, a liar for `LIE_S`. Instants are monotonic seconds.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple

@@ -15,8 +15,6 @@ Costs: `share` of the fetches, `FIRST_PAGES` per proxy, and one fetch more per p
 tables have `MAX_DOUBTS`, `MAX_BODIES` and `MAX_SERVED` entries; the oldest is dropped first.
 """
 
-from __future__ import annotations
-
 import random
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection

@@ -8,8 +8,6 @@ residential/de   those of a class in a country
 /de              those in a country
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from nephila.downloader.proxies.endpoint import Endpoint

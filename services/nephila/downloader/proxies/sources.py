@@ -15,8 +15,6 @@ Bounds: `MAX_LIST_BYTES` of a list, `MAX_PROXIES` proxies and `MAX_SKIPPED` othe
 line in a thread, so the event loop is free meanwhile, and the memory is that of the list and its proxies.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

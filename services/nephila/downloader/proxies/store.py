@@ -4,8 +4,6 @@ The file is replaced as a whole (write, fsync, rename). A file that cannot be re
 lists and the checks rebuild it. Instants are stored in UTC. It contains the credentials of proxies from the web.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ request carries a random token, and the answer has to contain it, so a proxy tha
 headers in the answer say how much the proxy reveals. Without a check URL only the connection is tested.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import secrets

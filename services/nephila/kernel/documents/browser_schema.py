@@ -4,8 +4,6 @@ Everything is declarative and bounded: a page runs no code of the document. One 
 Schema and the downloader, which reads the sections again from JSON.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field

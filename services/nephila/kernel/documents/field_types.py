@@ -2,8 +2,6 @@
 read, so that a value of a document cannot fail for its syntax later.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from decimal import Decimal

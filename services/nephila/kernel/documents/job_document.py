@@ -5,8 +5,6 @@ resource. Invariants: each error of `from_node` is one line with file:line:colum
 line; equal jobs have equal bytes. The caller reads files of seeds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any

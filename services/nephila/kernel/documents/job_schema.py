@@ -4,8 +4,6 @@ Invariant: no other module lists the keys; docs/crawljob.schema.json is generate
 becomes a job: `job_document`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, field

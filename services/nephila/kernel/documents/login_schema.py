@@ -1,7 +1,5 @@
 """The login of a CrawlJob as structs."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

@@ -4,8 +4,6 @@ A group holds keywords by their part (region, person, event, any name): parts ar
 planner makes searches of them, the parser matches pages with them.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from datetime import date

@@ -9,8 +9,6 @@ text that is kept, which raises `ValueError` with the reason; `later`, words tha
 list that may be written as its only item.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -1,29 +1,7 @@
 """Generated from proto/nephila/v1/addresses.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 import msgspec
 
-
-
-class AddressAnnouncement(msgspec.Struct, array_like=True, gc=False):
-    """Claims of a scheduler on server addresses. Topic `addresses`, read completely and in order by all
-    schedulers: the first claimant of an address may fetch from it until it releases it.
-    """
-
-    # Name of the scheduler.
-    member: str = ""
-    # Changes each time that it restarts its claims.
-    incarnation: int = 0
-    # It has just started: all schedulers announce their partitions, claims and fetches in flight.
-    sync_request: bool = False
-    # Partitions that it owns.
-    partitions: list[PartitionOwned] = msgspec.field(default_factory=list)
-    # Addresses that it fetches from or wants to fetch from.
-    claims: list[str] = msgspec.field(default_factory=list)
-    released: list[AddressReleased] = msgspec.field(default_factory=list)
-    # Its fetches in flight on addresses that others may hold.
-    in_flight: list[AddressInFlight] = msgspec.field(default_factory=list)
 
 
 class PartitionOwned(msgspec.Struct, array_like=True, gc=False):
@@ -50,3 +28,23 @@ class AddressInFlight(msgspec.Struct, array_like=True, gc=False):
 
     address: str = ""
     count: int = 0
+
+
+class AddressAnnouncement(msgspec.Struct, array_like=True, gc=False):
+    """Claims of a scheduler on server addresses. Topic `addresses`, read completely and in order by all
+    schedulers: the first claimant of an address may fetch from it until it releases it.
+    """
+
+    # Name of the scheduler.
+    member: str = ""
+    # Changes each time that it restarts its claims.
+    incarnation: int = 0
+    # It has just started: all schedulers announce their partitions, claims and fetches in flight.
+    sync_request: bool = False
+    # Partitions that it owns.
+    partitions: list[PartitionOwned] = msgspec.field(default_factory=list)
+    # Addresses that it fetches from or wants to fetch from.
+    claims: list[str] = msgspec.field(default_factory=list)
+    released: list[AddressReleased] = msgspec.field(default_factory=list)
+    # Its fetches in flight on addresses that others may hold.
+    in_flight: list[AddressInFlight] = msgspec.field(default_factory=list)

@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/bus.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import msgspec
@@ -15,14 +13,6 @@ class FrameEncoding(IntEnum):
     ZSTD = 1
 
 
-class Envelope(msgspec.Struct, array_like=True, gc=False):
-    """The content of one record of a Kafka topic: messages that were published to one partition within a few
-    milliseconds, in order. The record's header "v" is the format's version.
-    """
-
-    frames: list[Frame] = msgspec.field(default_factory=list)
-
-
 class Frame(msgspec.Struct, array_like=True, gc=False):
     """One message of the topic's type."""
 
@@ -31,3 +21,11 @@ class Frame(msgspec.Struct, array_like=True, gc=False):
     encoding: FrameEncoding = FrameEncoding.UNSPECIFIED
     # Name of the object in the blob store, in the encoding above.
     claim: str = ""
+
+
+class Envelope(msgspec.Struct, array_like=True, gc=False):
+    """The content of one record of a Kafka topic: messages that were published to one partition within a few
+    milliseconds, in order. The record's header "v" is the format's version.
+    """
+
+    frames: list[Frame] = msgspec.field(default_factory=list)

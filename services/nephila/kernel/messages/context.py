@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/context.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import msgspec

@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/frontier.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 import msgspec
 
 from nephila.kernel.messages.context import Context, Render
@@ -83,29 +81,6 @@ class RobotsTxt(msgspec.Struct, array_like=True, gc=False):
     reason: str = ""
 
 
-class HostState(msgspec.Struct, array_like=True, gc=False):
-    """Politeness of one host, shared by all jobs."""
-
-    host: str = ""
-    # Seconds since 1970 UTC before which nothing is fetched.
-    not_before: float = 0.0
-    # The pause that set not_before; it limits the harm of a clock that jumps.
-    pause_s: float = 0.0
-    # Back-off in force, 0 when none.
-    backoff_s: float = 0.0
-    # When the last refusal came.
-    refused_at: float = 0.0
-    address: str = ""
-    # Longest Crawl-delay of the host's origins.
-    crawl_delay_s: float = 0.0
-    # How long the last fetch took, in seconds.
-    took_s: float = 0.0
-    # Use of this host by jobs with a budget.
-    uses: list[HostUse] = msgspec.field(default_factory=list)
-    # Whether the host has answered since its last refusal.
-    answered: bool = False
-
-
 class HostUse(msgspec.Struct, array_like=True, gc=False):
     """Use of one host by a job with a budget per host."""
 
@@ -179,30 +154,11 @@ class Quarantine(msgspec.Struct, array_like=True, gc=False):
     released: bool = False
 
 
-class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
-    """One atomic commit of one partition."""
+class Anchor(msgspec.Struct, array_like=True, gc=False):
+    """An anchor of a job's scope."""
 
-    partition: int = 0
-    epoch: int = 0
-    # Per partition, rising by one.
-    sequence: int = 0
-    queued: list[QueuedUrl] = msgspec.field(default_factory=list)
-    leased: list[LeasedUrl] = msgspec.field(default_factory=list)
-    ended: list[EndedUrl] = msgspec.field(default_factory=list)
-    hosts: list[HostState] = msgspec.field(default_factory=list)
-    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
-    jobs: list[CrawlJob] = msgspec.field(default_factory=list)
-    # New anchors of scopes: hosts, domains or directories of seeds and of what seeds redirect to.
-    anchors: list[Anchor] = msgspec.field(default_factory=list)
-    # New state of URLs that are fetched again.
-    urls: list[UrlState] = msgspec.field(default_factory=list)
-    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
-    # New totals of quotas.
-    uses: list[QuotaUse] = msgspec.field(default_factory=list)
-    # Links that the scope of their job refuses, kept for a wider one.
-    held: list[QueuedUrl] = msgspec.field(default_factory=list)
-    # URLs that had ended and may be found again.
-    forgotten: list[ForgottenUrl] = msgspec.field(default_factory=list)
+    job: str = ""
+    place: str = ""
 
 
 class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
@@ -233,12 +189,80 @@ class FrontierBirth(msgspec.Struct, array_like=True, gc=False):
     leases_until: float = 0.0
 
 
-class FrontierRecord(msgspec.Struct, array_like=True, gc=False):
-    """Topic `frontier`: one of the three."""
+class FrontierFile(msgspec.Struct, array_like=True, gc=False):
+    """A file of a partition's directory, and the object with its content; empty until it is sent."""
 
-    claim: FrontierClaim | None = None
-    commit: FrontierCommit | None = None
-    birth: FrontierBirth | None = None
+    name: str = ""
+    object: str = ""
+    size_bytes: int = 0
+
+
+class DeletedJob(msgspec.Struct, array_like=True, gc=False):
+    """A job that was deleted and left rows behind."""
+
+    uid: str = ""
+    # The highest number that a fetch of it had.
+    last_fetch_no: int = 0
+
+
+class EndedCount(msgspec.Struct, array_like=True, gc=False):
+    """How many URLs of a job ended with an outcome in one partition."""
+
+    job: str = ""
+    outcome: Outcome = Outcome.UNSPECIFIED
+    count: int = 0
+
+
+class HostYield(msgspec.Struct, array_like=True, gc=False):
+    """Novelty of the path patterns of a host for a job, as the scheduler packs it."""
+
+    job: str = ""
+    packed: bytes = b""
+
+
+class HostState(msgspec.Struct, array_like=True, gc=False):
+    """Politeness of one host, shared by all jobs."""
+
+    host: str = ""
+    # Seconds since 1970 UTC before which nothing is fetched.
+    not_before: float = 0.0
+    # The pause that set not_before; it limits the harm of a clock that jumps.
+    pause_s: float = 0.0
+    # Back-off in force, 0 when none.
+    backoff_s: float = 0.0
+    # When the last refusal came.
+    refused_at: float = 0.0
+    address: str = ""
+    # Longest Crawl-delay of the host's origins.
+    crawl_delay_s: float = 0.0
+    # How long the last fetch took, in seconds.
+    took_s: float = 0.0
+    # Use of this host by jobs with a budget.
+    uses: list[HostUse] = msgspec.field(default_factory=list)
+    # Whether the host has answered since its last refusal.
+    answered: bool = False
+
+
+class JobState(msgspec.Struct, array_like=True, gc=False):
+    """A job in a snapshot."""
+
+    spec: CrawlJob | None = None
+    # Its number in the queues.
+    number: int = 0
+    # Manifest of its seen URLs.
+    seen: bytes = b""
+    anchors: list[str] = msgspec.field(default_factory=list)
+    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+    # Number of every URL's first fetch, and the highest given so far.
+    first_fetch_no: int = 0
+    last_fetch_no: int = 0
+    # Links that the scope refused and that were not held.
+    links_lost: int = 0
+    # Queued URLs that were in flight when a run was killed: their rows may be stored already.
+    priority_refetch: list[bytes] = msgspec.field(default_factory=list)
+    # Pages of the page budget that came with the partition when it was split from another (above 0), or went
+    # with those that were split from it (below 0).
+    split_pages: int = 0
 
 
 class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
@@ -258,12 +282,47 @@ class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
     leases_until: float = 0.0
 
 
-class FrontierFile(msgspec.Struct, array_like=True, gc=False):
-    """A file of a partition's directory, and the object with its content; empty until it is sent."""
+class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
+    """How far a partition's commits are contained in a snapshot."""
 
-    name: str = ""
-    object: str = ""
-    size_bytes: int = 0
+    partition: int = 0
+    epoch: int = 0
+    sequence: int = 0
+    ended: list[EndedCount] = msgspec.field(default_factory=list)
+
+
+class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
+    """One atomic commit of one partition."""
+
+    partition: int = 0
+    epoch: int = 0
+    # Per partition, rising by one.
+    sequence: int = 0
+    queued: list[QueuedUrl] = msgspec.field(default_factory=list)
+    leased: list[LeasedUrl] = msgspec.field(default_factory=list)
+    ended: list[EndedUrl] = msgspec.field(default_factory=list)
+    hosts: list[HostState] = msgspec.field(default_factory=list)
+    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
+    jobs: list[CrawlJob] = msgspec.field(default_factory=list)
+    # New anchors of scopes: hosts, domains or directories of seeds and of what seeds redirect to.
+    anchors: list[Anchor] = msgspec.field(default_factory=list)
+    # New state of URLs that are fetched again.
+    urls: list[UrlState] = msgspec.field(default_factory=list)
+    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+    # New totals of quotas.
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # Links that the scope of their job refuses, kept for a wider one.
+    held: list[QueuedUrl] = msgspec.field(default_factory=list)
+    # URLs that had ended and may be found again.
+    forgotten: list[ForgottenUrl] = msgspec.field(default_factory=list)
+
+
+class HostRecord(msgspec.Struct, array_like=True, gc=False):
+    """An idle host, without its queues."""
+
+    state: HostState | None = None
+    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
+    yields: list[HostYield] = msgspec.field(default_factory=list)
 
 
 class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
@@ -295,70 +354,9 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     held: list[bytes] = msgspec.field(default_factory=list)
 
 
-class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
-    """How far a partition's commits are contained in a snapshot."""
+class FrontierRecord(msgspec.Struct, array_like=True, gc=False):
+    """Topic `frontier`: one of the three."""
 
-    partition: int = 0
-    epoch: int = 0
-    sequence: int = 0
-    ended: list[EndedCount] = msgspec.field(default_factory=list)
-
-
-class JobState(msgspec.Struct, array_like=True, gc=False):
-    """A job in a snapshot."""
-
-    spec: CrawlJob | None = None
-    # Its number in the queues.
-    number: int = 0
-    # Manifest of its seen URLs.
-    seen: bytes = b""
-    anchors: list[str] = msgspec.field(default_factory=list)
-    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
-    # Number of every URL's first fetch, and the highest given so far.
-    first_fetch_no: int = 0
-    last_fetch_no: int = 0
-    # Links that the scope refused and that were not held.
-    links_lost: int = 0
-    # Queued URLs that were in flight when a run was killed: their rows may be stored already.
-    priority_refetch: list[bytes] = msgspec.field(default_factory=list)
-    # Pages of the page budget that came with the partition when it was split from another (above 0), or went
-    # with those that were split from it (below 0).
-    split_pages: int = 0
-
-
-class DeletedJob(msgspec.Struct, array_like=True, gc=False):
-    """A job that was deleted and left rows behind."""
-
-    uid: str = ""
-    # The highest number that a fetch of it had.
-    last_fetch_no: int = 0
-
-
-class HostRecord(msgspec.Struct, array_like=True, gc=False):
-    """An idle host, without its queues."""
-
-    state: HostState | None = None
-    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
-    yields: list[HostYield] = msgspec.field(default_factory=list)
-
-
-class HostYield(msgspec.Struct, array_like=True, gc=False):
-    """Novelty of the path patterns of a host for a job, as the scheduler packs it."""
-
-    job: str = ""
-    packed: bytes = b""
-
-
-class Anchor(msgspec.Struct, array_like=True, gc=False):
-    """An anchor of a job's scope."""
-
-    job: str = ""
-    place: str = ""
-
-
-class EndedCount(msgspec.Struct, array_like=True, gc=False):
-    """How many URLs of a job ended with an outcome in one partition."""
-
-    job: str = ""
-    outcome: Outcome = Outcome.UNSPECIFIED
-    count: int = 0
+    claim: FrontierClaim | None = None
+    commit: FrontierCommit | None = None
+    birth: FrontierBirth | None = None

@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/jobs.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import msgspec
@@ -64,21 +62,6 @@ class Scope(msgspec.Struct, array_like=True, gc=False):
     max_depth: int = 0
     # Stored pages at most; 0 means no limit.
     max_pages: int = 0
-
-
-class Politeness(msgspec.Struct, array_like=True, gc=False):
-    """"""
-
-    # Seconds between the end of a fetch and the start of the next on the same host.
-    delay_s: float = 0.0
-    # Fetches at once on one host; 0 means 1.
-    concurrency_per_host: int = 0
-    # robots.txt, Crawl-delay and meta robots are not consulted.
-    ignore_robots: bool = False
-    # The delay grows with the time a fetch takes: five times that, within 1-30 s.
-    adaptive: bool = False
-    # Delays of single hosts; the first that matches counts.
-    hosts: list[HostPolicy] = msgspec.field(default_factory=list)
 
 
 class HostPolicy(msgspec.Struct, array_like=True, gc=False):
@@ -165,63 +148,6 @@ class LoginField(msgspec.Struct, array_like=True, gc=False):
     file: str = ""
 
 
-class Login(msgspec.Struct, array_like=True, gc=False):
-    """How a job logs in to a site: the page with the form is fetched, the form is filled and posted."""
-
-    url: str = ""
-    fields: list[LoginField] = msgspec.field(default_factory=list)
-    # RE2, found in the page that answers a login that was accepted; empty: that page has no password field.
-    check: str = ""
-    # RE2, found in pages only when the session is lost; empty: status 401 and redirects to url say so.
-    lost: str = ""
-    # Actions in the rendered page of url (JSON of the document's steps); empty: its form is posted.
-    steps: str = ""
-
-
-class CrawlJob(msgspec.Struct, array_like=True, gc=False):
-    """The whole desired state of a crawl. Topic `jobs` (compacted by uid). Deprecated fields are set in messages
-    of earlier versions only, which have no document; kernel/documents/job_migration.py reads them.
-    """
-
-    uid: str = ""
-    name: str = ""
-    # Rises with each change of the desired state.
-    generation: int = 0
-    seeds_before: list[str] = msgspec.field(default_factory=list)
-    scope_before: Scope | None = None
-    politeness_before: Politeness | None = None
-    keep_links_before: bool = False
-    paused: bool = False
-    strategy_before: Strategy = Strategy.UNSPECIFIED
-    keywords_before: list[str] = msgspec.field(default_factory=list)
-    recrawl_before: Recrawl | None = None
-    host_budget_before: HostBudget | None = None
-    traps_before: Traps | None = None
-    weight_before: float = 0.0
-    sitemaps_before: bool = False
-    # The job and all that is known of its URLs is dropped; rows stay.
-    deleted: bool = False
-    rules_before: list[str] = msgspec.field(default_factory=list)
-    parse_before: Parse | None = None
-    cookies_before: bool = False
-    login_before: Login | None = None
-    render_before: Render = Render.UNSPECIFIED
-    browser_before: str = ""
-    proxy_class_before: str = ""
-    schemes_before: str = ""
-    language_before: str = ""
-    max_page_bytes_before: int = 0
-    # The tenant that the job belongs to; empty: none.
-    tenant: str = ""
-    # The site that the job belongs to; empty: none.
-    site: str = ""
-    quota_before: Quota | None = None
-    site_quota_before: Quota | None = None
-    windows_before: FetchWindows | None = None
-    # The section spec of the CrawlJob document as JSON, without `paused` and files of seeds.
-    document: bytes = b""
-
-
 class FetchWindows(msgspec.Struct, array_like=True, gc=False):
     """Hours of the day in which a job fetches."""
 
@@ -254,6 +180,90 @@ class QuotaUse(msgspec.Struct, array_like=True, gc=False):
     browser_s: float = 0.0
     # In reports: URLs without a receipt, which may count later.
     in_flight: int = 0
+
+
+class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
+    """Pages of a job's budget granted to one partition since the job started. The partition dispatches a URL
+    only while its stored and in-flight pages are fewer than its granted minus its returned pages.
+    """
+
+    partition: int = 0
+    pages: int = 0
+
+
+class Politeness(msgspec.Struct, array_like=True, gc=False):
+    """"""
+
+    # Seconds between the end of a fetch and the start of the next on the same host.
+    delay_s: float = 0.0
+    # Fetches at once on one host; 0 means 1.
+    concurrency_per_host: int = 0
+    # robots.txt, Crawl-delay and meta robots are not consulted.
+    ignore_robots: bool = False
+    # The delay grows with the time a fetch takes: five times that, within 1-30 s.
+    adaptive: bool = False
+    # Delays of single hosts; the first that matches counts.
+    hosts: list[HostPolicy] = msgspec.field(default_factory=list)
+
+
+class Login(msgspec.Struct, array_like=True, gc=False):
+    """How a job logs in to a site: the page with the form is fetched, the form is filled and posted."""
+
+    url: str = ""
+    fields: list[LoginField] = msgspec.field(default_factory=list)
+    # RE2, found in the page that answers a login that was accepted; empty: that page has no password field.
+    check: str = ""
+    # RE2, found in pages only when the session is lost; empty: status 401 and redirects to url say so.
+    lost: str = ""
+    # Actions in the rendered page of url (JSON of the document's steps); empty: its form is posted.
+    steps: str = ""
+
+
+class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
+    """A job in one partition."""
+
+    partition: int = 0
+    # Of its owner; a later report of an earlier owner is ignored.
+    epoch: int = 0
+    # Of the desired state that this report describes.
+    generation: int = 0
+    queued: int = 0
+    # URLs dispatched and without receipt.
+    in_flight: int = 0
+    stored: int = 0
+    denied: int = 0
+    failed: int = 0
+    dropped: int = 0
+    # Nothing is in flight, and no queued URL may be dispatched in the job's present state.
+    idle: bool = False
+    # Rises with every event under one epoch.
+    activity: int = 0
+    # The latest idle check of the coordinator that was read before this report.
+    idle_check: int = 0
+    # As in the status that this report answers; pages of another start do not count.
+    start_generation: int = 0
+    # Pages of the budget returned since the job started.
+    returned: int = 0
+    # Pages used: stored, in flight, or reserved for recrawls.
+    used: int = 0
+    # Pages of the budget that it could use soon, and those it could use now, in all.
+    requested: int = 0
+    needed_now: int = 0
+    # Anchors of the job's scope that are known in the partition.
+    anchors: int = 0
+    # The owner has read its own first report: returned includes what earlier owners returned.
+    confirmed: bool = False
+    # What the partition has spent of the quotas of the job, its site and its tenant; by all their jobs.
+    uses: list[QuotaUse] = msgspec.field(default_factory=list)
+    # As in JobStatus.
+    quota: str = ""
+    links_held: int = 0
+    links_lost: int = 0
+    window: str = ""
+    # As in JobState; pages granted to the parent count for the partitions that were split from it.
+    split_pages: int = 0
+    # Number of partitions of the system, as the owner knows it.
+    partitions: int = 0
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
@@ -302,13 +312,48 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     window: str = ""
 
 
-class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
-    """Pages of a job's budget granted to one partition since the job started. The partition dispatches a URL
-    only while its stored and in-flight pages are fewer than its granted minus its returned pages.
+class CrawlJob(msgspec.Struct, array_like=True, gc=False):
+    """The whole desired state of a crawl. Topic `jobs` (compacted by uid). Deprecated fields are set in messages
+    of earlier versions only, which have no document; kernel/documents/job_migration.py reads them.
     """
 
-    partition: int = 0
-    pages: int = 0
+    uid: str = ""
+    name: str = ""
+    # Rises with each change of the desired state.
+    generation: int = 0
+    seeds_before: list[str] = msgspec.field(default_factory=list)
+    scope_before: Scope | None = None
+    politeness_before: Politeness | None = None
+    keep_links_before: bool = False
+    paused: bool = False
+    strategy_before: Strategy = Strategy.UNSPECIFIED
+    keywords_before: list[str] = msgspec.field(default_factory=list)
+    recrawl_before: Recrawl | None = None
+    host_budget_before: HostBudget | None = None
+    traps_before: Traps | None = None
+    weight_before: float = 0.0
+    sitemaps_before: bool = False
+    # The job and all that is known of its URLs is dropped; rows stay.
+    deleted: bool = False
+    rules_before: list[str] = msgspec.field(default_factory=list)
+    parse_before: Parse | None = None
+    cookies_before: bool = False
+    login_before: Login | None = None
+    render_before: Render = Render.UNSPECIFIED
+    browser_before: str = ""
+    proxy_class_before: str = ""
+    schemes_before: str = ""
+    language_before: str = ""
+    max_page_bytes_before: int = 0
+    # The tenant that the job belongs to; empty: none.
+    tenant: str = ""
+    # The site that the job belongs to; empty: none.
+    site: str = ""
+    quota_before: Quota | None = None
+    site_quota_before: Quota | None = None
+    windows_before: FetchWindows | None = None
+    # The section spec of the CrawlJob document as JSON, without `paused` and files of seeds.
+    document: bytes = b""
 
 
 class JobProgress(msgspec.Struct, array_like=True, gc=False):
@@ -318,50 +363,3 @@ class JobProgress(msgspec.Struct, array_like=True, gc=False):
     id: str = ""
     job: str = ""
     parts: list[PartitionStatus] = msgspec.field(default_factory=list)
-
-
-class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
-    """A job in one partition."""
-
-    partition: int = 0
-    # Of its owner; a later report of an earlier owner is ignored.
-    epoch: int = 0
-    # Of the desired state that this report describes.
-    generation: int = 0
-    queued: int = 0
-    # URLs dispatched and without receipt.
-    in_flight: int = 0
-    stored: int = 0
-    denied: int = 0
-    failed: int = 0
-    dropped: int = 0
-    # Nothing is in flight, and no queued URL may be dispatched in the job's present state.
-    idle: bool = False
-    # Rises with every event under one epoch.
-    activity: int = 0
-    # The latest idle check of the coordinator that was read before this report.
-    idle_check: int = 0
-    # As in the status that this report answers; pages of another start do not count.
-    start_generation: int = 0
-    # Pages of the budget returned since the job started.
-    returned: int = 0
-    # Pages used: stored, in flight, or reserved for recrawls.
-    used: int = 0
-    # Pages of the budget that it could use soon, and those it could use now, in all.
-    requested: int = 0
-    needed_now: int = 0
-    # Anchors of the job's scope that are known in the partition.
-    anchors: int = 0
-    # The owner has read its own first report: returned includes what earlier owners returned.
-    confirmed: bool = False
-    # What the partition has spent of the quotas of the job, its site and its tenant; by all their jobs.
-    uses: list[QuotaUse] = msgspec.field(default_factory=list)
-    # As in JobStatus.
-    quota: str = ""
-    links_held: int = 0
-    links_lost: int = 0
-    window: str = ""
-    # As in JobState; pages granted to the parent count for the partitions that were split from it.
-    split_pages: int = 0
-    # Number of partitions of the system, as the owner knows it.
-    partitions: int = 0

@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/members.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import msgspec
@@ -16,6 +14,14 @@ class MemberState(IntEnum):
     NOT_READY = 2
     DRAINING = 3
     ENDED = 4
+
+
+class MemberRate(msgspec.Struct, array_like=True, gc=False):
+    """How fast one counter of a service rises."""
+
+    # As in its metrics, without prefix and _total.
+    name: str = ""
+    per_s: float = 0.0
 
 
 class MemberStatus(msgspec.Struct, array_like=True, gc=False):
@@ -55,11 +61,3 @@ class MemberStatus(msgspec.Struct, array_like=True, gc=False):
     bound_by: str = ""
     # ADDRESS:PORT of its metrics and probes; empty without such a port.
     address: str = ""
-
-
-class MemberRate(msgspec.Struct, array_like=True, gc=False):
-    """How fast one counter of a service rises."""
-
-    # As in its metrics, without prefix and _total.
-    name: str = ""
-    per_s: float = 0.0

@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/parse.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 import msgspec
@@ -27,55 +25,6 @@ class LinkSource(IntEnum):
     SITEMAP = 1
     FEED = 2
     REQUISITE = 3
-
-
-class Page(msgspec.Struct, array_like=True, gc=False):
-    """A fetched document. Topic `pages`."""
-
-    job: str = ""
-    url_key: bytes = b""
-    url: str = ""
-    host: str = ""
-    fetch_no: int = 0
-    attempt: int = 0
-    depth: int = 0
-    status: int = 0
-    # Media type in lower case without parameters; empty when the server sent none.
-    content_type: str = ""
-    # charset parameter of Content-Type in lower case; empty when there is none.
-    charset: str = ""
-    # Content decoded by the downloader; in one program it may be any bytes-like object.
-    body: bytes = b""
-    # Start of the fetch, seconds since 1970 UTC.
-    fetched_at: float = 0.0
-    address: str = ""
-    etag: str = ""
-    last_modified: str = ""
-    # Request line and headers as sent, CRLF lines; empty unless raw capture is on.
-    request_head: bytes = b""
-    # Status line and headers as received, CRLF lines; empty unless raw capture is on.
-    response_head: bytes = b""
-    # Body as received (transfer encoding removed, content encoding kept); empty when it equals body or raw
-    # capture is off.
-    wire_body: bytes = b""
-    wire_bytes: int = 0
-    # True for the answer 304: no body, the stored copy stays.
-    not_modified: bool = False
-    # X-Robots-Tag header in lower case; empty when there is none.
-    robots_tag: str = ""
-    # Priority that the URL had in its queue, 0-255.
-    priority: int = 0
-    # Seconds from the start of the fetch to the end of the answer; 0 when it was not measured.
-    took_s: float = 0.0
-    # Why the body is not whole, as WARC-Truncated has it: length, time, disconnect, unspecified; empty: it is
-    # whole.
-    truncated: str = ""
-    # Of the request.
-    context: Context | None = None
-    # The body is the document of a browser, after its scripts.
-    rendered: bool = False
-    # Their bodies are empty without raw capture; then they are only files of the downloader.
-    captures: list[Capture] = msgspec.field(default_factory=list)
 
 
 class Capture(msgspec.Struct, array_like=True, gc=False):
@@ -126,9 +75,89 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     # Of the page: all its links inherit it.
     context: Context | None = None
     # Links to further pages of the list, which are followed only if one of the links above is new.
-    next_pages: Outlinks | None = None
+    next_pages: "Outlinks | None" = None
     # The further pages are followed in any case.
     next_always: bool = False
+
+
+class Receipt(msgspec.Struct, array_like=True, gc=False):
+    """One URL whose effects are durable."""
+
+    url_key: bytes = b""
+    fetch_no: int = 0
+    outcome: Outcome = Outcome.UNSPECIFIED
+    # What the fetch brought, for the scheduler's view of the URL: see Record. Of a body without a text, the
+    # first 8 bytes of its SHA-256.
+    text_hash: bytes = b""
+    not_modified: bool = False
+    etag: str = ""
+    last_modified: str = ""
+    size_bytes: int = 0
+    status: int = 0
+
+
+class DeadLetter(msgspec.Struct, array_like=True, gc=False):
+    """A message no service could digest. Topic `dead`."""
+
+    topic: str = ""
+    service: str = ""
+    error: str = ""
+    attempts: int = 0
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
+    # Where it was read, and the message itself, over a broker; empty within one program.
+    partition: int = 0
+    message: bytes = b""
+
+
+class Page(msgspec.Struct, array_like=True, gc=False):
+    """A fetched document. Topic `pages`."""
+
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
+    host: str = ""
+    fetch_no: int = 0
+    attempt: int = 0
+    depth: int = 0
+    status: int = 0
+    # Media type in lower case without parameters; empty when the server sent none.
+    content_type: str = ""
+    # charset parameter of Content-Type in lower case; empty when there is none.
+    charset: str = ""
+    # Content decoded by the downloader; in one program it may be any bytes-like object.
+    body: bytes = b""
+    # Start of the fetch, seconds since 1970 UTC.
+    fetched_at: float = 0.0
+    address: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    # Request line and headers as sent, CRLF lines; empty unless raw capture is on.
+    request_head: bytes = b""
+    # Status line and headers as received, CRLF lines; empty unless raw capture is on.
+    response_head: bytes = b""
+    # Body as received (transfer encoding removed, content encoding kept); empty when it equals body or raw
+    # capture is off.
+    wire_body: bytes = b""
+    wire_bytes: int = 0
+    # True for the answer 304: no body, the stored copy stays.
+    not_modified: bool = False
+    # X-Robots-Tag header in lower case; empty when there is none.
+    robots_tag: str = ""
+    # Priority that the URL had in its queue, 0-255.
+    priority: int = 0
+    # Seconds from the start of the fetch to the end of the answer; 0 when it was not measured.
+    took_s: float = 0.0
+    # Why the body is not whole, as WARC-Truncated has it: length, time, disconnect, unspecified; empty: it is
+    # whole.
+    truncated: str = ""
+    # Of the request.
+    context: Context | None = None
+    # The body is the document of a browser, after its scripts.
+    rendered: bool = False
+    # Their bodies are empty without raw capture; then they are only files of the downloader.
+    captures: list[Capture] = msgspec.field(default_factory=list)
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):
@@ -196,39 +225,8 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     structure: bytes = b""
 
 
-class Receipt(msgspec.Struct, array_like=True, gc=False):
-    """One URL whose effects are durable."""
-
-    url_key: bytes = b""
-    fetch_no: int = 0
-    outcome: Outcome = Outcome.UNSPECIFIED
-    # What the fetch brought, for the scheduler's view of the URL: see Record. Of a body without a text, the
-    # first 8 bytes of its SHA-256.
-    text_hash: bytes = b""
-    not_modified: bool = False
-    etag: str = ""
-    last_modified: str = ""
-    size_bytes: int = 0
-    status: int = 0
-
-
 class Receipts(msgspec.Struct, array_like=True, gc=False):
     """Topic `receipts`: these URLs have ended."""
 
     job: str = ""
     receipts: list[Receipt] = msgspec.field(default_factory=list)
-
-
-class DeadLetter(msgspec.Struct, array_like=True, gc=False):
-    """A message no service could digest. Topic `dead`."""
-
-    topic: str = ""
-    service: str = ""
-    error: str = ""
-    attempts: int = 0
-    job: str = ""
-    url_key: bytes = b""
-    url: str = ""
-    # Where it was read, and the message itself, over a broker; empty within one program.
-    partition: int = 0
-    message: bytes = b""

@@ -1,22 +1,7 @@
 """Generated from proto/nephila/v1/rule_health.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 import msgspec
 
-
-
-class RuleStats(msgspec.Struct, array_like=True, gc=False):
-    """Counts of one rule on the pages that one parser read since its last message. Topic `rule-stats`, partition
-    by the MD5 of the rule's name.
-    """
-
-    rule: str = ""
-    version: int = 0
-    pages: int = 0
-    # One entry per field path. "(items)" counts the items of a page, "(links)" the links that the rule
-    # selects, "(match)" the pages that meet the rule's conditions on content.
-    fields: list[FieldStats] = msgspec.field(default_factory=list)
 
 
 class FieldStats(msgspec.Struct, array_like=True, gc=False):
@@ -41,6 +26,30 @@ class FieldStats(msgspec.Struct, array_like=True, gc=False):
     lengths: list[int] = msgspec.field(default_factory=list)
 
 
+class RuleFinding(msgspec.Struct, array_like=True, gc=False):
+    """One deviation from the usual."""
+
+    field: str = ""
+    # gone, fewer, type, digits, length or repeated.
+    kind: str = ""
+    # Share of pages on which the field was normal: usually, and now.
+    before: float = 0.0
+    now: float = 0.0
+
+
+class RuleStats(msgspec.Struct, array_like=True, gc=False):
+    """Counts of one rule on the pages that one parser read since its last message. Topic `rule-stats`, partition
+    by the MD5 of the rule's name.
+    """
+
+    rule: str = ""
+    version: int = 0
+    pages: int = 0
+    # One entry per field path. "(items)" counts the items of a page, "(links)" the links that the rule
+    # selects, "(match)" the pages that meet the rule's conditions on content.
+    fields: list[FieldStats] = msgspec.field(default_factory=list)
+
+
 class RuleVerdict(msgspec.Struct, array_like=True, gc=False):
     """Whether a rule still fits its site: the newest verdict of the parser that owns the rule's partition. Topic
     `rule-verdicts` (compacted by rule).
@@ -62,14 +71,3 @@ class RuleVerdict(msgspec.Struct, array_like=True, gc=False):
     # The member that published the verdict.
     judge: str = ""
     deleted: bool = False
-
-
-class RuleFinding(msgspec.Struct, array_like=True, gc=False):
-    """One deviation from the usual."""
-
-    field: str = ""
-    # gone, fewer, type, digits, length or repeated.
-    kind: str = ""
-    # Share of pages on which the field was normal: usually, and now.
-    before: float = 0.0
-    now: float = 0.0

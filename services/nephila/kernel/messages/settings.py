@@ -1,7 +1,5 @@
 """Generated from proto/nephila/v1/settings.proto by tools/protogen.py; do not edit."""
 
-from __future__ import annotations
-
 import msgspec
 
 

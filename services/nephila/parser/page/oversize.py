@@ -4,8 +4,6 @@ Runs in the sandbox. The parent checks that buffers and counts of the result agr
 child.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Final, TypedDict, Unpack, cast
 

@@ -12,8 +12,6 @@ falls, so that a slow decline is found. For *gone*, the odds of p0 are divided b
 the kinds of pages. Pure; a plain value that can be stored.
 """
 
-from __future__ import annotations
-
 from math import log, log1p, sqrt
 from typing import Final
 

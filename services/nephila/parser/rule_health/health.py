@@ -6,8 +6,6 @@ own. Only fields that nearly all pages of the previous version had are tested fr
 Statistics go in, findings come out; the state can be stored (`encode`, `decode`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What recovery has found so far, and its result."""
 
-from __future__ import annotations
-
 import msgspec
 
 from nephila.kernel.messages import LeasedUrl

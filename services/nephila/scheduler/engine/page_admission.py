@@ -5,8 +5,6 @@ scopes without a native form, links with session ids, links of other partitions.
 link. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple

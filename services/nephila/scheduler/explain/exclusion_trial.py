@@ -5,8 +5,6 @@ not of an instant: URLs that are fetched meanwhile, and as many others, may be c
 most, so `removed` is a lower bound where the walk ends at a limit.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Final, NamedTuple

@@ -6,8 +6,6 @@ which begins with "Stored at", "Not crawled", "Waiting" or "Never found" and nam
 lists the kinds and what to do about each.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

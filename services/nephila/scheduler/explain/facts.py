@@ -4,8 +4,6 @@ No function changes anything: no pace advances, and no exemption is used up. Ins
 none. `explain` draws the conclusions.
 """
 
-from __future__ import annotations
-
 import shlex
 from typing import Literal, NamedTuple
 

@@ -4,8 +4,6 @@ Cost: O(`LOOKED_AT`), some 10 ms, in which a running program is blocked. A host 
 pace here: it waits for its instant in the heap, or is ready.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Final, Literal, NamedTuple
 

@@ -4,8 +4,6 @@ A million hosts wait; a few thousand are being fetched from. Invariant: a host w
 the store holds the complete state of every host that is not an object.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping

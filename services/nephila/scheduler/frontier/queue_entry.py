@@ -4,8 +4,6 @@ The host store keeps the bytes and reads nothing beyond the fingerprint. Ten mil
 fit in memory beside anything else. A URL without a context costs no byte for it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 from operator import attrgetter, itemgetter

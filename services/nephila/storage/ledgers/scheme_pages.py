@@ -4,8 +4,6 @@ schemes. Both databases share these statements.
 The report of an evaluation is a row of the table `meta`, written in the transaction of the items that it counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ A link is broken when its target ended as failed, itself or at the end of its re
 were not fetched: they are external, or were left in the queue. Needs the table `links` (`--links`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 

@@ -5,8 +5,6 @@ merge of their feeds: the changes of a host keep their order, and the position i
 with "." between them. Every function raises `UserError` in one line.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Collection
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What each job has spent and gained, by the rows: fetches, bytes, stored pages and items. Read-only."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from nephila.storage.ledgers.read_connection import open_for_reading

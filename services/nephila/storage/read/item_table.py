@@ -4,8 +4,6 @@ Invariant: a query looks at no more than `LOOKED_AT` items, however many there a
 and order are evaluated here, not by the database: nephila.db and PostgreSQL have other rules for values of JSON.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterator, Mapping
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """Export of the table `items`, from nephila.db and from a server alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain

@@ -4,8 +4,6 @@ Each function opens the database, in a directory or on a server. It raises `User
 database to read.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

@@ -5,8 +5,6 @@ stopped. Rows are found by the table `fetches`, whose rows are short and in the 
 On PostgreSQL `fetches` has no index on `id`: there a page of rows costs a scan of that table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ the file. A package lists the stored pages whose answer is in its files; a revis
 lines of one WARC file; for a package 100 bytes per answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib
