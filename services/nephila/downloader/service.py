@@ -252,7 +252,7 @@ class Downloader:
             self.admission.wake()
         fetch = InFlight(delivery, request)
         self._fetches[fetch] = None
-        self._pipeline.start(fetch)
+        self._pipeline.run(fetch)
 
     def _reject(self, delivery: Delivery) -> None:
         if not delivery.acked:
@@ -347,8 +347,9 @@ class Downloader:
             self._pipeline.release(fetch)
         finally:
             receipts = self._publish(delivery.partition, outcome, page, memory) if outcome is not None else ()
-            delivery.ack_after((*fetch.exchange_receipts, *receipts))
-            self.partitions.ended()
+            delivery.ack_after([*fetch.exchange_receipts, *receipts] if fetch.exchange_receipts else receipts)
+            if self.partitions.moving:
+                self.partitions.ended()
 
     def _publish(
         self, partition: int, outcome: m.FetchOutcome, page: m.Page | None, memory: Reservation | None
