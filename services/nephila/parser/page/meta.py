@@ -20,7 +20,10 @@ _encode = msgspec.json.Encoder().encode
 def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: int, max_entries: int) -> str:
     """JSON of the non-empty `entries`, then `pairs`; long values are cut except comments, which have a bound of their
     own; pairs beyond the limit are dropped."""
-    found = {key: value for key, value in entries.items() if value}
+    found = {}
+    for key, value in entries.items():  # without the call of a comprehension: each page has this
+        if value:
+            found[key] = value
     for name, value in pairs:
         if value and name not in found:
             if len(found) >= max_entries:
