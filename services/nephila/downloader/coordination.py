@@ -27,4 +27,5 @@ class Coordination(msgspec.Struct, frozen=True):
     """Called with a paced address and the monotonic instant at which a request was written to it."""
 
     membership_valid: Callable[[], bool] | None = None
-    """Called before each dial; None: it always is. False: the requests may belong to another member by now, so no dial starts."""
+    """Called before each dial. False: the requests may belong to another member by now, so no dial starts. None: they
+    always belong to this one."""

@@ -189,9 +189,15 @@ class NativeFetcher:
         if page is not None and self._read_pages is not None:
             self._read_pages.put(page)
         head, truncated, reason, detail, address, head_age_s = rest
-        response = HttpResponse()
-        response.status = status
-        response.headers = headers
+        # A field of a struct costs 5 ns when it is made, 20 ns when it is set later.
+        response = HttpResponse(
+            status=status,
+            headers=headers,
+            wire_bytes=wire_bytes,
+            truncated=truncated,
+            address=address,
+            head_at=self._clock.monotonic() - head_age_s if status else 0.0,
+        )
         value = headers.get("content-type")
         if value is not None:
             response.content_type, response.charset = response_head.media_type(value)
@@ -202,9 +208,6 @@ class NativeFetcher:
         else:
             response.error_body = body
             response.wire_body = body if raw_capture and not reason else None
-        response.wire_bytes = wire_bytes
-        response.truncated = truncated
-        response.address = address
         memory = fetch.memory
         if reason:
             response.reason = StatusReason(reason) if tunnel_status_of(reason) else _REASONS[reason]
@@ -215,8 +218,6 @@ class NativeFetcher:
             memory.settle(BODY_FACTOR * len(body))
             memory.arrived_bytes = len(body)
             response.memory = memory
-        if status:
-            response.head_at = self._clock.monotonic() - head_age_s
         if raw_capture:
             response.response_head = head
             if status:
