@@ -86,6 +86,9 @@ class HttpRequest(msgspec.Struct, eq=False):
     cookies: SiteCookies | None = None
     """Of a request that a browser may render, where its job has a jar."""
 
+    __repr__ = object.__repr__
+    """Without the fields: secret headers are never logged."""
+
     def add_header(self, name: str, value: str) -> None:
         """Send a header that archives may show."""
         if self.headers is None:
@@ -158,6 +161,9 @@ class HttpResponse(msgspec.Struct, eq=False):
     """What the browser captured beside the document; bodies only with raw capture."""
     exchanges: Sequence[Exchange] = ()
     """Of a rendered page whose job archives requisites: the other responses that its browser received."""
+
+    __repr__ = object.__repr__
+    """Without the fields: a body is no part of a log line."""
 
 
 class Exchange(NamedTuple):

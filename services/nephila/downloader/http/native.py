@@ -48,6 +48,8 @@ class _Fetch(msgspec.Struct, eq=False):
     sent: bool = False
     """Whether `on_sent` was called."""
 
+    __repr__ = object.__repr__
+
     def abort(self) -> None:
         """See `Handle.abort`."""
         self._fetcher.forget(self.number)

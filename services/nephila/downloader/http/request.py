@@ -70,7 +70,7 @@ class RequestHeads:
         return self.make(request, shown=True)
 
     def make(self, request: HttpRequest, shown: bool = False) -> bytes:
-        """Request line and headers, CRLF lines, ending with an empty line. `shown`: see there."""
+        """Request line and headers, CRLF lines, ending with an empty line. `shown`: as for archives."""
         target, proxy, headers = request.target, request.route.proxy, request.headers
         url = target.path
         if proxy is not None and not proxy.tunnel and not shown:
