@@ -191,7 +191,7 @@ class NativeFetcher:
         if page is not None and self._read_pages is not None:
             self._read_pages.put(page)
         head, truncated, reason, detail, address, head_age_s = rest
-        # A field of a struct costs 5 ns when it is made, 20 ns when it is set later.
+        # A field of a struct costs 5 ns when it is made, 22 ns when it is set later.
         response = HttpResponse(
             status=status,
             headers=headers,
