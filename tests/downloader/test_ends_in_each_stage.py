@@ -12,9 +12,11 @@ from downloader_room import Fetch, Room, add_proxies, answer
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
 from nephila.downloader.http.contract import FetchError, HttpResponse
+from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.in_flight import InFlight, Stage
 from nephila.downloader.limits.fair_slots import SLOW
-from nephila.downloader.middleware.contract import PausedError
+from nephila.downloader.middleware.chain import MiddlewareChain
+from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.documents.job_schema import Politeness
@@ -359,6 +361,16 @@ async def test_a_url_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     await waiting.check_ended()
 
 
+class Faulty(Middleware):
+    """Raises at each response."""
+
+    def __init__(self, fault: Exception) -> None:
+        self._fault = fault
+
+    def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
+        raise self._fault
+
+
 RESPONSES: dict[str, tuple[HttpResponse, Exception | None, FetchResult, str]] = {
     "an error page": (answer(404), None, FetchResult.FAILED, "http_404"),
     "a redirect": (answer(301, location="/x"), None, FetchResult.REDIRECT, ""),
@@ -377,13 +389,13 @@ async def test_an_end_of_the_fetch(
 ) -> None:
     """Each is an outcome of a request that was dialled; there is no page."""
     waiting = await Waiting(Stage.RESPONSE, monkeypatch).arrive()
-    chain = waiting.chain.on_response
+    hooks = dict(waiting.chain._by_job)
     if fault is not None:
-        hook_raises("on_response", fault)(waiting)
+        waiting.chain._by_job["j"] = MiddlewareChain([Faulty(fault)])._without_job
     waiting.dialled[0].on_done(made)
     assert result_of(waiting) == (result, reason, True)
     assert [page for page in waiting.room.pages if page.url_key == KEY] == []
-    waiting.chain.on_response = chain  # type: ignore[method-assign]
+    waiting.chain._by_job = hooks
     await waiting.check_ended()
 
 

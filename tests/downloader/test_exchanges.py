@@ -82,6 +82,7 @@ def test_an_archived_request_holds_no_credentials() -> None:
     assert b"sid" not in shown
     assert b"Authorization" not in shown
     assert b'X-All: 1\r\nIf-None-Match: "e"\r\n\r\n' in shown
+    assert "sid" not in repr(http_request), "a log line may name a request"
 
 
 async def test_what_the_browser_of_a_page_received() -> None:

@@ -26,5 +26,6 @@ class Coordination(msgspec.Struct, frozen=True):
     on_sent: Callable[[str, float], None] | None = None
     """Called with a paced address and the monotonic instant at which a request was written to it."""
 
-    membership_valid: Callable[[], bool] = lambda: True
-    """Called before each dial. False: the requests may belong to another member by now, so no dial starts."""
+    membership_valid: Callable[[], bool] | None = None
+    """Called before each dial. False: the requests may belong to another member by now, so no dial starts. None: they
+    always belong to this one."""

@@ -90,13 +90,13 @@ class Pipeline:
         self._on_response = on_response
         self._ending = ending = Ending(clock, partitions, on_end)
         self._host_slots: Slots[InFlight] = Slots(config.per_host)
-        self.global_stage = GlobalStage(config, clock, ending, self._run)
-        self.address_stage = AddressStage(config, clock, coordination, ending, self._run)
+        self.global_stage = GlobalStage(config, clock, ending, self.run)
+        self.address_stage = AddressStage(config, clock, coordination, ending, self.run)
         proxies = router.proxies
         self.proxy_stage = (
             None
             if proxies is None
-            else ProxyStage(proxies, clock, ending, self._run, self._call_middleware, on_response, on_end)
+            else ProxyStage(proxies, clock, ending, self.run, chain.on_response, on_response, on_end)
         )
         self.stop, self.give_back = ending.stop, ending.give_back
         self.fetch_s = Histogram(NETWORK_S)
@@ -116,10 +116,6 @@ class Pipeline:
             self._router.proxies.on_job(job)
         self.address_stage.on_job(job)
 
-    def start(self, fetch: InFlight) -> None:
-        """Enter the first stage."""
-        self._run(fetch, HOST_SLOT)
-
     def redirect(self, fetch: InFlight, target: TargetUrl) -> None:
         """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
         self.address_stage.release(fetch)
@@ -128,7 +124,7 @@ class Pipeline:
         self.global_stage.forget_dial(fetch)
         fetch.proxy_tries = None
         fetch.target = target
-        self._run(fetch, RESOLVE)
+        self.run(fetch, RESOLVE)
 
     def release(self, fetch: InFlight) -> None:
         """Release all slots of a request that has ended; each continues the next request of its queue."""
@@ -145,7 +141,7 @@ class Pipeline:
         else:
             following = self._host_slots.release(host)
             if following is not None:
-                self._run(following, RESOLVE)
+                self.run(following, RESOLVE)
 
     async def close(self) -> None:
         """Close middleware, fetcher and router."""
@@ -156,7 +152,7 @@ class Pipeline:
 
     # ---- stages
 
-    def _run(self, fetch: InFlight, start: Stage) -> None:
+    def run(self, fetch: InFlight, start: Stage = HOST_SLOT) -> None:
         """Run the stages from `start` on, until one does not answer GO."""
         for stage, step in self._stages_from[start]:
             fetch.stage = stage
@@ -196,13 +192,14 @@ class Pipeline:
             return
         fetch.handle = None
         fetch.route = route
-        self._run(fetch, ADDRESS_CHECK)
+        self.run(fetch, ADDRESS_CHECK)
 
     def _membership(self, fetch: InFlight) -> StageResult:
         """Dial only while the partition certainly belongs to this member, and before `start_by`."""
         if self._ending.ends_early(fetch):
             return END
-        if self._coordination.membership_valid():
+        membership_valid = self._coordination.membership_valid
+        if membership_valid is None or membership_valid():
             return GO
         retry = self._clock.monotonic() + MEMBERSHIP_RETRY_S
         fetch.timer = self._clock.call_at(retry, lambda: self._on_membership_retry(fetch))
@@ -210,7 +207,7 @@ class Pipeline:
 
     def _on_membership_retry(self, fetch: InFlight) -> None:
         fetch.timer = None
-        self._run(fetch, MEMBERSHIP)
+        self.run(fetch, MEMBERSHIP)
 
     def _middleware(self, fetch: InFlight) -> StageResult:
         """Run what has to come before the request, such as a login; then repeat from MEMBERSHIP."""
@@ -238,7 +235,7 @@ class Pipeline:
             self._ending.end(fetch, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__)
         else:
             fetch.handle = None
-            self._run(fetch, MEMBERSHIP)
+            self.run(fetch, MEMBERSHIP)
 
     def _dial(self, fetch: InFlight) -> StageResult:
         """Hand the request to the fetcher."""
@@ -277,17 +274,8 @@ class Pipeline:
             self.proxy_stage.on_response(fetch, response)
             return
         assert fetch.target is not None
-        self._call_middleware(fetch.request, fetch.target, response)
+        self._chain.on_response(fetch.request, fetch.target, response)
         self._on_response(fetch, response)
-
-    def _call_middleware(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        try:
-            self._chain.on_response(request, target, response)
-        except FetchError as error:
-            response.reason, response.detail = error.reason, error.detail
-        except Exception as error:  # a fault of a middleware costs this fetch, not the host
-            log.exception("a middleware failed on a response")
-            response.reason, response.detail = Reason.INTERNAL, type(error).__name__
 
 
 def _proxy_step(pipeline: Pipeline) -> Step:

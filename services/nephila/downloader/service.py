@@ -252,7 +252,7 @@ class Downloader:
             self.admission.wake()
         fetch = InFlight(delivery, request)
         self._fetches[fetch] = None
-        self._pipeline.start(fetch)
+        self._pipeline.run(fetch)
 
     def _reject(self, delivery: Delivery) -> None:
         if not delivery.acked:
@@ -272,22 +272,22 @@ class Downloader:
                 self._archive(fetch, target, response, fetch.started, self._clock.now())
                 self._pipeline.redirect(fetch, next_target)
                 return
-        page = None
+        page, ended = None, self._clock.now()
         try:
-            outcome = outcome_of(request, target, response, fetch.started, self._clock.now())
+            outcome = outcome_of(request, target, response, fetch.started, ended)
             outcome.address = fetch.origin_address or outcome.address
             if not is_robots and outcome.result in (FETCHED, NOT_MODIFIED):
-                page = page_of(request, response, fetch.started, self._clock.now())
+                page = page_of(request, response, fetch.started, ended)
         except Exception as error:  # a fault of this program must not block the host for ever
             log.exception("a response could not be read")
-            outcome = undialled(request, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__, self._clock.now())
+            outcome = undialled(request, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__, ended)
         if page is not None:
             for one in response.exchanges:
                 self._archive(fetch, one.target, one.response, one.started, one.ended)
         else:
             if response.memory is not None:
                 response.memory.release()
-            self._archive(fetch, target, response, fetch.started, self._clock.now())
+            self._archive(fetch, target, response, fetch.started, ended)
         self._end(fetch, outcome, page, response.memory)
 
     def _redirect_of(self, fetch: InFlight, target: TargetUrl, response: HttpResponse) -> TargetUrl | None:
@@ -347,8 +347,9 @@ class Downloader:
             self._pipeline.release(fetch)
         finally:
             receipts = self._publish(delivery.partition, outcome, page, memory) if outcome is not None else ()
-            delivery.ack_after((*fetch.exchange_receipts, *receipts))
-            self.partitions.ended()
+            delivery.ack_after([*fetch.exchange_receipts, *receipts] if fetch.exchange_receipts else receipts)
+            if self.partitions.moving:
+                self.partitions.ended()
 
     def _publish(
         self, partition: int, outcome: m.FetchOutcome, page: m.Page | None, memory: Reservation | None

@@ -40,8 +40,9 @@ class ReadPages:
 
     def put(self, page: ReadPage) -> None:
         """Keep a reading for `take`."""
-        self._pages[id(page.body)] = page
-        self._bytes += len(page.body)
+        body = page.body
+        self._pages[id(body)] = page
+        self._bytes += len(body)
         while self._bytes > MOST_BYTES and len(self._pages) > 1:
             oldest = self._pages.pop(next(iter(self._pages)))
             self._bytes -= len(oldest.body)

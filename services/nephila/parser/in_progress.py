@@ -6,7 +6,7 @@ Invariant: while a child process has the body, or a request made of it, `body` a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -29,8 +29,9 @@ Work = Callable[[], Awaitable[None]]
 NO_PASS: Final = cast("PagePass", None)
 
 
-class PageKind(Enum):
-    """What decides which steps a page takes. The values are for people."""
+class PageKind(StrEnum):
+    """What decides which steps a page takes. The values are for people. Its hash is that of a text: a page looks its
+    steps up, and the hash of an `Enum` is Python code."""
 
     REQUISITE = "requisites"
     NOT_MODIFIED = "304"

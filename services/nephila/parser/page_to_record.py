@@ -81,7 +81,8 @@ class RecordBuilder:
         wanted = job.parse.main_text
         text = found.main_text or found.text
         record.text_hash = found.text_hash
-        set_simhash(record, job, text)
+        if NEAR_COPIES[job.parse.near_copies]:
+            set_simhash(record, job, text)
         if wanted == "all" or config.full_text:
             record.text = found.text
             record.structure = recoded(found.structure, text, found.text) if found.main_text else found.structure
@@ -104,7 +105,7 @@ class RecordBuilder:
             config.max_meta_chars,
             config.max_meta_entries,
         )
-        p.follow = self._may_follow(page, job, robots)
+        p.follow = not (robots or page.robots_tag) or self._may_follow(page, job, robots)
         if found.link_count:
             self._own_links(p, title, text)
 
@@ -123,7 +124,7 @@ class RecordBuilder:
             parent_url=page.url,
             depth=page.depth + 1,
             parent_priority=page.priority,
-            context=link_context(page),
+            context=page.context and link_context(page),
             fingerprints=found.fingerprints,
             urls=found.link_urls,
             url_ends=found.link_ends,

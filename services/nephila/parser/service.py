@@ -164,7 +164,8 @@ class Parser:
     def _on_page(self, delivery: Delivery) -> None:
         began = self._clock.monotonic()
         page: m.Page = delivery.message
-        failpoints.reach_with("parse", page.url)
+        if failpoints.NAME == "parse":
+            failpoints.reach_with("parse", page.url)
         try:
             job = self._jobs.get(page.job, _DEFAULT_JOB)
             body = page.body if type(page.body) is bytes else bytes(page.body)

@@ -27,7 +27,7 @@ def test_what_is_sent(url, context, body):
     request = m.FetchRequest(url=url, context=context)
     made = http_request_of(request, TargetUrl(url), NO_ROUTE, 0, None)
     assert made.body == body
-    assert made.verb() == ("GET" if body is None else "POST")
+    assert made.method == ("GET" if body is None else "POST")
 
 
 def test_links_do_not_inherit_the_form():

@@ -233,7 +233,7 @@ class AiohttpFetcher:
                 url, proxy = target.shown, f"http://{host}:{request.route.port}"
                 headers |= proxy_headers_of(hop)
         async with self._open_session(hop is not None and hop.tunnel).request(
-            request.verb(),
+            request.method,
             URL(url, encoded=True),
             headers=headers,
             data=request.body,

@@ -11,6 +11,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.messages import Capture, FetchRequest
@@ -53,63 +55,37 @@ class SiteCookies(Protocol):
         """Store what a browser has changed. Cookies of other sites are left out."""
 
 
-class HttpRequest:
-    """One HTTP request: a GET, or a POST when it has a `body`. Headers come in addition to those of the settings.
+class HttpRequest(msgspec.Struct, eq=False):
+    """One HTTP request. Headers come in addition to those of the settings.
 
-    `forwarded`: the request of another client, the browser. It has the `method` of that client. Only its own headers
-    are sent, and the body of every status is returned, not only of 2xx.
-
-    `keep` > 0: at most that many decoded bytes are read; a longer body is cut off without an error.
-    `max_bytes` > 0: replaces both size limits of the settings, on the wire and decoded.
-    `on_sent` is called when the request head has been written: the server sees the request then, not at the dial.
+    A struct, as `HttpResponse`: both are made for each page, and their `__init__` is no Python code.
     """
 
-    __slots__ = (
-        "any_type",
-        "body",
-        "cookies",
-        "forwarded",
-        "headers",
-        "keep",
-        "max_bytes",
-        "method",
-        "on_sent",
-        "origin",
-        "route",
-        "secret_headers",
-        "target",
-    )
+    target: TargetUrl
+    route: Route
+    any_type: bool = False
+    """Whether the body of every media type is wanted."""
+    keep: int = 0
+    """Above 0: at most that many decoded bytes are read; a longer body is cut off without an error."""
+    max_bytes: int = 0
+    """Above 0: replaces both size limits of the settings, on the wire and decoded."""
+    on_sent: Callable[[], None] | None = None
+    """Called when the request head has been written: the server sees the request then, not at the dial."""
+    origin: FetchRequest | None = None
+    """The request that it is sent for; None for one of a middleware, such as a login."""
+    forwarded: bool = False
+    """The request of another client, the browser. It has the `method` of that client. Only its own headers are sent,
+    and the body of every status is returned, not only of 2xx."""
+    method: str = "GET"
+    headers: dict[str, str] | None = None
+    secret_headers: dict[str, str] | None = None
+    """Headers that archives leave out: credentials, cookies, headers of the settings for single hosts."""
+    body: bytes | None = None
+    cookies: SiteCookies | None = None
+    """Of a request that a browser may render, where its job has a jar."""
 
-    def __init__(
-        self,
-        target: TargetUrl,
-        route: Route,
-        *,
-        any_type: bool = False,
-        keep: int = 0,
-        max_bytes: int = 0,
-        on_sent: Callable[[], None] | None = None,
-        origin: FetchRequest | None = None,
-        forwarded: bool = False,
-        method: str = "",
-    ) -> None:
-        """`origin`: the request that it is sent for; None for one of a middleware, such as a login."""
-        self.origin = origin
-        self.target = target
-        self.route = route
-        self.any_type = any_type
-        self.keep = keep
-        self.max_bytes = max_bytes
-        self.on_sent = on_sent
-        self.forwarded = forwarded
-        self.method = method
-        """Empty: GET, or POST with a body."""
-        self.headers: dict[str, str] | None = None
-        self.secret_headers: dict[str, str] | None = None
-        """Headers that archives leave out: credentials, cookies, headers of the settings for single hosts."""
-        self.body: bytes | None = None
-        self.cookies: SiteCookies | None = None
-        """Of a request that a browser may render, where its job has a jar."""
+    __repr__ = object.__repr__
+    """Without the fields: secret headers are never logged."""
 
     def add_header(self, name: str, value: str) -> None:
         """Send a header that archives may show."""
@@ -123,9 +99,10 @@ class HttpRequest:
             self.secret_headers = {}
         self.secret_headers[name] = value
 
-    def verb(self) -> str:
-        """The method as sent."""
-        return self.method or ("GET" if self.body is None else "POST")
+    def post_form(self, body: bytes) -> None:
+        """Send a form, encoded as in a URL."""
+        self.method, self.body = "POST", body
+        self.add_header("Content-Type", "application/x-www-form-urlencoded")
 
     def wants_body(self, status: int) -> bool:
         """Whether the body of a response with this status is returned."""
@@ -140,7 +117,7 @@ class HttpRequest:
 _NONE = Reason.NONE
 
 
-class HttpResponse:
+class HttpResponse(msgspec.Struct, eq=False):
     """The end of a fetch. `reason` is empty when a complete response came; `status` may be set as well as a reason.
 
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
@@ -152,62 +129,39 @@ class HttpResponse:
     stored as well, up to `DRAIN_BYTES`; `truncated` is the WARC term for the reason why a body is incomplete.
     """
 
-    __slots__ = (
-        "address",
-        "body",
-        "browser_s",
-        "captures",
-        "charset",
-        "content_type",
-        "detail",
-        "error_body",
-        "exchanges",
-        "head_at",
-        "headers",
-        "memory",
-        "page_url",
-        "reason",
-        "rendered",
-        "request_head",
-        "response_head",
-        "status",
-        "truncated",
-        "unauthorized",
-        "wire_body",
-        "wire_bytes",
-    )
+    status: int = 0
+    headers: dict[str, str] = {}
+    content_type: str = ""
+    charset: str = ""
+    body: bytes = b""
+    error_body: bytes = b""
+    wire_body: bytes | None = None
+    wire_bytes: int = 0
+    truncated: str = ""
+    address: str = ""
+    reason: AnyReason = _NONE
+    detail: str = ""
+    head_at: float = 0.0
+    """Monotonic instant at which the response head was complete; 0 without one."""
+    request_head: bytes = b""
+    response_head: bytes = b""
+    memory: Reservation | None = None
+    """Memory that is reserved for a large body. The receiver releases it when the body is no longer needed."""
+    rendered: bool = False
+    """`body` is the document of a browser."""
+    browser_s: float = 0.0
+    """Time spent in a browser."""
+    page_url: str = ""
+    """Of a rendered page: its URL at the end; scripts may have changed it."""
+    unauthorized: int = 0
+    """Of a rendered page: 401 or 403, if its scripts got one from its site; 401 if both."""
+    captures: list[Capture] = []
+    """What the browser captured beside the document; bodies only with raw capture."""
+    exchanges: Sequence[Exchange] = ()
+    """Of a rendered page whose job archives requisites: the other responses that its browser received."""
 
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: dict[str, str] = {}
-        self.content_type = ""
-        self.charset = ""
-        self.body = b""
-        self.error_body = b""
-        self.wire_body: bytes | None = None
-        self.wire_bytes = 0
-        self.truncated = ""
-        self.address = ""
-        self.reason: AnyReason = _NONE
-        self.detail = ""
-        self.head_at = 0.0
-        """Monotonic instant at which the response head was complete; 0 without one."""
-        self.request_head = b""
-        self.response_head = b""
-        self.memory: Reservation | None = None
-        """Memory that is reserved for a large body. The receiver releases it when the body is no longer needed."""
-        self.rendered = False
-        """`body` is the document of a browser."""
-        self.browser_s = 0.0
-        """Time spent in a browser."""
-        self.page_url = ""
-        """Of a rendered page: its URL at the end; scripts may have changed it."""
-        self.unauthorized = 0
-        """Of a rendered page: 401 or 403, if its scripts got one from its site; 401 if both."""
-        self.captures: list[Capture] = []
-        """What the browser captured beside the document; bodies only with raw capture."""
-        self.exchanges: Sequence[Exchange] = ()
-        """Of a rendered page whose job archives requisites: the other responses that its browser received."""
+    __repr__ = object.__repr__
+    """Without the fields: a body is no part of a log line."""
 
 
 class Exchange(NamedTuple):

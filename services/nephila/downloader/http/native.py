@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import RequestHeads
@@ -34,20 +36,19 @@ _ROBOTS = FetchKind.ROBOTS
 _REASONS: dict[str, Reason] = {str(one): one for one in Reason}
 
 
-class _Fetch:
+class _Fetch(msgspec.Struct, eq=False):
     """One fetch in flight; the handle of its caller."""
 
-    __slots__ = ("_fetcher", "memory", "number", "on_done", "request", "sent")
+    _fetcher: NativeFetcher
+    number: int
+    request: HttpRequest
+    on_done: OnDone
+    memory: Reservation | None = None
+    """Of a large body that arrives."""
+    sent: bool = False
+    """Whether `on_sent` was called."""
 
-    def __init__(self, fetcher: NativeFetcher, number: int, request: HttpRequest, on_done: OnDone) -> None:
-        self._fetcher = fetcher
-        self.number = number
-        self.request = request
-        self.on_done = on_done
-        self.memory: Reservation | None = None
-        """Of a large body that arrives."""
-        self.sent = False
-        """Whether `on_sent` was called."""
+    __repr__ = object.__repr__
 
     def abort(self) -> None:
         """See `Handle.abort`."""
@@ -89,13 +90,15 @@ class NativeFetcher:
         self._last = number = self._last + 1
         fetch = self._fetches[number] = _Fetch(self, number, request, on_done)
         target, route = request.target, request.route
-        head, body, origin, pages = self._heads.make(request), request.body, request.origin, self._read_pages
+        hop, pages = route.proxy, self._read_pages
+        head, body, origin = self._heads.make(request), request.body, request.origin
         self._client.submit(
             number,
             route.addresses[:MAX_DIALS],
             route.port,
             route.tls_name,
-            _key(target, route.proxy),
+            # What tells connections to one address and port apart.
+            f"{target.host} {target.scheme}" if hop is None else _tunnel_key(target, hop),
             head if body is None else head + body,
             any_type=request.any_type,
             forwarded=request.forwarded,
@@ -103,7 +106,7 @@ class NativeFetcher:
             keep=request.keep,
             max_bytes=request.max_bytes,
             report_sent=request.on_sent is not None,
-            proxy=None if route.proxy is None else _proxy_of(route.proxy),
+            proxy=None if hop is None else _proxy_of(hop),
             page_url=origin.url if origin is not None and origin.kind is not _ROBOTS else "",
             main_text=pages is None or origin is None or pages.wants_main_text(origin.job),
         )
@@ -155,7 +158,7 @@ class NativeFetcher:
                 fetch = fetches.pop(event.id, None)
                 if fetch is not None:
                     response = self._response(fetch, event)
-                    if response.status:
+                    if response.status and fetch.request.on_sent is not None:
                         self._on_sent(fetch)
                     fetch.on_done(response)
 
@@ -189,9 +192,15 @@ class NativeFetcher:
         if page is not None and self._read_pages is not None:
             self._read_pages.put(page)
         head, truncated, reason, detail, address, head_age_s = rest
-        response = HttpResponse()
-        response.status = status
-        response.headers = headers
+        # A field of a struct costs 5 ns when it is made, 22 ns when it is set later.
+        response = HttpResponse(
+            status=status,
+            headers=headers,
+            wire_bytes=wire_bytes,
+            truncated=truncated,
+            address=address,
+            head_at=self._clock.monotonic() - head_age_s if status else 0.0,
+        )
         value = headers.get("content-type")
         if value is not None:
             response.content_type, response.charset = response_head.media_type(value)
@@ -202,9 +211,6 @@ class NativeFetcher:
         else:
             response.error_body = body
             response.wire_body = body if raw_capture and not reason else None
-        response.wire_bytes = wire_bytes
-        response.truncated = truncated
-        response.address = address
         memory = fetch.memory
         if reason:
             response.reason = StatusReason(reason) if tunnel_status_of(reason) else _REASONS[reason]
@@ -215,8 +221,6 @@ class NativeFetcher:
             memory.settle(BODY_FACTOR * len(body))
             memory.arrived_bytes = len(body)
             response.memory = memory
-        if status:
-            response.head_at = self._clock.monotonic() - head_age_s
         if raw_capture:
             response.response_head = head
             if status:
@@ -231,10 +235,8 @@ def _page_threads(config: DownloaderConfig) -> int:
     return config.page_threads or (min(MAX_PAGE_THREADS, share) if share > 1 else 0)
 
 
-def _key(target: TargetUrl, hop: ProxyHop | None) -> str:
-    """What tells connections to one address and port apart."""
-    if hop is None:
-        return f"{target.host} {target.scheme}"
+def _tunnel_key(target: TargetUrl, hop: ProxyHop) -> str:
+    """What tells connections to one address and port apart, through a proxy."""
     return f"{target.host} {target.scheme}:{target.port} {hop.name}"
 
 

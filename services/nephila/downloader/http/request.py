@@ -67,20 +67,17 @@ class RequestHeads:
 
     def shown(self, request: HttpRequest) -> bytes:
         """The head for archives: without credentials and secret headers."""
-        return self._head(request, request.headers)
+        return self.make(request, shown=True)
 
-    def make(self, request: HttpRequest) -> bytes:
-        """Request line and headers, CRLF lines, ending with an empty line."""
-        proxy = request.route.proxy
-        if proxy is not None and not proxy.tunnel:
-            return self._head(request, {**proxy_headers_of(proxy), **request_headers_of(request)}, request.target.shown)
-        if request.secret_headers is None and request.body is None and not request.target.authorization:
-            return self._head(request, request.headers)
-        return self._head(request, request_headers_of(request))
-
-    def _head(self, request: HttpRequest, headers: dict[str, str] | None, whole_url: str = "") -> bytes:
-        target = request.target
-        start = f"{request.verb()} {whole_url or target.path} HTTP/1.1\r\nHost: {target.host_header}"
+    def make(self, request: HttpRequest, shown: bool = False) -> bytes:
+        """Request line and headers, CRLF lines, ending with an empty line. `shown`: as for archives."""
+        target, proxy, headers = request.target, request.route.proxy, request.headers
+        url = target.path
+        if proxy is not None and not proxy.tunnel and not shown:
+            url, headers = target.shown, {**proxy_headers_of(proxy), **request_headers_of(request)}
+        elif not shown and (request.secret_headers is not None or request.body is not None or target.authorization):
+            headers = request_headers_of(request)
+        start = f"{request.method} {url} HTTP/1.1\r\nHost: {target.host_header}"
         if request.forwarded:
             only = "".join(f"\r\n{name}: {value}" for name, value in (headers or {}).items())
             return f"{start}{only}\r\n\r\n".encode("latin-1")
@@ -128,8 +125,7 @@ def http_request_of(
         origin=request,
     )
     if request.context is not None and request.context.form and (form := form_of(request.url)) is not None:
-        made.body = form.encode()
-        made.add_header("Content-Type", "application/x-www-form-urlencoded")
+        made.post_form(form.encode())
     return made
 
 

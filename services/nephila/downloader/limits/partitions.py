@@ -54,7 +54,8 @@ class Partitions:
         self.revoked: frozenset[int] = frozenset()
         """Partitions for which no fetch may start."""
         self._epochs: dict[int, int] = {}
-        self._waiters: set[asyncio.Event] = set()
+        self.moving: set[asyncio.Event] = set()
+        """Set at the end of each request: partitions that leave wait for their requests."""
         self.stale = 0
         """Requests ignored: a request of a later owner of their partition came before them."""
 
@@ -68,7 +69,7 @@ class Partitions:
 
     def ended(self) -> None:
         """A request has ended."""
-        for changed in self._waiters:
+        for changed in self.moving:
             changed.set()
 
     # ---- calls of the program and the consumer group
@@ -104,13 +105,13 @@ class Partitions:
         until = self._clock.monotonic() + grace_s
         changed = asyncio.Event()
         timer = self._clock.call_at(until, changed.set)
-        self._waiters.add(changed)
+        self.moving.add(changed)
         try:
             while any(map(selects, self._fetches)) and self._clock.monotonic() < until:
                 changed.clear()
                 await changed.wait()
         finally:
-            self._waiters.discard(changed)
+            self.moving.discard(changed)
             timer.cancel()
             for fetch in self._newest_first(selects):
                 self._give_back(fetch)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
+from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.auth import Auth
 from nephila.downloader.middleware.block_detector import BlockDetector
@@ -23,7 +24,10 @@ from nephila.downloader.middleware.validators import Validators
 from nephila.downloader.middleware.web_bot_auth import WebBotAuth
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Middleware)
 
@@ -110,9 +114,15 @@ class MiddlewareChain:
             hook(request, http_request)
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        """See `Middleware.on_response`."""
-        for hook in self._by_job.get(request.job, self._without_job).on_response:
-            hook(request, target, response)
+        """See `Middleware.on_response`. A hook that raises ends the fetch, and no further hook is called."""
+        try:
+            for hook in self._by_job.get(request.job, self._without_job).on_response:
+                hook(request, target, response)
+        except FetchError as error:
+            response.reason, response.detail = error.reason, error.detail
+        except Exception as error:  # a fault of a middleware costs this fetch, not the host
+            log.exception("a middleware failed on a response")
+            response.reason, response.detail = Reason.INTERNAL, type(error).__name__
 
     def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
         """See `Middleware.on_outcome`."""

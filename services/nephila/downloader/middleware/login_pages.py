@@ -101,9 +101,8 @@ class LoginPages:
         self, request: m.FetchRequest, target: TargetUrl, route: Route, body: bytes | None
     ) -> HttpResponse:
         http_request = HttpRequest(target, route, any_type=True, keep=PAGE_BYTES)
-        http_request.body = body
         if body is not None:
-            http_request.add_header("Content-Type", "application/x-www-form-urlencoded")
+            http_request.post_form(body)
         for middleware in self._previous:
             middleware.on_request(request, http_request)
         loop = asyncio.get_running_loop()

@@ -145,9 +145,10 @@ def settle(ended: list[Follower]) -> None:
             one()
             continue
         receipt._waiting -= 1
-        if receipt._following and not receipt._waiting:
-            ended += receipt._following
-            receipt._following = []
+        following = receipt._following
+        if following and not receipt._waiting:
+            ended += following
+            following.clear()
         if crediting is not None:
             if crediting.waiting:
                 crediting.drain()

@@ -8,6 +8,8 @@ page's.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import msgspec
 
 from nephila.kernel.messages import Record
@@ -15,12 +17,13 @@ from nephila.kernel.page_facts.facts import COMMENTS
 
 MAX_NOTE_CHARS = 2000
 _encode = msgspec.json.Encoder().encode
+_value = itemgetter(1)
 
 
 def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: int, max_entries: int) -> str:
     """JSON of the non-empty `entries`, then `pairs`; long values are cut except comments, which have a bound of their
     own; pairs beyond the limit are dropped."""
-    found = {key: value for key, value in entries.items() if value}
+    found = dict(filter(_value, entries.items()))
     for name, value in pairs:
         if value and name not in found:
             if len(found) >= max_entries:

@@ -7,7 +7,7 @@ link. Pure.
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -26,7 +26,7 @@ _ARRAY: Final = bytes([0x90 | len(_FIELDS)])
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class _Entries(NamedTuple):
+class _Entries(msgspec.Struct, frozen=True, gc=False):
     """What the queue entries of a page have in common."""
 
     job: int
@@ -46,7 +46,7 @@ class _Entries(NamedTuple):
     over_budget: dict[int, None]
 
 
-class _Checks(NamedTuple):
+class _Checks(msgspec.Struct, frozen=True, gc=False):
     """What the links are checked against."""
 
     seen: Trie
@@ -61,7 +61,7 @@ class _Checks(NamedTuple):
     log_bits: int
 
 
-class _Rows(NamedTuple):
+class _Rows(msgspec.Struct, frozen=True, gc=False):
     """A row of the log is head, fingerprint, URL, host key, middle, priority, tail."""
 
     head: bytes

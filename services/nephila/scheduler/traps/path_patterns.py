@@ -8,7 +8,9 @@ whole host is never closed. A URL has at most twelve patterns.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 MAX_PARAMETERS: Final = 8
 MAX_PATTERN_CHARS: Final = 120
@@ -16,7 +18,7 @@ MAX_PATTERN_CHARS: Final = 120
 _VARIABLE: Final = re.compile(r"[0-9a-f]{16,}|[0-9]+")
 
 
-class Patterns(NamedTuple):
+class Patterns(msgspec.Struct, frozen=True):
     """The patterns of one URL, the narrowest first, and the value of the parameter in each; empty without one."""
 
     patterns: list[str]

@@ -4,7 +4,7 @@ Each function opens the database, in a directory or on a server. It raises `User
 database to read.
 """
 
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,6 +16,9 @@ from nephila.storage.read.steps import JOBS, OF_ANY_JOB
 from nephila.storage.rows import COLUMNS, STORED_COLUMNS, Row
 from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
+
+LINKS_LEFT_OUT: Final = "links_left_out"
+"""Entry of the metadata of a page with more links than the limit."""
 
 
 class HostCount(msgspec.Struct):
@@ -54,23 +57,26 @@ class Summary(msgspec.Struct):
 
 
 def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
-    """Counts of a crawl, or of one of its jobs. Reads all rows without their overflow pages: about 1 s per 100,000
-    rows."""
+    """Counts of a crawl, or of one of its jobs. Reads all rows once, without their overflow pages: about 0.3 s per
+    100,000 rows."""
     where = "WHERE job = :job" if job is not None else ""
     # Hosts are distinguished by the first four bytes of url_key, MD5 of the host key; two hosts in a million collide.
     query = f"""
         SELECT substr(url_key, 1, 8), outcome, reason, count(*), CAST(sum(bytes) AS bigint), min(url),
-            sum(CASE WHEN near_copy_of = '' THEN 0 ELSE 1 END)
+            sum(CASE WHEN near_copy_of = '' THEN 0 ELSE 1 END), {_stored_with(SHELL)}, {_stored_with(LINKS_LEFT_OUT)}
         FROM pages {where} GROUP BY 1, 2, 3
     """
     result = Summary({}, {}, [], 0, 0)
     hosts: dict[str, HostCount] = {}
+    limited = 0
     with open_for_reading(source) as connection:
-        for prefix, outcome, reason, rows, size, url, near in connection.execute(query, {"job": job}):
+        for prefix, outcome, reason, rows, size, url, near, shells, left_out in connection.execute(query, {"job": job}):
             result.outcomes[outcome] = result.outcomes.get(outcome, 0) + rows
             reasons = result.reasons.setdefault(outcome, {})
             reasons[reason] = reasons.get(reason, 0) + rows
             result.near_copies += int(near)
+            result.shells += int(shells)
+            limited += int(left_out)
             result.bytes += size if outcome == "stored" else 0
             host = hosts.get(prefix)
             if host is None:
@@ -78,18 +84,16 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
             host.outcomes[outcome] = host.outcomes.get(outcome, 0) + rows
         items = f"SELECT rule, count(*) FROM items {where} GROUP BY rule ORDER BY rule"
         result.items = dict(connection.execute(items, {"job": job}).fetchall())
-        result.links_left_out = _links_left_out(connection, job)
-        result.shells = _shells(connection, job)
+        if limited:
+            result.links_left_out = _links_left_out(connection, job)
     result.hosts = sorted(hosts.values(), key=lambda count: (-count.total, count.host))[:top]
     result.hosts_total = len(hosts)
     return result
 
 
-def _shells(connection: Any, job: str | None) -> int:
-    where = "AND job = :job" if job is not None else ""
-    query = f"SELECT count(*) FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"{SHELL}\"%' {where}"
-    (found,) = connection.execute(query, {"job": job}).fetchone()
-    return int(found)
+def _stored_with(entry: str) -> str:
+    """The number of stored rows of a group whose metadata has an entry, as SQL."""
+    return f"sum(CASE WHEN outcome = 'stored' AND meta LIKE '%\"{entry}\"%' THEN 1 ELSE 0 END)"
 
 
 def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:
@@ -104,9 +108,9 @@ def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:
 
 def _links_left_out(connection: Any, job: str | None) -> tuple[int, int]:
     where = "AND job = :job" if job is not None else ""
-    query = f"SELECT meta FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"links_left_out\"%' {where}"
+    query = f"SELECT meta FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"{LINKS_LEFT_OUT}\"%' {where}"
     found = [json_object(meta) for (meta,) in connection.execute(query, {"job": job})]
-    values = [str(meta.get("links_left_out", "")) for meta in found if isinstance(meta, dict)]
+    values = [str(meta.get(LINKS_LEFT_OUT, "")) for meta in found if isinstance(meta, dict)]
     counts = [int(one) for one in values if one.isdecimal()]
     return len(counts), sum(counts)
 

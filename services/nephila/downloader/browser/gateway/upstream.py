@@ -78,7 +78,7 @@ class Upstream:
         """See `Sender.send`. A request on a kept connection that broke is repeated once if its method allows it."""
         request.route = await self.route(request.target)
         response = await self._fetch(request)
-        if response.reason == Reason.STALE and request.verb() in _REPEATABLE:
+        if response.reason == Reason.STALE and request.method in _REPEATABLE:
             response = await self._fetch(request)
         return response
 
