@@ -8,6 +8,8 @@
   sent and never logged.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
