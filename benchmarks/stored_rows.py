@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from nephila.storage.ledgers.schema import DATABASE, create
+from nephila.storage.ledgers.sqlite import PAGE_BYTES
 from nephila.storage.rows import STORED_COLUMNS
 
 SPACELESS: Final = {
@@ -27,7 +28,7 @@ def make(directory: Path, rows: int, hosts: int, *, seed: int = 1, words: int = 
     """Write the rows: one job, one fetch each; every tenth failed, every twentieth has an item and ten links."""
     directory.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(directory / DATABASE, isolation_level=None)
-    for pragma in ("page_size = 8192", "journal_mode = WAL", "synchronous = OFF", "cache_size = -500000"):
+    for pragma in (f"page_size = {PAGE_BYTES}", "journal_mode = WAL", "synchronous = OFF", "cache_size = -500000"):
         connection.execute(f"PRAGMA {pragma}")
     create(connection, "bench")
     connection.execute("BEGIN")

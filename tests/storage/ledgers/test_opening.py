@@ -11,6 +11,7 @@ import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.ledgers.schema import DATABASE, SCHEMA_VERSION, connect_readonly
+from nephila.storage.ledgers.sqlite import PAGE_BYTES
 from nephila.storage.outputs import SINKS
 from nephila.storage.read.export import export
 
@@ -74,7 +75,7 @@ async def test_an_export_of_a_damaged_database(tmp_path, damage):
     elif damage == "message":
         data = data.replace(b"CREATE TABLE waits", b"CREATE \xffABLE waits")
     else:
-        data = data[:-8192] + bytes(8192)
+        data = data[:-PAGE_BYTES] + bytes(PAGE_BYTES)
     path.write_bytes(data)
     with pytest.raises(UserError, match=r"nephila\.db is damaged \(.*restore it from a backup") as caught:
         export(tmp_path, "jsonl", tmp_path / "x.jsonl")
@@ -163,7 +164,7 @@ async def test_an_index_that_does_not_fit_its_table(tmp_path):
     with contextlib.closing(sqlite3.connect(path)) as db:
         (root,) = db.execute("select rootpage from sqlite_master where name = 'sqlite_autoindex_pages_1'").fetchone()
     data = bytearray(path.read_bytes())
-    data[root * 8192 - 20] ^= 1
+    data[root * PAGE_BYTES - 20] ^= 1
     path.write_bytes(data)
     before = contents(tmp_path)
     line = await refusal(tmp_path)

@@ -47,6 +47,22 @@ def test_a_commit_is_synced_unless_the_setting_forbids_it(tmp_path: Path, fsync:
     }  # fmt: skip
 
 
+def test_an_older_file_keeps_its_page_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are added to it as before."""
+    monkeypatch.setattr("nephila.storage.ledgers.sqlite.PAGE_BYTES", 8192)
+    old = opened(tmp_path)
+    old.stage(batch_of(record(1)))
+    old.commit({})
+    old.close()
+    monkeypatch.undo()
+    ledger = opened(tmp_path)
+    ledger.stage(batch_of(record(2)))
+    ledger.commit({})
+    assert ledger.connection.execute("PRAGMA page_size").fetchone() == (8192,)
+    ledger.close()
+    assert len(rows(tmp_path)) == 2
+
+
 def test_what_is_not_committed_is_undone(tmp_path: Path) -> None:
     """A rollback without a transaction, and of a closed ledger, does nothing."""
     ledger = opened(tmp_path)

@@ -52,8 +52,8 @@ from nephila.storage.rows import (
 
 log = logging.getLogger(__name__)
 
-PAGE_BYTES = 8192
-"""Larger pages make rows cheaper, smaller pages the key index; measured in docs/adr/0006."""
+PAGE_BYTES = 16384
+"""Of new files. Larger pages make rows cheaper, smaller pages the key index; measured in docs/adr/0216."""
 _CACHE_KIB = 16 * 1024
 """Holds the key index of 200,000 rows; the texts of a crawl fill the rest and are not read again. docs/adr/0192."""
 _BUSY_S = 5.0

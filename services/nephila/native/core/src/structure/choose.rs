@@ -77,6 +77,9 @@ fn outermost_lists(containers: &[Container]) -> Vec<u32> {
 
 /// A list of which half is main text is it as a whole.
 fn keep_lists(blocks: &mut [Block], lines: &[Line], containers: &[Container]) {
+    if containers.is_empty() {
+        return;
+    }
     let lists = outermost_lists(containers);
     let list_of = |block: &Block| {
         let list = *lists.get(block.container as usize)?;
@@ -100,27 +103,33 @@ fn keep_lists(blocks: &mut [Block], lines: &[Line], containers: &[Container]) {
 
 /// Code, tables and pictures that stand between two blocks of the main text are part of it.
 fn keep_between(blocks: &mut [Block], lines: &[Line]) {
-    // Of each block the next one that is kept.
-    let mut behind = vec![blocks.len(); blocks.len() + 1];
-    for number in (0..blocks.len()).rev() {
-        behind[number] = if blocks[number].kept { number } else { behind[number + 1] };
-    }
     let mut before: Option<usize> = None;
+    // The first block from `number` that is kept; found when it is asked for.
+    let mut next = 0;
     for number in 0..blocks.len() {
         let block = &blocks[number];
-        let is_empty = |block: &Block| part(lines, block.lines).iter().all(|line| line.size == 0);
-        let picture = matches!(block.kind, Kind::Text { .. }) && is_empty(block);
-        let next = behind[number];
         if block.kept {
             before = Some(number);
-        } else if next < blocks.len() && (picture || matches!(block.kind, Kind::Code { .. } | Kind::Table(_))) {
-            let near = before.is_some_and(|before| number - before <= NEAR);
-            let captioned = picture && matches!(blocks[next].kind, Kind::Text { caption: true });
-            let kept = next - number <= NEAR && (near || captioned);
-            blocks[number].kept = kept;
-            if kept && !picture {
-                before = Some(number);
-            }
+            continue;
+        }
+        let picture =
+            matches!(block.kind, Kind::Text { .. }) && part(lines, block.lines).iter().all(|line| line.size == 0);
+        if !picture && !matches!(block.kind, Kind::Code { .. } | Kind::Table(_)) {
+            continue;
+        }
+        if next <= number {
+            let behind = blocks[number..].iter().position(|block| block.kept);
+            next = behind.map_or(blocks.len(), |behind| number + behind);
+        }
+        if next == blocks.len() {
+            return;
+        }
+        let near = before.is_some_and(|before| number - before <= NEAR);
+        let captioned = picture && matches!(blocks[next].kind, Kind::Text { caption: true });
+        let kept = next - number <= NEAR && (near || captioned);
+        blocks[number].kept = kept;
+        if kept && !picture {
+            before = Some(number);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! An outline cut into blocks: two walks over its events, the first finds the tables that only lay a page out.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::attributes::{
@@ -145,7 +146,7 @@ impl<'o, 'a> Reader<'o, 'a> {
             outline,
             text,
             lines,
-            layout: layout_tables(outline),
+            layout: if outline.has_tables { layout_tables(outline) } else { Ids::default() },
             pool: room.pool,
             pieces: Pieces::new(room.items, room.lines),
             cells: room.cells,
@@ -187,8 +188,14 @@ impl<'o, 'a> Reader<'o, 'a> {
                 },
                 Event::Close(id) => {
                     if let Some(at) = self.opened.iter().rposition(|element| element.id == id) {
-                        let element = self.opened.remove(at);
-                        self.end(element.end);
+                        let end = self.opened[at].end;
+                        // Nearly always the last one.
+                        if at + 1 == self.opened.len() {
+                            self.opened.truncate(at);
+                        } else {
+                            self.opened.remove(at);
+                        }
+                        self.end(end);
                     }
                 }
             }
@@ -196,7 +203,7 @@ impl<'o, 'a> Reader<'o, 'a> {
         self.flush();
     }
 
-    fn attr(&self, attrs: Attributes, name: &str) -> Option<std::borrow::Cow<'a, str>> {
+    fn attr(&self, attrs: Attributes, name: &str) -> Option<Cow<'a, str>> {
         self.outline.attr(attrs, name)
     }
 
@@ -210,8 +217,11 @@ impl<'o, 'a> Reader<'o, 'a> {
         if self.code.is_open {
             return self.code_text(from, to, number);
         }
+        // The last line has no line feed: most pieces of text are one line and are not searched.
+        let last = self.lines.get(number as usize).map_or(to, |line| line.start.clamp(from, to));
+        debug_assert!(!part(self.text, (last, to)).contains(&b'\n'));
         let mut start = from;
-        for at in memchr::memchr_iter(b'\n', part(self.text, (from, to))) {
+        for at in memchr::memchr_iter(b'\n', part(self.text, (from, last))) {
             self.text_piece((start, from + at as u32), number);
             start = from + at as u32 + 1;
             if self.pieces.has_text() {
@@ -390,22 +400,20 @@ impl<'o, 'a> Reader<'o, 'a> {
     }
 
     /// The list that is the innermost container.
-    fn list(&mut self) -> Option<&mut Container> {
+    fn list(&self) -> Option<usize> {
         let at = *self.around.last()? as usize;
-        self.containers.get_mut(at).filter(|one| one.kind == ContainerKind::List)
+        (self.containers[at].kind == ContainerKind::List).then_some(at)
     }
 
     fn item(&mut self, attrs: Attributes) -> End {
-        let stated = number(self.attr(attrs, "value").as_deref());
         let Some(list) = self.list() else { return self.open_container(ContainerKind::Item, false, 0) };
-        list.number = stated.filter(|_| list.ordered).unwrap_or(list.number + 1);
-        let (ordered, number) = (list.ordered, list.number);
+        let Container { ordered, number: before, .. } = self.containers[list];
+        let stated = if ordered { number(self.attr(attrs, "value").as_deref()) } else { None };
+        let number = stated.unwrap_or(before + 1);
         let is_note = ordered && self.attr(attrs, "id").is_some_and(|id| is_note(&id));
         let kind = if is_note { ContainerKind::Note } else { ContainerKind::Item };
         let made = self.new_container(kind, ordered, number);
-        if let Some(list) = self.list() {
-            list.last = made;
-        }
+        (self.containers[list].number, self.containers[list].last) = (number, made);
         self.reenter(made)
     }
 
@@ -420,7 +428,7 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     /// A <dd> continues the item of its <dt>.
     fn description(&mut self, attrs: Attributes) -> End {
-        match self.list().map(|list| list.last) {
+        match self.list().map(|list| self.containers[list].last) {
             Some(last) if last != NONE => self.reenter(last),
             _ => self.item(attrs),
         }
@@ -620,17 +628,18 @@ impl<'o, 'a> Reader<'o, 'a> {
         }
     }
 
-    fn source_of_image(&self, attrs: Attributes) -> Option<String> {
+    fn source_of_image(&self, attrs: Attributes) -> Option<Cow<'a, str>> {
         let is_data = |raw: &str| raw.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("data:"));
         for name in LAZY {
-            let raw = self.attr(attrs, name).unwrap_or_default();
-            let raw = raw.trim_matches(is_space);
-            if !raw.is_empty() && !is_data(raw) {
-                return Some(raw.to_owned());
+            let Some(raw) = self.attr(attrs, name) else { continue };
+            let trimmed = raw.trim_matches(is_space);
+            if !trimmed.is_empty() && !is_data(trimmed) {
+                return Some(if trimmed.len() == raw.len() { raw } else { Cow::Owned(trimmed.to_owned()) });
             }
         }
         let set = self.attr(attrs, "srcset").filter(|set| !set.is_empty()).or_else(|| self.attr(attrs, "data-srcset"));
         let set = set.unwrap_or_default();
-        Some(best_of_srcset(&set)).filter(|best| !best.is_empty() && !is_data(best)).map(str::to_owned)
+        let best = best_of_srcset(&set);
+        (!best.is_empty() && !is_data(best)).then(|| Cow::Owned(best.to_owned()))
     }
 }
