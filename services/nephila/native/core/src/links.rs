@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use nephila_wide::md5;
 use url::Url;
 
 use crate::entities;
-use crate::md5;
 use crate::page::{Href, Page};
 use crate::text::collapse_into;
 use crate::urls::{self, Base, Refusal};

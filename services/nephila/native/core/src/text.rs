@@ -244,12 +244,12 @@ fn run_end(part: &[u8], p: usize) -> usize {
             let b = part[at];
             is_space(b) && !(b == b' ' && part.get(at + 1).is_some_and(|next| !is_space(*next)))
         };
-        match odd_byte(part, end) {
-            Ok(at) if ends(at) => return at,
-            // A control that is no white space, or a space before one.
-            Ok(at) => end = at + 1,
-            Err(at) => return (at..part.len()).find(|at| ends(*at)).unwrap_or(part.len()),
+        end = odd_byte(part, end);
+        if end == part.len() || ends(end) {
+            return end;
         }
+        // A control that is no white space, or a space before one.
+        end += 1;
     }
 }
 

@@ -1,48 +1,14 @@
 //! Words of class, id, role and of short lines as bits of groups (words.txt), and class words with learnt scores
 //! (class_words.txt); the tables are generated.
 
+use nephila_wide::{sixteen, Sixteen};
+
 include!(concat!(env!("OUT_DIR"), "/words.rs"));
 
 /// The longest word of any table.
 const MAX_WORD: usize = 16;
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
 const SMALL: u128 = 0x2020_2020_2020_2020_2020_2020_2020_2020;
-
-/// Eight bytes from `at` on; NULs behind the end.
-#[inline(always)]
-fn eight(text: &[u8], at: usize) -> u64 {
-    if let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        return u64::from_le_bytes(*word);
-    }
-    match text.last_chunk::<8>() {
-        // The last eight, less those before `at`.
-        Some(word) if at < text.len() => u64::from_le_bytes(*word) >> (8 * (at + 8 - text.len())),
-        _ => text.iter().skip(at).rev().fold(0, |word, b| word << 8 | u64::from(*b)),
-    }
-}
-
-#[inline(always)]
-fn sixteen(text: &[u8], at: usize) -> u128 {
-    match text.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
-        Some(word) => u128::from_le_bytes(*word),
-        None => u128::from(eight(text, at)) | u128::from(eight(text, at + 8)) << 64,
-    }
-}
-
-/// A bit for each of eight bytes: is it a letter, is it a capital?
-#[inline(always)]
-fn letters(word: u64) -> (u64, u64) {
-    let low = (word | (ONES * 0x20)) & !HIGHS;
-    let from = |byte: u8| low + ONES * (0x80 - u64::from(byte));
-    let letter = from(b'a') & !from(b'z' + 1) & !word & HIGHS;
-    // The bit that distinguishes small from capital, shifted to the mark.
-    let capital = letter & !(word << 2);
-    // High bits of the bytes to eight bits side by side: no two products meet.
-    let pack = |marks: u64| (marks >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    (pack(letter), pack(capital))
-}
 
 /// Calls `found` with every word of `text` that could be in a table: in small letters, packed little-endian. O(bytes).
 ///
@@ -58,13 +24,13 @@ fn each(text: &[u8], mut found: impl FnMut(u128)) {
     // The word that goes on from the block before; whether its last letter is small.
     let (mut open, mut small_before) = (None, 0);
     for at in (0..text.len()).step_by(64) {
-        let (mut letter, mut capital) = (0, 0);
-        for part in (0..text.len().min(at + 64) - at).step_by(8) {
-            let (letters, capitals) = letters(eight(text, at + part));
-            letter |= letters << part;
-            capital |= capitals << part;
+        let (mut small, mut capital) = (0, 0);
+        for part in (0..text.len().min(at + 64) - at).step_by(16) {
+            let bytes = Sixteen::at(text, at + part);
+            small |= u64::from(bytes.within(b'a', b'z')) << part;
+            capital |= u64::from(bytes.within(b'A', b'Z')) << part;
         }
-        let small = letter & !capital;
+        let letter = small | capital;
         let before = letter << 1 | u64::from(open.is_some());
         let cut = capital & (small << 1 | small_before);
         let mut begins = letter & (!before | cut);
