@@ -10,20 +10,27 @@ const MAX_WORD: usize = 16;
 
 const SMALL: u128 = 0x2020_2020_2020_2020_2020_2020_2020_2020;
 
-/// Calls `found` with every word of `text` that could be in a table: in small letters, packed little-endian. O(bytes).
+/// For each size the bits of a word of so many bytes.
+static MASKS: [u128; MAX_WORD + 1] = {
+    let mut masks = [0; MAX_WORD + 1];
+    let mut size = 1;
+    while size <= MAX_WORD {
+        masks[size] = u128::MAX >> (128 - 8 * size);
+        size += 1;
+    }
+    masks
+};
+
+/// Calls `found` with every word of `text` that could be in a table: in small letters, packed little-endian. `wanted`
+/// is asked first, by the first two letters of the word and its size. O(bytes).
 ///
 /// Sixty-four bytes at a time: where words begin and end is arithmetic on sets of bits, without a branch per byte.
 #[inline(always)]
-fn each(text: &[u8], mut found: impl FnMut(u128)) {
-    let mut word = |start: usize, end: usize| {
-        let size = end - start;
-        if (2..=MAX_WORD).contains(&size) {
-            found((sixteen(text, start) | SMALL) & (u128::MAX >> (128 - 8 * size)));
-        }
-    };
+fn each(text: &[u8], wanted: impl Fn(u16, usize) -> bool, mut found: impl FnMut(u128)) {
     // The word that goes on from the block before; whether its last letter is small.
     let (mut open, mut small_before) = (None, 0);
-    for at in (0..text.len()).step_by(64) {
+    // Behind the end are NULs, which end the last word.
+    for at in (0..=text.len()).step_by(64) {
         let (mut small, mut capital) = (0, 0);
         for part in (0..text.len().min(at + 64) - at).step_by(16) {
             let bytes = Sixteen::at(text, at + part);
@@ -42,15 +49,16 @@ fn each(text: &[u8], mut found: impl FnMut(u128)) {
                 begins &= begins - 1;
                 first
             });
-            word(start, at + ends.trailing_zeros() as usize);
+            let size = at + ends.trailing_zeros() as usize - start;
             ends &= ends - 1;
+            let Some(head) = text.get(start..).and_then(|rest| rest.first_chunk::<2>()) else { continue };
+            if size > 1 && size <= MAX_WORD && wanted(u16::from_le_bytes(*head) | SMALL as u16, size) {
+                found((sixteen(text, start) | SMALL) & MASKS[size]);
+            }
         }
         if begins != 0 {
             open = Some(at + begins.trailing_zeros() as usize);
         }
-    }
-    if let Some(start) = open {
-        word(start, text.len());
     }
 }
 
@@ -113,7 +121,8 @@ fn score(word: u128) -> Option<i16> {
 /// What a class, id, role or itemprop tells. O(bytes).
 pub fn of_attribute(value: &[u8]) -> Said {
     let (mut groups, mut said) = (0, Said::default());
-    each(value, |word| {
+    let any = |_, _| true;
+    each(value, any, |word| {
         groups |= lookup(word);
         if let Some(score) = score(word) {
             said.add_score(score);
@@ -123,10 +132,18 @@ pub fn of_attribute(value: &[u8]) -> Said {
     said
 }
 
+/// Whether a word with this head and size may have a text group: few words of a text have, and most of the others are
+/// told by 128 bytes.
+#[inline(always)]
+fn may_be_of_text(head: u16, size: usize) -> bool {
+    let slot = (u32::from(head) | (size as u32) << 16).wrapping_mul(HEAD_MULTIPLIER) >> HEAD_SHIFT;
+    TEXT_HEADS[slot as usize / 64] >> (slot % 64) & 1 != 0
+}
+
 /// How many words of each text group `text` has. O(bytes).
 pub fn of_text(text: &[u8]) -> [u16; TEXT_GROUPS] {
     let mut counts = [0; TEXT_GROUPS];
-    each(text, |word| {
+    each(text, may_be_of_text, |word| {
         let mut bits = lookup(word) >> FIRST_TEXT_GROUP;
         while bits != 0 {
             counts[bits.trailing_zeros() as usize] += 1;

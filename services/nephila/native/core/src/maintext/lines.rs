@@ -12,6 +12,8 @@ const LOOK_BYTES: usize = 256;
 const CHUNK: usize = 32;
 /// How many lines above (positive) or below.
 const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
+/// The farthest of them.
+const FAR: usize = 2;
 
 const NEAR: [u32; 21] = [
     GROUP_COMMENT,
@@ -68,7 +70,11 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     let lines = view.lines;
     out.put(lines.iter().map(|line| fit(line.len)));
     out.put(view.shares.iter().copied());
-    let looks = of_each(lines, |line| look(view.of(line)));
+    // A closure would not be compiled for wide vectors.
+    let mut looks = vec![[0; 3]; lines.len()];
+    for (place, line) in looks.iter_mut().zip(lines) {
+        *place = look(view.of(line));
+    }
     out.put(lines.iter().map(|line| ending(view.of(line))));
     for what in 0..3 {
         out.put(looks.iter().map(|look| look[what]));
@@ -161,15 +167,12 @@ pub fn places(out: &mut Columns, view: &View<'_>) {
 #[inline(always)]
 pub fn neighbours(out: &mut Columns, view: &View<'_>) {
     let bytes = of_each(view.lines, |line| fit(line.len));
+    let mut padded = vec![-1; bytes.len() + 2 * FAR];
     for column in [&bytes, &view.shares, &view.kinds] {
+        padded[FAR..][..column.len()].copy_from_slice(column);
         for above in NEIGHBOURS {
-            let (from, missing) =
-                (above.unsigned_abs(), std::iter::repeat_n(-1, above.unsigned_abs().min(column.len())));
-            if above > 0 {
-                out.put(missing.chain(column[..column.len().saturating_sub(from)].iter().copied()));
-            } else {
-                out.put(column[from.min(column.len())..].iter().copied().chain(missing));
-            }
+            let from = FAR.saturating_add_signed(-above);
+            out.put(padded[from..][..column.len()].iter().copied());
         }
     }
 }

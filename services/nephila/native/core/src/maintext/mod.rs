@@ -93,7 +93,7 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], texts: &Texts, boxes:
 pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
     let known = &lines[..lines.len().min(MAX_LINES)];
     let columns = features(text, known, &Texts::of(text, known), boxes, title);
-    columns.data.chunks(columns.stride.max(1)).flat_map(|column| &column[..columns.count]).copied().collect()
+    columns.numbers().chunks(columns.stride.max(1)).flat_map(|column| &column[..columns.count]).copied().collect()
 }
 
 /// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.

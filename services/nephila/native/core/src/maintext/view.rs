@@ -1,8 +1,11 @@
 //! Measures of a page for the main-text model, and their columns.
 
+use std::cell::Cell;
+
 use nephila_wide::LINES;
 
 use crate::boxes::Box;
+use crate::structure::KEPT;
 use crate::tags::*;
 use crate::text::Line;
 
@@ -55,24 +58,51 @@ pub struct View<'a> {
     pub sums: Vec<[u32; 3]>,
 }
 
-/// The columns, one behind the other, each padded to `stride` numbers.
+/// The columns, one behind the other, each with `stride` numbers.
 pub struct Columns {
-    pub data: Vec<i16>,
+    /// Kept by the thread for its next page. Numbers behind those of the lines are of any page: nothing depends on them.
+    data: Vec<i16>,
+    /// Numbers of the columns so far.
+    filled: usize,
     /// Lines: the numbers of a column that mean something.
     pub count: usize,
     pub stride: usize,
 }
 
+thread_local! {
+    static ROOM: Cell<Vec<i16>> = const { Cell::new(Vec::new()) };
+}
+
 impl Columns {
     pub fn new(count: usize, columns: usize) -> Self {
         let stride = count.next_multiple_of(LINES);
-        Columns { data: Vec::with_capacity(columns * stride), count, stride }
+        let mut data = ROOM.take();
+        if data.len() < columns * stride {
+            data.resize(columns * stride, 0);
+        }
+        Columns { data, filled: 0, count, stride }
     }
 
+    /// A number for each line.
     #[inline(always)]
     pub fn put(&mut self, column: impl Iterator<Item = i16>) {
-        self.data.extend(column);
-        self.data.resize(self.data.len().next_multiple_of(LINES), 0);
+        for (place, value) in self.data[self.filled..][..self.count].iter_mut().zip(column) {
+            *place = value;
+        }
+        self.filled += self.stride;
+    }
+
+    pub fn numbers(&self) -> &[i16] {
+        &self.data[..self.filled]
+    }
+}
+
+impl Drop for Columns {
+    fn drop(&mut self) {
+        let data = std::mem::take(&mut self.data);
+        if data.len() * size_of::<i16>() <= KEPT {
+            ROOM.set(data);
+        }
     }
 }
 

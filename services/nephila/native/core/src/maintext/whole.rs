@@ -88,7 +88,7 @@ pub fn page(out: &mut Columns, view: &View<'_>) {
     values.push(fit(view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as u32));
     values.extend(groups.map(|sum| share(sum, total)));
     for value in values {
-        out.put(std::iter::repeat_n(value, count));
+        out.put((0..count).map(|_| value));
     }
 }
 
