@@ -16,6 +16,20 @@ struct Alike {
     last: u32,
 }
 
+impl Alike {
+    #[inline(always)]
+    fn columns(&self, count: u32) -> [i16; 6] {
+        [
+            fit(self.lines),
+            fit(self.sums[0] / self.lines),
+            share(self.sums[1], self.sums[0]),
+            share(self.first, count),
+            fit((self.last - self.first + 1) * 10 / self.lines),
+            fit(self.sums[2] / self.lines),
+        ]
+    }
+}
+
 /// Of the lines of the same template: how many, how long, where.
 #[inline(always)]
 pub fn likes(out: &mut Columns, view: &View<'_>) {
@@ -36,17 +50,10 @@ pub fn likes(out: &mut Columns, view: &View<'_>) {
         group.last = at as u32;
         mine.push(number);
     }
-    let columns: [fn(&Alike, u32) -> i16; 6] = [
-        |group, _| fit(group.lines),
-        |group, _| fit(group.sums[0] / group.lines),
-        |group, _| share(group.sums[1], group.sums[0]),
-        |group, count| share(group.first, count),
-        |group, _| fit((group.last - group.first + 1) * 10 / group.lines),
-        |group, _| fit(group.sums[2] / group.lines),
-    ];
-    for column in columns {
-        let values: Vec<i16> = groups.iter().map(|group| column(group, count as u32)).collect();
-        out.put(mine.iter().map(|number| values[*number as usize]));
+    let values = of_each(&groups, |group| group.columns(count as u32));
+    let rows = of_each(&mine, |number| values[*number as usize]);
+    for what in 0..6 {
+        out.put(rows.iter().map(|row| row[what]));
     }
     let mut same = vec![0u32; view.texts.count];
     view.texts.of_lines.iter().for_each(|text| same[*text as usize] += 1);
@@ -56,11 +63,13 @@ pub fn likes(out: &mut Columns, view: &View<'_>) {
 /// Learnt scores of the class words of the box of a line, and of all boxes around it.
 #[inline(always)]
 pub fn scores(out: &mut Columns, view: &View<'_>) {
-    for at in 0..2 {
-        out.put(view.lines.iter().map(|line| view.stand(line).own_scores[at]));
-    }
-    for at in 0..3 {
-        out.put(view.lines.iter().map(|line| view.stand(line).path_scores[at]));
+    let rows = of_each(view.lines, |line| {
+        let stand = view.stand(line);
+        let ([least, most], [path_least, path_most, sum]) = (stand.own_scores, stand.path_scores);
+        [least, most, path_least, path_most, sum]
+    });
+    for what in 0..5 {
+        out.put(rows.iter().map(|row| row[what]));
     }
 }
 
