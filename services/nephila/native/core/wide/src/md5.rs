@@ -4,6 +4,7 @@
 //! not depend on each other. With AVX2 eight messages go side by side, a message to each lane; elsewhere one goes after
 //! the other. The lanes are written by hand: rustc 1.95 made 512 scalar rotations of loops over arrays of eight.
 
+#[cfg(target_arch = "x86_64")]
 const LANES: usize = 8;
 const BLOCK: usize = 64;
 
