@@ -164,6 +164,7 @@ fn words() -> String {
     }
     assert!(first_text <= 32 && count < 64, "groups of attributes are bits of a u32");
     let (multiplier, slots) = spread(&keys.iter().map(|key| key.0).collect::<Vec<_>>());
+    code += &text_heads(keys.iter().filter(|key| key.1 >> first_text != 0).map(|key| key.0));
     let (keys, groups): (Vec<u128>, Vec<u64>) = keys.into_iter().unzip();
     writeln!(code, "pub const FIRST_TEXT_GROUP: usize = {first_text};").unwrap();
     writeln!(code, "pub const TEXT_GROUPS: usize = {};", count - first_text).unwrap();
@@ -176,6 +177,22 @@ fn words() -> String {
     writeln!(code, "static WORD_KEYS: [u128; {}] = {keys:?};", keys.len()).unwrap();
     writeln!(code, "static WORD_GROUPS: [u64; {}] = {groups:?};", groups.len()).unwrap();
     code
+}
+
+/// A bit for the first two letters and the size of each word with a text group.
+fn text_heads(keys: impl Iterator<Item = u128>) -> String {
+    let (multiplier, shift) = (0x9E37_79B1_u32, 22);
+    let mut heads = [0u64; 1 << (32 - 22 - 6)];
+    for key in keys {
+        let size = 16 - key.leading_zeros() / 8;
+        let slot = ((key as u32 & 0xFFFF) | size << 16).wrapping_mul(multiplier) >> shift;
+        heads[slot as usize / 64] |= 1 << (slot % 64);
+    }
+    format!(
+        "const HEAD_MULTIPLIER: u32 = {multiplier};\nconst HEAD_SHIFT: u32 = {shift};\n\
+         static TEXT_HEADS: [u64; {}] = {heads:?};\n",
+        heads.len()
+    )
 }
 
 /// Scores of class words in a table with linear probing: a quarter of its slots is taken at most.

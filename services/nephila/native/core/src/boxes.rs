@@ -4,9 +4,11 @@
 //! Invariant: a parent's number is smaller than its children's; box 0 is the document. At most `MAX_BOXES`; elements
 //! beyond that count as part of their parent.
 
+use std::cell::Cell;
+
 use crate::boilerplate::names_tool;
 use crate::tags::*;
-use crate::tokenizer::{Span, Tokenizer};
+use crate::tokenizer::Tokenizer;
 use crate::words::{self, Said};
 
 pub const MAX_BOXES: usize = 1 << 17;
@@ -81,7 +83,7 @@ impl Boxes {
     pub fn new(wanted: bool) -> Self {
         let mut items = Vec::with_capacity(if wanted { 1024 } else { 1 });
         items.push(Box::default());
-        Boxes { items, wanted, count: 1, memo: Memo::new(), noted: None }
+        Boxes { items, wanted, count: 1, memo: Memo::take(), noted: None }
     }
 
     /// The number of a new box (the parent's if there are too many, or none is wanted) with the attributes of the
@@ -135,7 +137,7 @@ impl Boxes {
             match name.len() {
                 5 if name.eq_ignore_ascii_case(b"class") => {
                     let value = tok.slice(attr.value);
-                    let (said, is_tool) = self.memo.said(attr.value, tok);
+                    let (said, is_tool) = self.memo.said(value);
                     own.add(said);
                     tool = is_tool;
                     key = &value[..value.len().min(KEY_BYTES)];
@@ -178,33 +180,57 @@ fn mix(above: u64, tag: u8, name: &[u8]) -> u64 {
     value
 }
 
-/// The last place, the words of a class and whether it is a tool's: a page has few different ones, each many times.
+/// A class, what its words tell, and whether it is a tool's.
+#[derive(Clone, Default)]
+struct Known {
+    class: Vec<u8>,
+    said: Said,
+    tool: bool,
+}
+
+/// Classes that were read: a page has few different ones, each many times, and the next page of its site has the same.
+#[derive(Default)]
 struct Memo {
-    slots: [(Span, Said, bool); Self::SLOTS],
+    slots: Vec<Known>,
+}
+
+thread_local! {
+    static MEMO: Cell<Memo> = Cell::default();
 }
 
 impl Memo {
-    const SLOTS: usize = 256;
-    const LONGEST: usize = 128;
+    const SLOTS: usize = 512;
+    const LONGEST: usize = 256;
 
-    fn new() -> Self {
-        Memo { slots: [((0, 0), Said::default(), false); Self::SLOTS] }
+    /// That of this thread; a new one while another page holds it.
+    fn take() -> Self {
+        let mut memo = MEMO.take();
+        memo.slots.resize_with(Self::SLOTS, Known::default);
+        memo
     }
 
     #[inline]
-    fn said(&mut self, span: Span, tok: &Tokenizer<'_>) -> (Said, bool) {
-        let value = tok.slice(span);
-        if value.len() > Self::LONGEST {
-            return (words::of_attribute(value), names_tool(value));
+    fn said(&mut self, class: &[u8]) -> (Said, bool) {
+        if class.len() > Self::LONGEST {
+            return (words::of_attribute(class), names_tool(class));
         }
-        let ends = match (value.first_chunk::<8>(), value.last_chunk::<8>()) {
+        let ends = match (class.first_chunk::<8>(), class.last_chunk::<8>()) {
             (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
-            _ => value.iter().fold(0, |word, b| word << 8 | u64::from(*b)),
+            _ => class.iter().fold(0, |word, b| word << 8 | u64::from(*b)),
         };
-        let slot = &mut self.slots[((ends ^ value.len() as u64).wrapping_mul(K) >> 56) as usize];
-        if tok.slice(slot.0) != value {
-            *slot = (span, words::of_attribute(value), names_tool(value));
+        let slot = (ends ^ class.len() as u64).wrapping_mul(K) >> (64 - Self::SLOTS.ilog2());
+        let known = &mut self.slots[slot as usize];
+        if known.class != class {
+            (known.said, known.tool) = (words::of_attribute(class), names_tool(class));
+            known.class.clear();
+            known.class.extend_from_slice(class);
         }
-        (slot.1, slot.2)
+        (known.said, known.tool)
+    }
+}
+
+impl Drop for Boxes {
+    fn drop(&mut self) {
+        MEMO.set(std::mem::take(&mut self.memo));
     }
 }

@@ -19,7 +19,6 @@ mod link_buffers;
 mod links;
 mod maintext;
 mod markdown;
-mod md5;
 mod meta;
 mod near_copies;
 mod page;

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use nephila_wide::md5;
 use url::Url;
 
 use crate::entities;
-use crate::md5;
-use crate::page::{Href, Page};
+use crate::page::{Href, Page, RawLink};
 use crate::text::collapse_into;
 use crate::urls::{self, Base, Refusal};
 
@@ -187,6 +187,12 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
     links.of_raw = vec![NONE; page.links.len()];
     links.urls.reserve(blob.len());
     links.fingerprints.reserve(rows.len() * 16);
+    links.ends.reserve(rows.len());
+    links.host_spans.reserve(rows.len() * 2);
+    links.flags.reserve(rows.len());
+    links.anchor_ends.reserve(rows.len());
+    let size = |raw: &RawLink<'_>| (raw.anchor.1 - raw.anchor.0) as usize;
+    links.anchors.reserve(page.links.iter().map(|raw| size(raw).min(MAX_ANCHOR)).sum());
     for row in rows {
         let raw = &page.links[row.raw as usize];
         if let Some(at) = seen.get(&row.key) {

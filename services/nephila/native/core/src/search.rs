@@ -3,6 +3,7 @@
 //! Each is linear in what it steps over.
 
 use memchr::{memchr, memchr2, memmem};
+use nephila_wide::Sixteen;
 
 use crate::tokenizer::{ATTR_END, CLASS, NAME_END};
 
@@ -13,13 +14,6 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 fn word_at(input: &[u8], at: usize) -> Option<u64> {
     let bytes = input.get(at..at + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().unwrap()))
-}
-
-/// High bits of the bytes that equal `byte`; exact up to the first one, which is all that is asked for.
-#[inline(always)]
-fn equal(word: u64, byte: u8) -> u64 {
-    let mixed = word ^ (ONES * byte as u64);
-    mixed.wrapping_sub(ONES) & !mixed & HIGHS
 }
 
 /// High bits of the bytes that are ASCII letters or digits, in a word already or-ed with 0x20 in each byte.
@@ -67,59 +61,52 @@ fn read_any_name(input: &[u8], start: usize) -> (usize, u64, u64) {
 #[inline(always)]
 pub fn attribute_name_end(input: &[u8], from: usize) -> usize {
     let mut p = from;
-    while let Some(word) = word_at(input, p) {
-        // Anything up to a space may be one of the five that end a name: the loop below looks.
-        let low = word.wrapping_sub(ONES * 0x21) & !word & HIGHS;
-        let ends = low | equal(word, b'=') | equal(word, b'>') | equal(word, b'/');
+    while p < input.len() {
+        let bytes = Sixteen::at(input, p);
+        // Anything up to a space may be one of the five that end a name.
+        let ends = bytes.within(0, b' ') | bytes.is(b'=') | bytes.is(b'>') | bytes.is(b'/');
         if ends == 0 {
-            p += 8;
+            p += 16;
             continue;
         }
-        p += (ends.trailing_zeros() / 8) as usize;
-        if CLASS[input[p] as usize] & ATTR_END != 0 {
-            return p;
+        p += ends.trailing_zeros() as usize;
+        if p >= input.len() || CLASS[input[p] as usize] & ATTR_END != 0 {
+            break;
         }
         p += 1;
     }
-    while p < input.len() && CLASS[input[p] as usize] & ATTR_END == 0 {
-        p += 1;
-    }
-    p
+    p.min(input.len())
 }
 
 /// Short distances first: most attribute values end within 32 bytes, less than a call of memchr costs.
 #[inline(always)]
 pub fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
-    const ONES: u128 = u128::from_le_bytes([1; 16]);
     let mut at = 0;
     while at < 48 {
         let Some(chunk) = hay.get(at..).and_then(|rest| rest.first_chunk::<16>()) else { break };
-        // As `equal`, sixteen bytes at a time: half as many unpredictable branches.
-        let mixed = u128::from_le_bytes(*chunk) ^ (ONES * u128::from(byte));
-        let hit = mixed.wrapping_sub(ONES) & !mixed & (ONES << 7);
+        let hit = Sixteen::of(chunk).is(byte);
         if hit != 0 {
-            return Some(at + (hit.trailing_zeros() / 8) as usize);
+            return Some(at + hit.trailing_zeros() as usize);
         }
         at += 16;
     }
     memchr(byte, &hay[at..]).map(|offset| at + offset)
 }
 
-/// The first byte from `at` on that may end a run of words: a control, or a space before a space or a control; None
-/// where fewer than nine bytes are left before one is found, with where they begin.
+/// The first byte from `at` on that may end a run of words: a control, or a space before a space, a control or the end;
+/// the length of the text without one.
 #[inline(always)]
-pub fn odd_byte(text: &[u8], mut at: usize) -> Result<usize, usize> {
-    while let (Some(word), Some(next)) = (word_at(text, at), word_at(text, at + 1)) {
-        let control = !(((word & !HIGHS) + ONES * 0x60) | word) & HIGHS;
-        let other = !(((word ^ (ONES * 0x20)) & !HIGHS) + ONES * 0x7F) & !word & HIGHS;
-        let low = !(((next & !HIGHS) + ONES * 0x5F) | next) & HIGHS;
-        let odd = control | (other & low);
+pub fn odd_byte(text: &[u8], mut at: usize) -> usize {
+    while at < text.len() {
+        let (bytes, next) = (Sixteen::at(text, at), Sixteen::at(text, at + 1));
+        let odd = bytes.within(0, 0x1F) | (bytes.is(b' ') & next.within(0, b' '));
         if odd != 0 {
-            return Ok(at + (odd.trailing_zeros() / 8) as usize);
+            // NULs behind the end are controls.
+            return (at + odd.trailing_zeros() as usize).min(text.len());
         }
-        at += 8;
+        at += 16;
     }
-    Err(at)
+    text.len()
 }
 
 /// Index just past the comment whose text starts at `from` (after `<!--`).

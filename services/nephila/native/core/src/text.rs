@@ -2,6 +2,8 @@
 //!
 //! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace.
 
+use nephila_wide::Sixteen;
+
 use crate::search::odd_byte;
 use crate::tokenizer::is_space;
 
@@ -219,20 +221,15 @@ impl TextSink {
     }
 }
 
-/// Nothing but whitespace? Sixteen bytes at a time: between two tags there is mostly a line end and an indentation.
+/// Nothing but whitespace? Between two tags there is mostly a line end and an indentation.
 #[inline]
 pub fn is_blank(part: &[u8]) -> bool {
-    let mut chunks = part.chunks_exact(16);
-    for chunk in &mut chunks {
-        let mut blank = true;
-        for b in chunk {
-            blank &= (*b == b' ') | ((b'\t'..=b'\r').contains(b) & (*b != 0x0B));
-        }
-        if !blank {
-            return false;
-        }
-    }
-    chunks.remainder().iter().all(|b| is_space(*b))
+    (0..part.len()).step_by(16).all(|at| {
+        let bytes = Sixteen::at(part, at);
+        let blank = bytes.is(b' ') | (bytes.within(b'\t', b'\r') & !bytes.is(0x0B));
+        let size = (part.len() - at).min(16);
+        (!blank).trailing_zeros() as usize >= size
+    })
 }
 
 /// The end of the longest run from `p` whose whitespace is single spaces between words.
@@ -244,12 +241,12 @@ fn run_end(part: &[u8], p: usize) -> usize {
             let b = part[at];
             is_space(b) && !(b == b' ' && part.get(at + 1).is_some_and(|next| !is_space(*next)))
         };
-        match odd_byte(part, end) {
-            Ok(at) if ends(at) => return at,
-            // A control that is no white space, or a space before one.
-            Ok(at) => end = at + 1,
-            Err(at) => return (at..part.len()).find(|at| ends(*at)).unwrap_or(part.len()),
+        end = odd_byte(part, end);
+        if end == part.len() || ends(end) {
+            return end;
         }
+        // A control that is no white space, or a space before one.
+        end += 1;
     }
 }
 
@@ -257,15 +254,9 @@ fn run_end(part: &[u8], p: usize) -> usize {
 pub fn collapse_into(text: &[u8], limit: usize, out: &mut Vec<u8>) {
     let from = out.len();
     // Text of lines is collapsed already unless it has line ends or comes from preformatted text.
-    if text.len() <= limit && text.first() != Some(&b' ') && text.last() != Some(&b' ') {
-        let mut odd = u8::from(text.last().is_some_and(|b| is_space(*b)));
-        for (b, next) in text.iter().zip(text.iter().skip(1)) {
-            odd |= u8::from(*b < b' ') | (u8::from(*b == b' ') & u8::from(*next <= b' '));
-        }
-        if odd == 0 {
-            out.extend_from_slice(text);
-            return;
-        }
+    if text.len() <= limit && text.first() != Some(&b' ') && odd_byte(text, 0) == text.len() {
+        out.extend_from_slice(text);
+        return;
     }
     for word in text.split(|b| is_space(*b)).filter(|word| !word.is_empty()) {
         if out.len() > from {

@@ -2,9 +2,9 @@
 //!
 //! Invariant: the fast path either answers exactly as the crate would or not at all.
 
+use nephila_wide::md5;
 use url::{ParseError, Url};
 
-use crate::md5;
 pub use crate::whatwg::{parse_http, Href};
 
 /// Offsets into a resolved href.

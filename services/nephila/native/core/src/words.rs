@@ -1,70 +1,43 @@
 //! Words of class, id, role and of short lines as bits of groups (words.txt), and class words with learnt scores
 //! (class_words.txt); the tables are generated.
 
+use nephila_wide::{sixteen, Sixteen};
+
 include!(concat!(env!("OUT_DIR"), "/words.rs"));
 
 /// The longest word of any table.
 const MAX_WORD: usize = 16;
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
 const SMALL: u128 = 0x2020_2020_2020_2020_2020_2020_2020_2020;
 
-/// Eight bytes from `at` on; NULs behind the end.
-#[inline(always)]
-fn eight(text: &[u8], at: usize) -> u64 {
-    if let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        return u64::from_le_bytes(*word);
+/// For each size the bits of a word of so many bytes.
+static MASKS: [u128; MAX_WORD + 1] = {
+    let mut masks = [0; MAX_WORD + 1];
+    let mut size = 1;
+    while size <= MAX_WORD {
+        masks[size] = u128::MAX >> (128 - 8 * size);
+        size += 1;
     }
-    match text.last_chunk::<8>() {
-        // The last eight, less those before `at`.
-        Some(word) if at < text.len() => u64::from_le_bytes(*word) >> (8 * (at + 8 - text.len())),
-        _ => text.iter().skip(at).rev().fold(0, |word, b| word << 8 | u64::from(*b)),
-    }
-}
+    masks
+};
 
-#[inline(always)]
-fn sixteen(text: &[u8], at: usize) -> u128 {
-    match text.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
-        Some(word) => u128::from_le_bytes(*word),
-        None => u128::from(eight(text, at)) | u128::from(eight(text, at + 8)) << 64,
-    }
-}
-
-/// A bit for each of eight bytes: is it a letter, is it a capital?
-#[inline(always)]
-fn letters(word: u64) -> (u64, u64) {
-    let low = (word | (ONES * 0x20)) & !HIGHS;
-    let from = |byte: u8| low + ONES * (0x80 - u64::from(byte));
-    let letter = from(b'a') & !from(b'z' + 1) & !word & HIGHS;
-    // The bit that distinguishes small from capital, shifted to the mark.
-    let capital = letter & !(word << 2);
-    // High bits of the bytes to eight bits side by side: no two products meet.
-    let pack = |marks: u64| (marks >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-    (pack(letter), pack(capital))
-}
-
-/// Calls `found` with every word of `text` that could be in a table: in small letters, packed little-endian. O(bytes).
+/// Calls `found` with every word of `text` that could be in a table: in small letters, packed little-endian. `wanted`
+/// is asked first, by the first two letters of the word and its size. O(bytes).
 ///
 /// Sixty-four bytes at a time: where words begin and end is arithmetic on sets of bits, without a branch per byte.
 #[inline(always)]
-fn each(text: &[u8], mut found: impl FnMut(u128)) {
-    let mut word = |start: usize, end: usize| {
-        let size = end - start;
-        if (2..=MAX_WORD).contains(&size) {
-            found((sixteen(text, start) | SMALL) & (u128::MAX >> (128 - 8 * size)));
-        }
-    };
+fn each(text: &[u8], wanted: impl Fn(u16, usize) -> bool, mut found: impl FnMut(u128)) {
     // The word that goes on from the block before; whether its last letter is small.
     let (mut open, mut small_before) = (None, 0);
-    for at in (0..text.len()).step_by(64) {
-        let (mut letter, mut capital) = (0, 0);
-        for part in (0..text.len().min(at + 64) - at).step_by(8) {
-            let (letters, capitals) = letters(eight(text, at + part));
-            letter |= letters << part;
-            capital |= capitals << part;
+    // Behind the end are NULs, which end the last word.
+    for at in (0..=text.len()).step_by(64) {
+        let (mut small, mut capital) = (0, 0);
+        for part in (0..text.len().min(at + 64) - at).step_by(16) {
+            let bytes = Sixteen::at(text, at + part);
+            small |= u64::from(bytes.within(b'a', b'z')) << part;
+            capital |= u64::from(bytes.within(b'A', b'Z')) << part;
         }
-        let small = letter & !capital;
+        let letter = small | capital;
         let before = letter << 1 | u64::from(open.is_some());
         let cut = capital & (small << 1 | small_before);
         let mut begins = letter & (!before | cut);
@@ -76,15 +49,16 @@ fn each(text: &[u8], mut found: impl FnMut(u128)) {
                 begins &= begins - 1;
                 first
             });
-            word(start, at + ends.trailing_zeros() as usize);
+            let size = at + ends.trailing_zeros() as usize - start;
             ends &= ends - 1;
+            let Some(head) = text.get(start..).and_then(|rest| rest.first_chunk::<2>()) else { continue };
+            if size > 1 && size <= MAX_WORD && wanted(u16::from_le_bytes(*head) | SMALL as u16, size) {
+                found((sixteen(text, start) | SMALL) & MASKS[size]);
+            }
         }
         if begins != 0 {
             open = Some(at + begins.trailing_zeros() as usize);
         }
-    }
-    if let Some(start) = open {
-        word(start, text.len());
     }
 }
 
@@ -147,7 +121,8 @@ fn score(word: u128) -> Option<i16> {
 /// What a class, id, role or itemprop tells. O(bytes).
 pub fn of_attribute(value: &[u8]) -> Said {
     let (mut groups, mut said) = (0, Said::default());
-    each(value, |word| {
+    let any = |_, _| true;
+    each(value, any, |word| {
         groups |= lookup(word);
         if let Some(score) = score(word) {
             said.add_score(score);
@@ -157,10 +132,18 @@ pub fn of_attribute(value: &[u8]) -> Said {
     said
 }
 
+/// Whether a word with this head and size may have a text group: few words of a text have, and most of the others are
+/// told by 128 bytes.
+#[inline(always)]
+fn may_be_of_text(head: u16, size: usize) -> bool {
+    let slot = (u32::from(head) | (size as u32) << 16).wrapping_mul(HEAD_MULTIPLIER) >> HEAD_SHIFT;
+    TEXT_HEADS[slot as usize / 64] >> (slot % 64) & 1 != 0
+}
+
 /// How many words of each text group `text` has. O(bytes).
 pub fn of_text(text: &[u8]) -> [u16; TEXT_GROUPS] {
     let mut counts = [0; TEXT_GROUPS];
-    each(text, |word| {
+    each(text, may_be_of_text, |word| {
         let mut bits = lookup(word) >> FIRST_TEXT_GROUP;
         while bits != 0 {
             counts[bits.trailing_zeros() as usize] += 1;

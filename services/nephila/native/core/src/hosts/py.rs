@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 
+use nephila_wide::md5;
 use pyo3::exceptions::{PyAssertionError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -15,7 +16,6 @@ use super::run::Window;
 use super::store::{Slice, Store};
 use super::table;
 use super::walk::Place;
-use crate::md5;
 
 /// Hosts with their queues and the workbench; see README.md. One thread at a time.
 #[pyclass(module = "nephila.native._core")]

@@ -10,18 +10,20 @@ use nephila_wide::Work;
 use crate::boxes::Box;
 use crate::text::Line;
 
+use super::texts::Texts;
 use super::view::{Columns, View};
 use super::{around, lines, whole, FEATURES};
 
 /// All columns one after the other, in the order of `FEATURES`.
-pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Columns {
-    nephila_wide::widest(Features { text, lines, boxes, title })
+pub fn features(text: &[u8], lines: &[Line], texts: &Texts, boxes: &[Box], title: &[u8]) -> Columns {
+    nephila_wide::widest(Features { text, lines, texts, boxes, title })
 }
 
 /// The columns are loops over numbers: AVX2 handles twice as many of them at once.
 struct Features<'a> {
     text: &'a [u8],
     lines: &'a [Line],
+    texts: &'a Texts,
     boxes: &'a [Box],
     title: &'a [u8],
 }
@@ -31,7 +33,7 @@ impl Work for Features<'_> {
 
     #[inline(always)]
     fn run(self) -> Columns {
-        let view = View::new(self.text, self.lines, self.boxes);
+        let view = View::new(self.text, self.lines, self.texts, self.boxes);
         let mut out = Columns::new(self.lines.len(), FEATURES.len());
         let boiler = lines::own(&mut out, &view);
         lines::places(&mut out, &view);

@@ -19,7 +19,7 @@ pub fn chances(columns: &Columns) -> Vec<u8> {
         let mut scores = [BIAS; BLOCK];
         for trees in TREES.chunks(WITHIN_I16) {
             let mut sums = [0i16; BLOCK];
-            add_leaves(trees, &columns.data, columns.stride, start, &mut sums[..size]);
+            add_leaves(trees, columns.numbers(), columns.stride, start, &mut sums[..size]);
             for (score, sum) in scores.iter_mut().zip(sums) {
                 *score += i32::from(sum);
             }

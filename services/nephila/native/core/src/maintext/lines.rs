@@ -3,7 +3,7 @@
 use crate::boxes::CONTEXTS;
 use crate::words::{self, *};
 
-use super::view::{fit, inner_of, share, Columns, View};
+use super::view::{fit, inner_of, of_each, share, Columns, View};
 use super::windows::{flat, gauss, GAUSS_NARROW, GAUSS_WIDE};
 
 /// Of a line its first bytes are looked at for digits, capitals and the like.
@@ -12,6 +12,8 @@ const LOOK_BYTES: usize = 256;
 const CHUNK: usize = 32;
 /// How many lines above (positive) or below.
 const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
+/// The farthest of them.
+const FAR: usize = 2;
 
 const NEAR: [u32; 21] = [
     GROUP_COMMENT,
@@ -66,26 +68,27 @@ const ANY: [u32; 24] = [
 #[inline(always)]
 pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     let lines = view.lines;
-    out.put(lines.iter().map(|line| fit(i64::from(line.len))));
+    out.put(lines.iter().map(|line| fit(line.len)));
     out.put(view.shares.iter().copied());
-    let looks: Vec<Look> = lines.iter().map(|line| Look::at(view.of(line))).collect();
+    // A closure would not be compiled for wide vectors.
+    let mut looks = vec![[0; 3]; lines.len()];
+    for (place, line) in looks.iter_mut().zip(lines) {
+        *place = look(view.of(line));
+    }
     out.put(lines.iter().map(|line| ending(view.of(line))));
-    out.put(looks.iter().map(|look| look.digits));
-    out.put(looks.iter().map(|look| look.capitals));
-    out.put(looks.iter().map(|look| look.signs));
+    for what in 0..3 {
+        out.put(looks.iter().map(|look| look[what]));
+    }
     out.put(view.kinds.iter().copied());
     out.put(lines.iter().map(|line| inner_of(line.inner)));
-    let counts: Vec<[u16; TEXT_GROUPS]> = lines
-        .iter()
-        .map(|line| {
-            let text = view.of(line);
-            words::of_text(&text[..text.len().min(LOOK_BYTES / 2)])
-        })
-        .collect();
+    let counts = of_each(lines, |line| {
+        let text = view.of(line);
+        words::of_text(&text[..text.len().min(LOOK_BYTES / 2)])
+    });
     for group in 0..TEXT_GROUPS {
         out.put(counts.iter().map(|count| count[group] as i16));
     }
-    out.put(lines.iter().map(|line| fit(i64::from(view.stand(line).depth))));
+    out.put(lines.iter().map(|line| fit(u32::from(view.stand(line).depth))));
     for bit in 0..CONTEXTS.len() {
         out.put(view.contexts.iter().map(|context| (context >> bit & 1) as i16));
     }
@@ -95,38 +98,35 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     for bit in ANY {
         out.put(view.every.iter().map(|every| (every >> bit & 1) as i16));
     }
-    counts.iter().map(|count| (count[0] + count[1]) as i16).collect()
+    of_each(&counts, |count| (count[0] + count[1]) as i16)
 }
 
-/// Counts over the head of a line.
-struct Look {
-    digits: i16,
-    capitals: i16,
-    signs: i16,
+/// Over the head of a line: thousandths of digits and of capitals, number of signs.
+#[inline(always)]
+fn look(text: &[u8]) -> [i16; 3] {
+    let head = &text[..text.len().min(LOOK_BYTES)];
+    // A byte of each sum for every place in a chunk: 256 bytes make sums of at most 8, which fit.
+    let mut sums = [[0u8; CHUNK]; 3];
+    let mut chunks = head.chunks_exact(CHUNK);
+    for chunk in &mut chunks {
+        add_kinds(&mut sums, chunk);
+    }
+    // NULs are of no kind.
+    let mut rest = [0u8; CHUNK];
+    rest[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    add_kinds(&mut sums, &rest);
+    let [digits, capitals, signs] = sums.map(|sums| sums.iter().map(|sum| u32::from(*sum)).sum::<u32>());
+    let size = head.len() as u32;
+    [share(digits, size), share(capitals, size), signs as i16]
 }
 
-impl Look {
-    #[inline(always)]
-    fn at(text: &[u8]) -> Self {
-        let head = &text[..text.len().min(LOOK_BYTES)];
-        // A byte of each sum for every place in a chunk: 256 bytes make sums of at most 8, which fit.
-        let mut sums = [[0u8; CHUNK]; 3];
-        let mut chunks = head.chunks_exact(CHUNK);
-        for chunk in &mut chunks {
-            for at in 0..CHUNK {
-                let kinds = kinds(chunk[at]);
-                sums[0][at] += kinds[0];
-                sums[1][at] += kinds[1];
-                sums[2][at] += kinds[2];
-            }
-        }
-        let mut counts = sums.map(|sums| sums.iter().map(|sum| u64::from(*sum)).sum::<u64>());
-        for b in chunks.remainder() {
-            let kinds = kinds(*b);
-            (0..3).for_each(|kind| counts[kind] += u64::from(kinds[kind]));
-        }
-        let size = head.len() as u64;
-        Look { digits: share(counts[0], size) as i16, capitals: share(counts[1], size) as i16, signs: counts[2] as i16 }
+#[inline(always)]
+fn add_kinds(sums: &mut [[u8; CHUNK]; 3], chunk: &[u8]) {
+    for (at, b) in chunk.iter().enumerate().take(CHUNK) {
+        let kinds = kinds(*b);
+        sums[0][at] += kinds[0];
+        sums[1][at] += kinds[1];
+        sums[2][at] += kinds[2];
     }
 }
 
@@ -157,34 +157,40 @@ fn ending(text: &[u8]) -> i16 {
 
 #[inline(always)]
 pub fn places(out: &mut Columns, view: &View<'_>) {
-    let count = view.lines.len();
-    out.put((0..count).map(|at| fit(at as i64)));
-    out.put((0..count).map(|at| fit((count - at) as i64)));
-    out.put((0..count).map(|at| share(at as u64, count as u64) as i16));
-    out.put((0..count).map(|at| share(view.sums[at][0], view.total(0)) as i16));
+    let count = view.lines.len() as u32;
+    out.put((0..count).map(fit));
+    out.put((0..count).map(|at| fit(count - at)));
+    out.put((0..count).map(|at| share(at, count)));
+    out.put(view.sums[..count as usize].iter().map(|sums| share(sums[0], view.total(0))));
 }
 
 #[inline(always)]
 pub fn neighbours(out: &mut Columns, view: &View<'_>) {
-    let bytes: Vec<i16> = view.lines.iter().map(|line| fit(i64::from(line.len))).collect();
+    let bytes = of_each(view.lines, |line| fit(line.len));
+    let mut padded = vec![-1; bytes.len() + 2 * FAR];
     for column in [&bytes, &view.shares, &view.kinds] {
+        padded[FAR..][..column.len()].copy_from_slice(column);
         for above in NEIGHBOURS {
-            let at = |line: usize| line.checked_add_signed(-above).and_then(|at| column.get(at)).copied();
-            out.put((0..column.len()).map(|line| at(line).unwrap_or(-1)));
+            let from = FAR.saturating_add_signed(-above);
+            out.put(padded[from..][..column.len()].iter().copied());
         }
     }
 }
 
 #[inline(always)]
 pub fn windows(out: &mut Columns, view: &View<'_>) {
-    let text: Vec<i32> = view.lines.iter().map(|line| (line.len - line.link).min(400) as i32).collect();
-    let linked: Vec<i32> = view.lines.iter().map(|line| line.link.min(400) as i32).collect();
-    let smoothings: [fn(&[i32]) -> Vec<i32>; 3] =
-        [|column| gauss(column, &GAUSS_NARROW), |column| gauss(column, &GAUSS_WIDE), flat];
-    for smooth in smoothings {
-        let (texts, links) = (smooth(&text), smooth(&linked));
-        out.put(texts.iter().map(|value| fit(i64::from(*value))));
-        out.put(texts.iter().zip(&links).map(|(a, b)| share(*b as u64, (*a + *b) as u64) as i16));
-        out.put(smooth(&view.prose).iter().map(|value| fit(i64::from(*value))));
-    }
+    let text = of_each(view.lines, |line| (line.len - line.link).min(400) as i32);
+    let linked = of_each(view.lines, |line| line.link.min(400) as i32);
+    let narrow = |column: &[i32]| gauss(column, &GAUSS_NARROW);
+    let wide = |column: &[i32]| gauss(column, &GAUSS_WIDE);
+    smoothed(out, narrow(&text), narrow(&linked), narrow(&view.prose));
+    smoothed(out, wide(&text), wide(&linked), wide(&view.prose));
+    smoothed(out, flat(&text), flat(&linked), flat(&view.prose));
+}
+
+#[inline(always)]
+fn smoothed(out: &mut Columns, texts: Vec<i32>, links: Vec<i32>, prose: Vec<i32>) {
+    out.put(texts.iter().map(|value| fit(*value as u32)));
+    out.put(texts.iter().zip(&links).map(|(text, link)| share(*link as u32, (text + link) as u32)));
+    out.put(prose.iter().map(|value| fit(*value as u32)));
 }

@@ -11,11 +11,10 @@ mod features;
 mod forest;
 mod joined;
 mod lines;
+mod texts;
 mod view;
 mod whole;
 mod windows;
-
-use hashbrown::HashMap;
 
 use crate::boxes::Box;
 use crate::tags::{F_PRE, F_TOOL, PRE, TD, TH};
@@ -24,6 +23,7 @@ use crate::text::Line;
 use features::features;
 pub use forest::NAMES as FEATURES;
 use forest::{chances, CHANCES};
+use texts::Texts;
 
 const MAX_LINES: usize = 1 << 16;
 
@@ -51,11 +51,12 @@ pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], artic
         return Main::default();
     }
     let known = &lines[..lines.len().min(MAX_LINES)];
-    choose(chances(&features(text, known, boxes, title)), text, lines, boxes, article)
+    let texts = Texts::of(text, known);
+    choose(chances(&features(text, known, &texts, boxes, title)), text, lines, &texts, boxes, article)
 }
 
 /// The main text by the chances of the first `MAX_LINES` lines (entries of `CHANCES`); there is a line.
-fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], article: bool) -> Main {
+fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], texts: &Texts, boxes: &[Box], article: bool) -> Main {
     let (known, places) = (&lines[..found.len()], blocks::places(boxes));
     blocks::level(&mut found, known, boxes, &places);
     let mut least = cut(&found, known);
@@ -63,7 +64,7 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
         least = article::stricter(&found, known, least);
     }
     let taken = |at: usize| usize::from(found[at]) >= least;
-    let mut said = Said { boxes, first: HashMap::default() };
+    let mut said = Said { boxes, first: vec![NOWHERE; texts.count] };
     let mut kept = Vec::with_capacity(lines.len() / 2);
     let mut at = 0;
     while at < known.len() {
@@ -71,7 +72,7 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
         if taken(at)
             && known[at].flags & F_TOOL == 0
             && !is_data(&known[at], text)
-            && said.is_new(&known[at..end], text)
+            && said.is_new(&known[at..end], &texts.of_lines[at..end])
         {
             kept.extend(at as u32..end as u32);
         }
@@ -90,8 +91,9 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], articl
 
 /// The features of the first `MAX_LINES` lines, as the model is trained on them.
 pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
-    let columns = features(text, &lines[..lines.len().min(MAX_LINES)], boxes, title);
-    columns.data.chunks(columns.stride.max(1)).flat_map(|column| &column[..columns.count]).copied().collect()
+    let known = &lines[..lines.len().min(MAX_LINES)];
+    let columns = features(text, known, &Texts::of(text, known), boxes, title);
+    columns.numbers().chunks(columns.stride.max(1)).flat_map(|column| &column[..columns.count]).copied().collect()
 }
 
 /// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.
@@ -100,7 +102,8 @@ pub fn by_scores(text: &[u8], lines: &[Line], boxes: &[Box], scores: &[i32], art
     if known == 0 || scores.len() != known {
         return Main::default();
     }
-    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, boxes, article)
+    let texts = Texts::of(text, &lines[..known]);
+    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, &texts, boxes, article)
 }
 
 /// Whether a line is JSON that a page prints by mistake; code is none.
@@ -111,24 +114,29 @@ fn is_data(line: &Line, text: &[u8]) -> bool {
         && memchr::memmem::find(words, b"\":").is_some()
 }
 
-/// The main text so far: for each line its first occurrence.
+/// No box: more than `MAX_BOXES`.
+const NOWHERE: u32 = u32::MAX;
+
+/// The main text so far: for each text the box of its first occurrence.
 struct Said<'a> {
     boxes: &'a [Box],
-    first: HashMap<&'a [u8], u32, foldhash::fast::RandomState>,
+    first: Vec<u32>,
 }
 
-impl<'a> Said<'a> {
+impl Said<'_> {
     /// Whether a line or a block has text that no earlier part of the page has: pages hold
     /// copies of their parts for phones and for noscript. Verses, notes and rows repeat themselves rightly, in boxes of
     /// one template; so do code and cells.
-    fn is_new(&mut self, lines: &[Line], text: &'a [u8]) -> bool {
+    fn is_new(&mut self, lines: &[Line], texts: &[u32]) -> bool {
         let (mut long, mut copies) = (0, 0);
-        for line in lines.iter().filter(|line| line.len >= ONCE) {
-            let words = &text[line.start as usize..(line.start + line.len) as usize];
-            let first = *self.first.entry(words).or_insert(line.place);
+        for (line, text) in lines.iter().zip(texts).filter(|(line, _)| line.len >= ONCE) {
+            let first = &mut self.first[*text as usize];
+            if *first == NOWHERE {
+                *first = line.place;
+            }
             let key = |place: u32| self.boxes[place as usize].key;
             long += 1;
-            copies += u32::from(!matches!(line.tag as u8, PRE | TD | TH) && key(first) != key(line.place));
+            copies += u32::from(!matches!(line.tag as u8, PRE | TD | TH) && key(*first) != key(line.place));
         }
         long == 0 || copies < long
     }

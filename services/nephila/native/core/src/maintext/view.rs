@@ -1,35 +1,51 @@
 //! Measures of a page for the main-text model, and their columns.
 
+use std::cell::Cell;
+
 use nephila_wide::LINES;
 
 use crate::boxes::Box;
+use crate::structure::KEPT;
 use crate::tags::*;
 use crate::text::Line;
 
-const TOP: i64 = 32767;
+use super::texts::Texts;
 
 /// Thousandths; 0 of nothing.
-#[inline]
-pub fn share(part: u64, whole: u64) -> i64 {
-    if whole == 0 {
-        return 0;
-    }
-    // The narrow division is the faster one by far.
-    match (u32::try_from(part * 1000), u32::try_from(whole)) {
-        (Ok(part), Ok(whole)) => i64::from(part / whole),
-        _ => (part * 1000 / whole) as i64,
-    }
+#[inline(always)]
+pub fn share(part: u32, whole: u32) -> i16 {
+    // Vectors have no division of whole numbers. This one is exact: a quotient below a whole number is below it by
+    // 1 / whole at least, which is more than half a step of a f64 where the product of both is below 2^53. NaN is 0.
+    (f64::from(part) * 1000.0 / f64::from(whole)) as i32 as i16
 }
 
-#[inline]
-pub fn fit(value: i64) -> i16 {
-    value.clamp(-TOP - 1, TOP) as i16
+#[inline(always)]
+pub fn fit(value: u32) -> i16 {
+    value.min(i16::MAX as u32) as i16
+}
+
+/// Lines from one to the other.
+#[inline(always)]
+pub fn distance(from: u32, to: u32) -> i16 {
+    (to as i32 - from as i32).clamp(i16::MIN.into(), i16::MAX.into()) as i16
+}
+
+/// A number for each line. Written as a loop: a `collect` that is not inlined is not compiled for wide vectors.
+#[inline(always)]
+pub fn of_each<I, T: Clone + Default>(lines: &[I], value: impl Fn(&I) -> T) -> Vec<T> {
+    let mut values = vec![T::default(); lines.len()];
+    for (place, line) in values.iter_mut().zip(lines) {
+        *place = value(line);
+    }
+    values
 }
 
 /// The page as it is measured.
 pub struct View<'a> {
     pub text: &'a [u8],
     pub lines: &'a [Line],
+    /// Numbers of the texts of the lines.
+    pub texts: &'a Texts,
     pub boxes: &'a [Box],
     /// Attributes of the boxes of the lines, a column each: loops over them become vector code.
     pub contexts: Vec<u16>,
@@ -38,54 +54,80 @@ pub struct View<'a> {
     pub shares: Vec<i16>,
     pub kinds: Vec<i16>,
     pub prose: Vec<i32>,
-    /// Running sums over the lines: bytes, bytes in links, bytes of prose.
-    pub sums: Vec<[u64; 3]>,
+    /// Running sums over the lines: bytes, bytes in links, bytes of prose. The text of a page is below 2^32 bytes.
+    pub sums: Vec<[u32; 3]>,
 }
 
-/// The columns, one behind the other, each padded to `stride` numbers.
+/// The columns, one behind the other, each with `stride` numbers.
 pub struct Columns {
-    pub data: Vec<i16>,
+    /// Kept by the thread for its next page. Numbers behind those of the lines are of any page: nothing depends on them.
+    data: Vec<i16>,
+    /// Numbers of the columns so far.
+    filled: usize,
     /// Lines: the numbers of a column that mean something.
     pub count: usize,
     pub stride: usize,
 }
 
+thread_local! {
+    static ROOM: Cell<Vec<i16>> = const { Cell::new(Vec::new()) };
+}
+
 impl Columns {
     pub fn new(count: usize, columns: usize) -> Self {
         let stride = count.next_multiple_of(LINES);
-        Columns { data: Vec::with_capacity(columns * stride), count, stride }
+        let mut data = ROOM.take();
+        if data.len() < columns * stride {
+            data.resize(columns * stride, 0);
+        }
+        Columns { data, filled: 0, count, stride }
     }
 
+    /// A number for each line.
     #[inline(always)]
     pub fn put(&mut self, column: impl Iterator<Item = i16>) {
-        self.data.extend(column);
-        self.data.resize(self.data.len().next_multiple_of(LINES), 0);
+        for (place, value) in self.data[self.filled..][..self.count].iter_mut().zip(column) {
+            *place = value;
+        }
+        self.filled += self.stride;
+    }
+
+    pub fn numbers(&self) -> &[i16] {
+        &self.data[..self.filled]
+    }
+}
+
+impl Drop for Columns {
+    fn drop(&mut self) {
+        let data = std::mem::take(&mut self.data);
+        if data.len() * size_of::<i16>() <= KEPT {
+            ROOM.set(data);
+        }
     }
 }
 
 impl<'a> View<'a> {
     #[inline(always)]
-    pub fn new(text: &'a [u8], lines: &'a [Line], boxes: &'a [Box]) -> Self {
-        let shares: Vec<i16> =
-            lines.iter().map(|line| share(u64::from(line.link), u64::from(line.len)) as i16).collect();
-        let prose: Vec<i32> = lines
-            .iter()
-            .zip(&shares)
-            .map(|(line, share)| if line.len >= 80 && *share < 350 { line.len.min(600) as i32 } else { 0 })
-            .collect();
+    pub fn new(text: &'a [u8], lines: &'a [Line], texts: &'a Texts, boxes: &'a [Box]) -> Self {
+        let shares = of_each(lines, |line| share(line.link, line.len));
+        let mut prose = of_each(lines, |line| line.len.min(600) as i32);
+        for (prose, (line, share)) in prose.iter_mut().zip(lines.iter().zip(&shares)) {
+            *prose *= i32::from((line.len >= 80) & (*share < 350));
+        }
         let mut sums = Vec::with_capacity(lines.len() + 1);
-        let mut sum = [0u64; 3];
+        let mut sum = [0u32; 3];
         sums.push(sum);
         for (line, prose) in lines.iter().zip(&prose) {
-            sum = [sum[0] + u64::from(line.len), sum[1] + u64::from(line.link), sum[2] + *prose as u64];
+            sum = [sum[0] + line.len, sum[1] + line.link, sum[2] + *prose as u32];
             sums.push(sum);
         }
-        let kinds = lines.iter().map(|line| kind_of(line.tag)).collect();
-        let stands = || lines.iter().map(|line| &boxes[line.place as usize]);
-        let contexts = stands().map(|stand| stand.context).collect();
-        let near = stands().map(Box::near).collect();
-        let every = stands().map(|stand| stand.every).collect();
-        View { text, lines, boxes, contexts, near, every, shares, kinds, prose, sums }
+        let kinds = of_each(lines, |line| KINDS[usize::from(line.tag as u8)]);
+        let (mut contexts, mut near, mut every) = (vec![0; lines.len()], vec![0; lines.len()], vec![0; lines.len()]);
+        for (at, line) in lines.iter().enumerate() {
+            let stand = &boxes[line.place as usize];
+            (contexts[at], near[at], every[at]) = (stand.context, stand.near(), stand.every);
+        }
+        View { text, lines, texts, boxes, contexts, near, every, shares, kinds, prose, sums }
     }
 
     #[inline]
@@ -98,13 +140,23 @@ impl<'a> View<'a> {
         &self.boxes[line.place as usize]
     }
 
-    pub fn total(&self, what: usize) -> u64 {
+    pub fn total(&self, what: usize) -> u32 {
         self.sums[self.lines.len()][what]
     }
 }
 
-fn kind_of(tag: u16) -> i16 {
-    match tag as u8 {
+static KINDS: [i16; 256] = {
+    let mut kinds = [0; 256];
+    let mut tag = 0;
+    while tag < kinds.len() {
+        kinds[tag] = kind_of(tag as u8);
+        tag += 1;
+    }
+    kinds
+};
+
+const fn kind_of(tag: u8) -> i16 {
+    match tag {
         P => 1,
         LI => 2,
         TD => 3,

@@ -4,7 +4,7 @@ use crate::boxes::IN_BODY;
 use crate::tags::ARTICLE;
 use crate::words::*;
 
-use super::view::{fit, share, Columns, View};
+use super::view::{distance, fit, of_each, share, Columns, View};
 
 const H1_KIND: i16 = 6;
 const H6_KIND: i16 = 10;
@@ -35,12 +35,12 @@ pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]
     let count = view.kinds.len();
     let h1 = view.kinds.iter().position(|kind| *kind == H1_KIND);
     for from in [h1, titled(view, &title.to_ascii_lowercase())] {
-        out.put((0..count).map(|at| from.map_or(NOWHERE, |from| fit(at as i64 - from as i64))));
+        out.put((0..count).map(|at| from.map_or(NOWHERE, |from| distance(from as u32, at as u32))));
     }
     let mut rows = Vec::with_capacity(count);
     let (mut last, mut level, mut said) = (None, 0, 0);
     for (at, kind) in view.kinds.iter().enumerate() {
-        let since = last.map_or(99, |last| fit((at - last) as i64));
+        let since = last.map_or(99, |last| fit((at - last) as u32));
         if (H1_KIND..=H6_KIND).contains(kind) {
             (last, level, said) = (Some(at), *kind, boiler[at]);
         }
@@ -72,29 +72,28 @@ fn titled(view: &View<'_>, title: &[u8]) -> Option<usize> {
 #[inline(always)]
 pub fn page(out: &mut Columns, view: &View<'_>) {
     let (count, total) = (view.lines.len(), view.total(0));
-    let sizes: Vec<u32> = view.lines.iter().map(|line| line.len).collect();
+    let sizes = of_each(view.lines, |line| line.len);
     let contexts = CONTEXT_SHARES.map(|bit| bytes(&sizes, &view.contexts, |context| context & bit != 0));
     let subject = bytes(&sizes, &view.contexts, |context| context & (IN_MAIN | IN_NAV) == IN_MAIN);
     let groups = SHARES.map(|bit| bytes(&sizes, &view.every, |every| every >> bit & 1 != 0));
     let mut values = vec![
-        (total >> 3) as i64,
+        fit(total >> 3),
         share(view.total(1), total),
-        count as i64,
+        fit(count as u32),
         share(view.total(2), total),
-        total.checked_div(count as u64).unwrap_or(0) as i64,
+        fit(total.checked_div(count as u32).unwrap_or(0)),
     ];
     values.extend(contexts.map(|sum| share(sum, total)));
-    values.push((subject >> 3) as i64);
-    values.push(view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as i64);
+    values.push(fit(subject >> 3));
+    values.push(fit(view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as u32));
     values.extend(groups.map(|sum| share(sum, total)));
     for value in values {
-        out.put(std::iter::repeat_n(fit(value), count));
+        out.put((0..count).map(|_| value));
     }
 }
 
-/// Bytes of the lines that `of` is true of. The text of a page is below 2^32 bytes.
+/// Bytes of the lines that `of` is true of.
 #[inline(always)]
-fn bytes<T: Copy>(sizes: &[u32], column: &[T], of: impl Fn(T) -> bool) -> u64 {
-    let sum: u32 = sizes.iter().zip(column).map(|(size, one)| size & u32::from(of(*one)).wrapping_neg()).sum();
-    u64::from(sum)
+fn bytes<T: Copy>(sizes: &[u32], column: &[T], of: impl Fn(T) -> bool) -> u32 {
+    sizes.iter().zip(column).map(|(size, one)| size & u32::from(of(*one)).wrapping_neg()).sum()
 }

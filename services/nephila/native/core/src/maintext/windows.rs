@@ -27,18 +27,22 @@ pub fn gauss(column: &[i32], weights: &[i32]) -> Vec<i32> {
     sums
 }
 
-/// The mean over `FLAT` lines on both sides. O(lines).
+/// The mean over `FLAT` lines on both sides. Values up to 600 of 2^16 lines: the sums are below 2^31. O(lines).
 #[inline(always)]
 pub fn flat(column: &[i32]) -> Vec<i32> {
-    let mut sums = Vec::with_capacity(column.len() + 1);
-    let mut sum = 0i64;
-    sums.push(sum);
+    let count = column.len();
+    // Sums up to each line, those beyond the ends included.
+    let mut sums = Vec::with_capacity(count + 2 * FLAT + 1);
+    sums.resize(FLAT + 1, 0);
+    let mut sum = 0;
     for value in column {
-        sum += i64::from(*value);
+        sum += value;
         sums.push(sum);
     }
-    let last = column.len();
-    (0..last)
-        .map(|at| ((sums[(at + FLAT + 1).min(last)] - sums[at.saturating_sub(FLAT)]) / (2 * FLAT as i64 + 1)) as i32)
-        .collect()
+    sums.resize(count + 2 * FLAT + 1, sum);
+    let mut means = vec![0; count];
+    for (mean, (from, to)) in means.iter_mut().zip(sums.iter().zip(&sums[2 * FLAT + 1..])) {
+        *mean = (to - from) / (2 * FLAT as i32 + 1);
+    }
+    means
 }

@@ -15,6 +15,7 @@ mod read;
 mod room;
 
 pub use code::{decode, encode};
+pub use room::KEPT;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

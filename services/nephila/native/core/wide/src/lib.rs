@@ -1,10 +1,15 @@
 //! Vector code of the page pass, chosen at run time: AVX2 where the processor has it, NEON on aarch64, else plain Rust.
+//! Sets of sixteen bytes are SSE2, which every x86-64 processor has, else plain Rust.
 //!
 //! Invariant: all ways give the same results, bit by bit. The `unsafe` code of the core is here and nowhere else: calls
-//! of functions that are compiled for instructions which were detected, and loads from slices whose length was checked.
+//! of functions that are compiled for instructions which were detected or which the target has, and loads from slices
+//! whose length was checked.
 
+mod bytes;
 mod leaves;
+pub mod md5;
 
+pub use bytes::{sixteen, Sixteen};
 pub use leaves::{add_leaves, Tree, LINES};
 
 /// Work that is worth wider vectors: loops that the compiler turns into vector code by itself.
