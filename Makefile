@@ -57,6 +57,12 @@ test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 
 test-all: test test-full  ## both
 
+.PHONY: test-core
+test-core: $(DEV)  ## the Rust tests of the native core (a minute; needs Rust)
+	@cd services/nephila/native/core && PYO3_PYTHON="$(CURDIR)/$(BIN)/python" \
+	 LD_LIBRARY_PATH="$$($(CURDIR)/$(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')" \
+	 cargo test --quiet --release --no-default-features --workspace
+
 test-long: $(DEV)  ## the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
 

@@ -201,10 +201,14 @@ impl<'a> Page<'a> {
         if self.frames != Frames::No {
             return;
         }
+        // Between two tags there is mostly whitespace.
+        let blank = is_blank(part);
+        if !blank && self.stack.flags() & F_HIDDEN == 0 {
+            self.stack.reopen();
+        }
         let flags = self.stack.flags();
         self.stack.text(part.len());
-        // Between two tags there is mostly whitespace.
-        if is_blank(part) {
+        if blank {
             if flags & (F_HIDDEN | F_TMPL) == 0 {
                 if flags & F_PRE != 0 {
                     let context = self.context();

@@ -172,7 +172,7 @@ impl Stack {
     }
 
     /// Open the formatting elements again that blocks have closed, as a tree does before text; a link has its attributes
-    /// again. Only where `noting`. O(REOPENED).
+    /// again. O(REOPENED).
     pub fn reopen(&mut self) {
         let since = self.formatting.iter().rposition(|one| one.tag == 0 || one.open).map_or(0, |at| at + 1);
         for at in since..self.formatting.len() {

@@ -16,6 +16,10 @@ impl Page<'_> {
         if self.frames != Frames::No {
             return self.frameset_start(tag);
         }
+        let inline = CATS[tag as usize] & C_SPECIAL == 0 || matches!(tag, IMG | BR | OBJECT | SELECT | XMP);
+        if inline && tag != A && self.stack.flags() & F_HIDDEN == 0 {
+            self.stack.reopen();
+        }
         if self.stack.foreign > 0 && !self.html_rules(tag) {
             self.foreign_start(tag);
         } else {

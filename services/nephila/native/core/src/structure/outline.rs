@@ -10,7 +10,6 @@ use super::room::Room;
 use crate::entities;
 use crate::page::{Follow, Frames, Page};
 use crate::tags::*;
-use crate::text::is_blank;
 use crate::tokenizer::{Attr, Raw, Span, Token};
 
 /// Attributes of an element: a range in `Outline::attrs`.
@@ -124,9 +123,6 @@ impl Walk<'_, '_> {
     }
 
     fn data(&mut self, span: Span) {
-        if self.is_visible() && !is_blank(self.page.tok.slice(span)) {
-            self.page.stack.reopen();
-        }
         let before = self.page.text.text.len();
         self.page.data(span);
         self.text(before);
@@ -179,10 +175,6 @@ impl Walk<'_, '_> {
     fn start(&mut self) {
         let tag = self.page.tok.tag;
         self.has_tables |= tag == TABLE;
-        let inline = CATS[tag as usize] & C_SPECIAL == 0 || matches!(tag, IMG | BR | OBJECT | SELECT | XMP);
-        if inline && tag != A && self.is_visible() {
-            self.page.stack.reopen();
-        }
         let length = self.page.text.text.len();
         let before = self.page.stack.events.len();
         self.page.start_tag();
