@@ -348,8 +348,7 @@ class Downloader:
         finally:
             receipts = self._publish(delivery.partition, outcome, page, memory) if outcome is not None else ()
             delivery.ack_after([*fetch.exchange_receipts, *receipts] if fetch.exchange_receipts else receipts)
-            if self.partitions.moving:
-                self.partitions.ended()
+            self.partitions.ended()
 
     def _publish(
         self, partition: int, outcome: m.FetchOutcome, page: m.Page | None, memory: Reservation | None

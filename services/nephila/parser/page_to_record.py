@@ -81,8 +81,7 @@ class RecordBuilder:
         wanted = job.parse.main_text
         text = found.main_text or found.text
         record.text_hash = found.text_hash
-        if NEAR_COPIES[job.parse.near_copies]:
-            set_simhash(record, job, text)
+        set_simhash(record, job, text)
         if wanted == "all" or config.full_text:
             record.text = found.text
             record.structure = recoded(found.structure, text, found.text) if found.main_text else found.structure
@@ -105,7 +104,7 @@ class RecordBuilder:
             config.max_meta_chars,
             config.max_meta_entries,
         )
-        p.follow = not (robots or page.robots_tag) or self._may_follow(page, job, robots)
+        p.follow = self._may_follow(page, job, robots)
         if found.link_count:
             self._own_links(p, title, text)
 
@@ -124,7 +123,7 @@ class RecordBuilder:
             parent_url=page.url,
             depth=page.depth + 1,
             parent_priority=page.priority,
-            context=page.context and link_context(page),
+            context=link_context(page),
             fingerprints=found.fingerprints,
             urls=found.link_urls,
             url_ends=found.link_ends,

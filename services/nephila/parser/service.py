@@ -164,8 +164,7 @@ class Parser:
     def _on_page(self, delivery: Delivery) -> None:
         began = self._clock.monotonic()
         page: m.Page = delivery.message
-        if failpoints.NAME == "parse":
-            failpoints.reach_with("parse", page.url)
+        failpoints.reach_with("parse", page.url)
         try:
             job = self._jobs.get(page.job, _DEFAULT_JOB)
             body = page.body if type(page.body) is bytes else bytes(page.body)

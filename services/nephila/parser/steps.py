@@ -149,8 +149,9 @@ class PageSteps:
         """Title, metadata, text and links."""
         url, encoding, read = p.page.url, p.encoding, p.read
         if p.kind is HTML:
-            fits = read is not None and read.encoding == encoding and read.main_text is p.main_text
-            found = read.take() if fits and read is not None else None
+            found = None
+            if read is not None and read.encoding == encoding and read.main_text is p.main_text:
+                found = read.take()
             if found is None:
                 found = self._page_pass(p.body, url, encoding, **self._options(p))
             self.builder.from_pass(p, found)

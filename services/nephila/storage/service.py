@@ -419,7 +419,7 @@ def _receipt(record: m.Record) -> m.Receipt:
         record.url_key,
         record.fetch_no,
         record.outcome,
-        record.text_hash or copy_hash_of(record),
+        copy_hash_of(record),
         record.not_modified,
         record.etag,
         record.last_modified,

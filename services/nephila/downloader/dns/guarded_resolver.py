@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from nephila.downloader.dns.contract import Cache, ResolveError, Resolver
-from nephila.kernel.net.egress import BAD_PORTS, EgressError, EgressGuard, HostMap
+from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -122,8 +122,7 @@ class GuardedResolver:
             self._refresh(host)
         addresses, mapped = answer
         port = mapped or port
-        if port in BAD_PORTS:
-            self._guard.check_port(port)
+        self._guard.check_port(port)
         return addresses, port
 
     async def resolve(self, host: str, port: int) -> Endpoint:

@@ -54,8 +54,7 @@ class Partitions:
         self.revoked: frozenset[int] = frozenset()
         """Partitions for which no fetch may start."""
         self._epochs: dict[int, int] = {}
-        self.moving: set[asyncio.Event] = set()
-        """Set at the end of each request: partitions that leave wait for their requests."""
+        self._waiters: set[asyncio.Event] = set()
         self.stale = 0
         """Requests ignored: a request of a later owner of their partition came before them."""
 
@@ -69,7 +68,7 @@ class Partitions:
 
     def ended(self) -> None:
         """A request has ended."""
-        for changed in self.moving:
+        for changed in self._waiters:
             changed.set()
 
     # ---- calls of the program and the consumer group
@@ -105,13 +104,13 @@ class Partitions:
         until = self._clock.monotonic() + grace_s
         changed = asyncio.Event()
         timer = self._clock.call_at(until, changed.set)
-        self.moving.add(changed)
+        self._waiters.add(changed)
         try:
             while any(map(selects, self._fetches)) and self._clock.monotonic() < until:
                 changed.clear()
                 await changed.wait()
         finally:
-            self.moving.discard(changed)
+            self._waiters.discard(changed)
             timer.cancel()
             for fetch in self._newest_first(selects):
                 self._give_back(fetch)

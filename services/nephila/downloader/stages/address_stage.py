@@ -42,9 +42,8 @@ class AddressStage:
 
     def check(self, fetch: InFlight) -> StageResult:
         """Give back a paced request whose address is busy, or whose address the scheduler did not count and refuses."""
-        request, route = fetch.request, fetch.route
-        if len(route.addresses) > 1:
-            route = fetch.route = prefer_counted_address(route, request.address)
+        request = fetch.request
+        route = fetch.route = prefer_counted_address(fetch.route, request.address)
         if self._slots is None or fetch.started or not self._is_paced(request):
             return GO
         if self._is_address_busy(fetch):

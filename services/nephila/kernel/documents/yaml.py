@@ -20,6 +20,9 @@ MAX_BYTES = 1 << 20
 _SPLIT = "long lists of seeds go into a file of seeds, rules into more files"
 MAX_DEPTH = 16
 MAX_VALUES = 100_000
+_TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+_TOO_DEEP_OF_LIBYAML = "exceeded maximum nesting depth"
+"""Of newer versions: their scanner looks 1,000 levels ahead, so it refuses such a text before its first event."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -68,7 +71,8 @@ def parse(data: bytes, name: str, loader: Any = None) -> list[Node]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         location = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise UsageError(f"{location}: {' '.join(str(error.problem or error.context).split())}") from None
+        problem = " ".join(str(error.problem or error.context).split())
+        raise UsageError(f"{location}: {_TOO_DEEP if problem == _TOO_DEEP_OF_LIBYAML else problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # Other errors of libyaml: one line, without its own position.
         raise UsageError(f"{name}: not YAML ({' '.join(str(error).split())[:200]})") from None
@@ -185,7 +189,7 @@ class _Builder:
                 f"{location}: tags ({event.tag}) are not supported; the key determines the type of a value"
             )
         if depth > MAX_DEPTH:
-            raise UsageError(f"{location}: nested more than {MAX_DEPTH} deep")
+            raise UsageError(f"{location}: {_TOO_DEEP}")
         self._values += 1
         if self._values > MAX_VALUES:
             raise UsageError(f"{location}: more than {MAX_VALUES:,} values; {_SPLIT}")

@@ -18,15 +18,14 @@ POINTS = (
     "snapshot",
     "restore",
 )
-NAME, _, _what = os.environ.get("NEPHILA_FAILPOINT", "").partition(":")
-"""NAME: the failpoint that is set; mostly empty."""
+_name, _, _what = os.environ.get("NEPHILA_FAILPOINT", "").partition(":")
 _left = int(_what) if _what.isdecimal() else 1
 
 
 def reach(name: str) -> None:
     """Kill the process when this failpoint is set."""
     global _left
-    if name == NAME:
+    if name == _name:
         _left -= 1
         if _left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -34,5 +33,5 @@ def reach(name: str) -> None:
 
 def reach_with(name: str, text: str) -> None:
     """Kill the process when this failpoint is set and the text contains its argument."""
-    if name == NAME and _what in text:
+    if name == _name and _what in text:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -41,7 +41,7 @@ def _trap(frontier: Frontier, host: Host, job: Job, entry: Entry) -> str:
         reason = ""
     if not reason and job.uid in host.novelty:
         judge = host.novelty[job.uid]
-        reason = judge.verdict(entry.url) if judge.closed else ""
+        reason = judge.verdict(entry.url)
         if reason and judge.exempt(entry.url):
             return ""
     return reason

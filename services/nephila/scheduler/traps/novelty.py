@@ -275,8 +275,7 @@ class NoveltyTracker:
             if weight == 0:
                 counts.new_texts += 1
                 counts.since_new_text = 0
-                if counts.duplicate_run or counts.self_links or counts.since_self_link:
-                    counts.clear()
+                counts.clear()
                 if name in self._exempt:
                     self._exempt[name] = self.cap_fetches // 10
             elif weight > 0 and watched:
