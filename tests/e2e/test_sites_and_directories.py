@@ -59,11 +59,11 @@ class Press:
 class SitesProgram:
     """`nephila sites run`, and questions about it."""
 
-    def __init__(self, cwd, *words, sites="s.db"):
-        """`sites`: file of the sites; empty: that of the directory, which has some."""
+    def __init__(self, cwd, *words, sites="s.db", documents=DOCUMENTS):
+        """`sites`: file of the sites, made of `documents`; empty: that of the directory, which has some."""
         self.cwd, self.words = cwd, (*words, *(("--sites", sites) if sites else ()))
         if sites:
-            (cwd / "sites.yaml").write_text(DOCUMENTS)
+            (cwd / "sites.yaml").write_text(documents)
             done = run("sites", "apply", "-f", "sites.yaml", "--sites", sites, cwd=cwd)
             assert done.returncode == 0, done.stderr
         self.start()
@@ -133,6 +133,58 @@ def test_runs_by_frequency_over_a_kill(tmp_path):
         "a.asia": {"/world/asia/", *(f"/world/asia/{number}" for number in range(9))},
         "b.top": {"/news/", *(f"/news/{number}" for number in range(9))},
     }
+
+
+class Redirecting:
+    """A list that redirects within its directory, and one that redirects out of it."""
+
+    def __init__(self):
+        self.count = 1
+
+    def __call__(self, request):
+        targets = {"/hop/": "/hop/en/", "/old/": "/new/"}
+        if request.path in targets:
+            return Reply(status=301, headers={"Location": targets[request.path]})
+        if request.path == "/hop/en/":
+            return page(*(f"/hop/en/{number}" for number in range(self.count)))
+        return page() if request.path != "/robots.txt" else None
+
+
+REDIRECTING = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: r}
+spec:
+  frequency: 2s
+  politeness: {delay: 10ms}
+  directories:
+    - {name: hop, url: "http://a.test/hop/"}
+    - {name: old, url: "http://a.test/old/"}
+"""
+
+
+def test_a_list_that_redirects_is_fetched_in_every_run(tmp_path):
+    """Redirect and target are fetched again in each run, so a new page behind a redirect is news, and a list that has
+    moved stays a fault with its target."""
+    site = Redirecting()
+    with serve(site) as web:
+        words = ("--out", "o", "--allow-private", "--host-map", web.host_map)
+        program = SitesProgram(tmp_path, *words, documents=REDIRECTING)
+        try:
+            wait_until(lambda: all(program.runs()[name] >= 2 for name in ("r.hop", "r.old")))
+            site.count = 2
+            wait_until(lambda: "/hop/en/1" in web.paths())
+            before = program.runs()
+            wait_until(lambda: all(program.runs()[name] >= before[name] + 2 for name in ("r.hop", "r.old")))
+            assert program.end() == 0
+        finally:
+            program.process.kill()
+            program.process.communicate()
+    listed = json.loads(run("sites", "list", "--json", "--sites", "s.db", cwd=tmp_path).stdout)
+    verdicts = {entry["directory"]: entry["lists"][0]["verdict"] for entry in listed}
+    assert verdicts == {"r.hop": "same", "r.old": "moved"}
+    fetches = Counter(web.paths())
+    assert min(fetches[path] for path in ("/hop/", "/hop/en/", "/old/")) >= 4
 
 
 @pytest.fixture

@@ -64,6 +64,22 @@ def test_refresh_at_makes_pages_due_once():
     assert not later.watches(seed=False)
 
 
+def test_refresh_at_takes_redirects_and_skips_excluded_urls():
+    """A redirect was answered and is asked again by the next instant; an excluded URL was decided without a fetch."""
+    policy = RecrawlPolicy(Recrawl(monitor=True, refresh_at=instant_text(NOW)))
+    later = RecrawlPolicy(Recrawl(monitor=True, refresh_at=instant_text(NOW + DAY)))
+    start = page(seed=True)
+    redirect = policy.after(start, fetched(start, b"", outcome=Outcome.DROPPED, status=301), NOW + 1)
+    assert policy.reapplied(redirect, NOW + 2).next_at == 0
+    assert later.reapplied(redirect, NOW + 2).next_at == NOW + DAY
+    stored = policy.after(start, fetched(start), NOW + 1)
+    excluded = policy.after(stored, fetched(stored, b"", outcome=Outcome.DROPPED, status=0), NOW + 3)
+    assert later.reapplied(excluded, NOW + 4).next_at == 0
+    everyday = RecrawlPolicy(Recrawl(every=duration_text(DAY)))
+    assert everyday.reapplied(excluded, NOW + 4).next_at == 0
+    assert 0 < everyday.adopted(redirect).next_at <= NOW + 1.1 * DAY
+
+
 def test_refresh_at_beside_a_frequency_only_makes_pages_due_earlier():
     """The interval stays."""
     policy = RecrawlPolicy(Recrawl(every=duration_text(10 * DAY)))

@@ -101,7 +101,8 @@ class UrlState(msgspec.Struct, array_like=True, gc=False):
     seed: bool = False
     # Number of the last fetch.
     fetch_no: int = 0
-    # End of the last fetch that brought or confirmed a copy, and of the first fetch, seconds since 1970 UTC.
+    # End of the last fetch that brought or confirmed a copy or was answered by a redirect, and of the first
+    # fetch, seconds since 1970 UTC. fetched_at is 0 where the URL was excluded without a fetch.
     fetched_at: float = 0.0
     first_at: float = 0.0
     # When it is due again; 0 = never (gone, or not watched).

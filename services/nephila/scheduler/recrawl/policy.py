@@ -46,6 +46,7 @@ MAX_ETAG_CHARS = 200
 """A longer validator is not stored: its memory costs more than its 304s save."""
 
 GONE_STATUSES = (404, 410)
+_REDIRECTED = 302
 _MIX = 0x9E3779B97F4A7C15
 
 
@@ -95,7 +96,8 @@ class RecrawlPolicy:
         if not self.active:
             return state
         receipt = Receipt(state.url_key, state.fetch_no, state.outcome, state.text_hash, False, state.etag)
-        receipt.last_modified, receipt.status = state.last_modified, GONE_STATUSES[0] if state.missing else 0
+        receipt.last_modified = state.last_modified
+        receipt.status = GONE_STATUSES[0] if state.missing else _REDIRECTED if state.fetched_at else 0
         new = self.after(msgspec.structs.replace(state, fetch_no=0, fetched_at=0.0), receipt, state.fetched_at)
         new.missing = state.missing
         return new
@@ -120,10 +122,13 @@ class RecrawlPolicy:
             if new.missing >= self.gone_after:
                 new.next_at = 0.0
                 return new
-        elif receipt.outcome is Outcome.DROPPED and not receipt.status:
-            # Excluded, or part of a trap: decided without a fetch.
-            new.next_at = 0.0
-            return new
+        elif receipt.outcome is Outcome.DROPPED:
+            if not receipt.status:
+                # Excluded, or part of a trap: decided without a fetch.
+                new.next_at = new.fetched_at = 0.0
+                return new
+            # A redirect, or another content type: the server answered, so that the next run asks again.
+            new.fetched_at = at
         before = old.interval_s or (self.interval(old) if self.adaptive else 0.0)
         return self._due(new, old, at, min(max(2 * before, self.min_s), self.max_s))
 
@@ -157,7 +162,7 @@ class RecrawlPolicy:
     def reapplied(self, old: UrlState, now: float) -> UrlState:
         """The state under the current policy and clock. Call it for every state that is loaded, and for all when the
         job changes. An overdue page stays due, and no page waits longer than its interval."""
-        over = self._gone(old) or (old.outcome is Outcome.DROPPED and not old.next_at)
+        over = self._gone(old) or (old.outcome is Outcome.DROPPED and not old.fetched_at)
         if over or not self.watches(old.seed) or not old.fetch_no:
             next_at = 0.0
         elif self.schedule is not None:

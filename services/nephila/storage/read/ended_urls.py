@@ -83,20 +83,21 @@ def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[An
 def _state(job: str, row: dict[str, Any]) -> UrlState:
     at = _seconds(row["fetched_at"])
     context = context_of(row["note"])
+    outcome = _NUMBERS[row["outcome"]]
     return UrlState(
         job=job,
         url_key=bytes.fromhex(row["url_key"]),
         url=row["url"],
         depth=row["depth"],
         fetch_no=row["fetch_no"],
-        fetched_at=at,
+        fetched_at=at if row["status"] or outcome is not Outcome.DROPPED else 0.0,
         first_at=_seconds(row["first_at"]) or at,
         changed_at=_seconds(row["changed_at"]),
         text_hash=bytes.fromhex(row["text_hash"]) or bytes.fromhex(row["sha256"])[:8],
         etag=row["etag"],
         last_modified=row["last_modified"],
         missing=int(row["status"] in _GONE),
-        outcome=_NUMBERS[row["outcome"]],
+        outcome=outcome,
         context=context,
         render=Render.NEVER if context is not None else Render.UNSPECIFIED,
     )
