@@ -19,7 +19,7 @@ from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.yaml import parse
 from nephila.kernel.messages import Outcome, Quarantine, Record
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
 from nephila.scheduler.frontier import held_links
@@ -398,7 +398,8 @@ async def test_a_disk_that_refuses_is_no_answer_that_all_is_well(desk, monkeypat
     desk.world.scheduler.on_fatal = ended.append
     del desk.world.scheduler.files.start_sync
     monkeypatch.setattr(desk.world.scheduler.log, "sync", full)
-    assert await desk.refusal("apply_job", job=document()) == "the program ended before this was written; do it again"
+    with pytest.raises(NotReadyError, match="the program ended before this was written; do it again"):
+        await desk.ask("apply_job", job=document())
     assert "disk full" in str(ended[0])
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import NotReadyError
 from nephila.kernel.runtime.states import checked
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.scheduler.durability.commit_log import CommitLog, disk_error
@@ -112,13 +112,13 @@ class FileLog:
             self._enter(SyncState.SYNCED if self.state is SyncState.SYNCING else SyncState.WRITTEN)
 
     async def durable(self) -> None:
-        """Return when everything appended so far survives a power cut. Raises `UserError` when it cannot be written."""
+        """Return when everything appended so far survives a power cut. Raises `NotReadyError` if the write fails."""
         # Twice: a sync that runs already may have started too early. Later commits are not waited for.
         for _ in range(2):
             self.start_sync()
             await self.synced()
         if self.state is SyncState.CLOSED:
-            raise UserError("the program ended before this was written; do it again")
+            raise NotReadyError("the program ended before this was written; do it again")
 
     async def synced(self) -> None:
         """Return when no fsync runs."""

@@ -382,7 +382,7 @@ def recrawl(job: Job, state: UrlState | None, key: bytes) -> RecrawlFact | None:
         changes_per_day=policy.rate(state) * 86_400.0,
         checks=state.checks,
         changes=state.changes,
-        fetched_at=state.fetched_at,
+        fetched_at=0.0 if state.outcome is Outcome.DROPPED else state.fetched_at,
         next_at=max(state.next_at, 0.0),
         out=out,
         missing=state.missing,
