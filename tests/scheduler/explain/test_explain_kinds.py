@@ -520,6 +520,13 @@ async def below_the_depth_of_a_member(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/never")
 
 
+@case(
+    "too_deep", "Not crawled: a link leads to it at depth 1, and links are followed within depth 0; it is crawled when"
+)
+async def a_link_that_lies_too_deep(tmp_path: Path) -> Case:
+    return Case(await begun(tmp_path, site({"/": ["/1"]}), seconds=5, scope=Scope(max_depth=0)), "http://a.test/1")
+
+
 @case("unknown", "links to it within depth 2; if one did")
 async def a_depth_of_a_member_above_that_of_the_job(tmp_path: Path) -> Case:
     """The limit of the job counts."""

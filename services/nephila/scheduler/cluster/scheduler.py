@@ -130,10 +130,10 @@ class ClusterScheduler(Member):
         return {DEPTH: self._set_depth}
 
     def _set_depth(self, depth: int | None) -> None:
-        """Admit no links that lie deeper, in the partitions of this member."""
+        """Hold links that lie deeper, in the partitions of this member."""
         self._depth_limit = -1 if depth is None else depth
         for owner in self.owners.values():
-            owner.frontier.depth_limit = self._depth_limit
+            owner.limit_depth(self._depth_limit)
 
     async def reach(self) -> None:
         """Return when the snapshot store answers. Raises `NotReadyError`."""
@@ -199,9 +199,7 @@ class ClusterScheduler(Member):
     def _new_owner(self, layout: Layout, partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
         store = SnapshotStore(Path(self.config.directory), partition, layout, self._blobs, epoch)
         build = topic_parts(self.config, store, self.bus, self.clock, self.address_queue)
-        owner = PartitionOwner(build, self.bus, self.clock, self.counts, self, self._slots)
-        owner.frontier.depth_limit = self._depth_limit
-        return owner, store
+        return PartitionOwner(build, self.bus, self.clock, self.counts, self, self._slots), store
 
     def _adopt(self, owner: PartitionOwner) -> None:
         self.owners[owner.number] = owner
@@ -212,6 +210,7 @@ class ClusterScheduler(Member):
             owner.enter(OwnerState.ANNOUNCING if self._paced else OwnerState.SERVING)
         if self._paced:
             self.address_locks.own(owner.number, owner.epoch)
+        owner.limit_depth(self._depth_limit)
         for uid, job in list(owner.frontier.jobs.items()):
             if uid in self.jobs:
                 owner.put_job(self.jobs[uid])

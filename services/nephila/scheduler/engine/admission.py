@@ -170,6 +170,7 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
             hold_links(frontier, job, links, job.seen.missing(links.fingerprints))
         return 0
     if 0 <= frontier.depth_limit < links.depth:
+        hold_links(frontier, job, links, job.seen.missing(links.fingerprints))
         return 0
     if links.lastmods:
         recrawl_queue.apply_lastmods(frontier, job, links)
@@ -186,15 +187,26 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
     return _PageLinks(frontier, job, links).admit(new)
 
 
+def limit_depth(frontier: Frontier, limit: int) -> None:
+    """Set the live limit of depth, -1 for none. Held links that it accepts are admitted, those of an earlier owner too.
+
+    O(held links).
+    """
+    frontier.depth_limit = limit
+    for job in list(frontier.jobs.values()):
+        admit_held(frontier, job)
+
+
 def admit_held(frontier: Frontier, job: Job) -> int:
-    """Admit the held links that a changed scope accepts; returns how many. O(held links)."""
+    """Admit the held links that the present scope and live depth accept; returns how many. O(held links)."""
     admitted = outside = 0
+    limit = frontier.depth_limit
     for packed in job.held.packed():
         entry = unpack(packed)
         host_key = host_of(entry.url)
         if entry.url_key in job.seen:
             job.held.discard(entry.url_key)
-        elif job.scope.decide(entry.url, host_key, entry.depth).admitted:
+        elif not 0 <= limit < entry.depth and job.scope.decide(entry.url, host_key, entry.depth).admitted:
             job.held.discard(entry.url_key)
             admit(frontier, job, entry, host_key)
             admitted += 1

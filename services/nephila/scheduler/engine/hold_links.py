@@ -1,4 +1,5 @@
-"""Links that the scope of a job refuses are held, in memory and in the log, for a wider scope. Pure."""
+"""Links that the scope of a job or the live limit of depth refuses are held, in memory and in the log, for a wider one.
+Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from nephila.scheduler.frontier.strategies import inherited
 
 
 def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:
-    """Keep links that the scope refuses, as far as the limit allows. O(refused links)."""
+    """Keep links that the scope or the live depth refuses, as far as the limit allows. O(refused links)."""
     held, depth = job.held, links.depth
     limit = limit_of(len(frontier.jobs), frontier.partition_slice.of)
-    too_deep = 0 <= job.scope.max_depth < depth
+    too_deep = 0 <= job.scope.max_depth < depth or 0 <= frontier.depth_limit < depth
     if not held.has_room(not too_deep, limit):
         held.lost += len(refused)
         return

@@ -360,6 +360,10 @@ class _Verdict:
             depth = f" within depth {limit.limit}"
             if limit.set_by == "member":
                 depth += f" (live setting depth of the scheduler; taken back with: {limit.release})"
+            held_depth = job.held.depth_of(bytes.fromhex(known.url_key))
+            if held_depth is not None and held_depth > limit.limit:
+                link_depth = f"a link leads to it at depth {held_depth}, and links are followed{depth}"
+                return "too_deep", "not_crawled", f"{link_depth}; it is crawled when that limit is raised"
         text = f"no page fetched so far links to it{depth}; if one did, it would "
         if budget.spent == "host":
             return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {known.host_key}"

@@ -12,6 +12,6 @@ Kind = Literal[
     "leased", "fetched", "ending", "interrupted",
     "paused", "budget_job", "budget_host", "quota", "window", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
-    "out_of_scope", "copy", "unknown",
+    "out_of_scope", "too_deep", "copy", "unknown",
 ]  # fmt: skip
 """The verdict in one word: of a row, or of a URL without one. A kind is never removed, because programs compare it."""

@@ -1,8 +1,10 @@
-"""Held links: links that the scope of a job refuses now. They are admitted when the scope becomes wider. Pure.
+"""Held links: links that the scope of a job or the live limit of depth refuses now. They are admitted when the scope
+becomes wider or the limit higher. Pure.
 
-A link one step beyond the largest depth, or outside the scope, is kept with its depth and context, in the log too. So a
-scope that is widened later leads to the same pages as one that was as wide from the start, up to a limit. Invariant: no
-held link is in the job's seen set at the time when it is added; one that was found on another way since is skipped.
+A link one step beyond the largest depth, beyond the live depth, or outside the scope, is kept with its depth and
+context, in the log too. So a scope that is widened later leads to the same pages as one that was as wide from the
+start, up to a limit. Invariant: no held link is in the job's seen set at the time when it is added; one that was found
+on another way since is skipped.
 """
 
 from __future__ import annotations
@@ -42,8 +44,13 @@ class HeldLinks:
 
     def is_new(self, url_key: bytes, depth: int) -> bool:
         """Whether a link is not held yet, or is held with a larger depth."""
-        known = self._links.get(url_key)
-        return known is None or depth < _DEPTH.unpack_from(known)[0]
+        held_depth = self.depth_of(url_key)
+        return held_depth is None or depth < held_depth
+
+    def depth_of(self, url_key: bytes) -> int | None:
+        """Depth of a held link; None where it is not held."""
+        packed = self._links.get(url_key)
+        return None if packed is None else _DEPTH.unpack_from(packed)[0]
 
     def add(self, packed: bytes, outside: bool) -> None:
         """Hold a link, a packed queue entry."""

@@ -32,7 +32,7 @@ from nephila.native import UrlError
 from nephila.scheduler.durability.recovery import Replay
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
+from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, limit_depth, note_anchor
 from nephila.scheduler.engine.dispatch import Dispatcher, Slots
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import PartitionSlice
@@ -227,6 +227,12 @@ class PartitionOwner:
         """The job may use more than before."""
         self.begin_turn()
         self.frontier.readiness.resume_hosts(job)
+        self.wake()
+
+    def limit_depth(self, limit: int) -> None:
+        """The live setting of depth has changed; -1: no limit."""
+        self.begin_turn()
+        limit_depth(self.frontier, limit)
         self.wake()
 
     def share_quotas(self, uses: Mapping[str, QuotaUse]) -> None:
