@@ -21,7 +21,30 @@ import pytest
         (b'<meta content="text/html; charset=big5">', None, "utf-8"),
         (b"<!-- <meta charset=big5> -->\xff", None, ""),
         (b"<!--><meta charset=big5>", None, "big5"),
-        (b"x" * 1100 + b"<meta charset=big5>", None, "utf-8"),
+        (b"<head><style>" + b"x" * 1100 + b"</style><meta charset=big5>", None, "big5"),
+        (b"<head><title><body>" + b"x" * 1100 + b"</title><noscript></noscript><META CHARSET='big5'>", None, "big5"),
+        (
+            b"<!-- <body> "
+            + b"x" * 1100
+            + b" --><link x='>'><meta content='text/html;charset=big5' http-equiv=Content-Type>",
+            None,
+            "big5",
+        ),
+        (
+            b"<script>'<body>'/*"
+            + b"x" * 1100
+            + b"*/</script><meta name=a content=b><meta charset=none><meta charset=big5>",
+            None,
+            "big5",
+        ),
+        (b"<head><script>" + b"x" * 1100 + b"</script><meta charset=utf-16>\xff", None, "utf-8"),
+        (b"x" * 1100 + b"<meta charset=big5>", None, "big5"),
+        (b"<body>" + b"x" * 1100 + b"<meta charset=big5>", None, "utf-8"),
+        (b"<head></head>" + b"x" * 1100 + b"<meta charset=big5>\xff", None, ""),
+        (b"<head><div>" + b"x" * 1100 + b"</div><meta charset=big5>", None, "utf-8"),
+        (b"<head><script>" + b"x" * 1100 + b"<meta charset=big5>", None, "utf-8"),
+        (b"<head><!-- " + b"x" * 1100 + b"<meta charset=big5>", None, "utf-8"),
+        (b"<head><style>" + b"x" * 1100 + b"</style><meta charset=big5>", "koi8-r", "koi8-r"),
         ("plain ü".encode(), None, "utf-8"),
         (b"caf\xe9", None, ""),
         (b"", None, "utf-8"),

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         UrlParts,
         best_of_srcset,
         blocks,
+        candidates_of_srcset,
+        form_encoded,
         is_storable,
         is_tidy,
         links_without,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         page_pass,
         parse_any,
         parse_url,
+        query_in,
         quoted,
         recoded,
         robots_rule,
@@ -82,6 +85,8 @@ else:
     UrlParts = _chosen.UrlParts
     best_of_srcset = _chosen.best_of_srcset
     blocks = _chosen.blocks
+    candidates_of_srcset = _chosen.candidates_of_srcset
+    form_encoded = _chosen.form_encoded
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
     links_without = _chosen.links_without
@@ -89,6 +94,7 @@ else:
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
+    query_in = _chosen.query_in
     quoted = _chosen.quoted
     recoded = _chosen.recoded
     robots_rule = _chosen.robots_rule
@@ -138,7 +144,9 @@ __all__ = [
     "UrlParts",
     "best_of_srcset",
     "blocks",
+    "candidates_of_srcset",
     "check_implementation",
+    "form_encoded",
     "is_storable",
     "is_tidy",
     "links_without",
@@ -147,6 +155,7 @@ __all__ = [
     "parse_any",
     "parse_url",
     "partition_of",
+    "query_in",
     "quoted",
     "recoded",
     "robots_rule",

@@ -216,7 +216,7 @@ class PageSteps:
         if not kinds:
             return None
         if tree_fits(len(p.body), p.depth):
-            self.builder.add_extra_links(p, extra_links_of(tree_of(p.body, encoding), found.base, kinds))
+            self.builder.add_extra_links(p, extra_links_of(tree_of(p.body, encoding), found.base, kinds, encoding))
             return None
         from nephila.parser.links import extra_links_child as child
 

@@ -65,6 +65,27 @@ def test_each_kind_finds_its_own(kind: str, expected: list[tuple[str, str]]) -> 
     assert found(kind) == expected
 
 
+@pytest.mark.parametrize(
+    ("form", "query"),
+    [
+        ("<select name=a><option>x<option selected> y  z </select>", "a=y+z"),
+        ("<select name=a><option disabled>x<option value=1>y</select>", "a=1"),
+        ("<select name=a multiple><option>x</select><input name=b>", "b="),
+        ("<select name=b multiple><option selected>y<option selected>z</select>", "b=y&b=z"),
+        ("<textarea name=a>\n1\n2</textarea><input name=b><input type=checkbox name=c checked>", "a=1%0D%0A2&b=&c=on"),
+        ("<fieldset disabled><legend><input name=a></legend><input name=b></fieldset><input name=c disabled>", "a="),
+        ("<input name=a form=other><input name=b></form><input name=c form=f value=1>", "b=&c=1"),
+        ("<input name=a value=ñ中>", "a=%F1%26%2320013%3B"),
+        ("</form><form accept-charset='none utf-8'><input name=a value=ñ>", "a=%C3%B1"),
+    ],
+)  # fmt: skip
+def test_a_form_is_sent_as_a_browser_sends_it(form: str, query: str) -> None:
+    """In the encoding that the form states, else in that of its page."""
+    html = f"<form id=f>{form}"
+    (_, entries), *_ = extra_links_of(tree_of(html.encode(), "utf-8"), "http://a.test/", ["form"], "windows-1252")
+    assert entries[-1].url == f"?{query}"
+
+
 async def links(html: str, url: str = "http://a.test/", **parse: Any) -> list[tuple[str, int]]:
     """URL and flags but for the place of all links of a page that go on, in their order."""
     bus = LocalBus(ManualClock())
@@ -86,6 +107,14 @@ async def links(html: str, url: str = "http://a.test/", **parse: Any) -> list[tu
     bus.publish(PAGES, 0, page)
     await parser.close()
     return out
+
+
+def test_extra_links_have_their_query_in_the_encoding_of_the_page() -> None:
+    """The path is in UTF-8; so is the query of a page in UTF-8."""
+    tree = tree_of("<link rel=canonical href='/ñ?ñ'>".encode(), "utf-8")
+    for encoding, url in (("windows-1252", "/ñ?%F1"), ("utf-8", "/ñ?ñ"), ("utf-16le", "/ñ?ñ")):
+        (_, (entry,)), *_ = extra_links_of(tree, "http://a.test/", ["canonical"], encoding)
+        assert entry.url == url
 
 
 async def test_only_kinds_that_are_asked_for_go_on() -> None:

@@ -53,11 +53,35 @@ def test_styles_come_first_then_scripts_then_icons_then_pictures() -> None:
         ("a { b: url(#svg); c: url(data:image/png;base64,AAAA); d: url() }", []),
         (b"\xff\xfe url(x.png) \x00", ["x.png"]),
         ("a { b: url(one) url(one) url(two) url(three) }", ["one", "two", "three"]),
+        ("a { b: image-set('one' 1x, \"two\" 2x) 'no' }", ["one", "two"]),
+        ("-webkit-image-set(url(a) 1x, url( 'b)' ) 2x, 'c' type('image/x') 3x, d 4x) url(e)", ["a", "b)", "c", "e"]),
+        ("a { b: image-set('one' 1x", ["one"]),
     ],
 )
 def test_a_style(style: str | bytes, expected: list[str]) -> None:
     assert of_style(style) == expected
     assert of_style(style, 1) == expected[:1]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<img srcset='p1 (x,y), p2'><img srcset='z1 1x (a, b), z2 2x'>", ["p2", "z2"]),
+        ("<img srcset='a 2, b 1w 2x, c 5h, d .5x, e 10w 5h, f,, g 1x'>", ["d", "e", "f", "g"]),
+        ("<img srcset='a,b 1x,c 2x'><link rel=preload imagesrcset='d (, e 1x), f 2x'>", ["f", "a,b", "c"]),
+        ("<svg><image href=a xlink:href=no /><image xlink:href=b /><use href='c#i'/><use xlink:href='#no'/></svg>",
+         ["a", "b", "c#i"]),
+        ("<svg><filter><feImage href=a /></filter><script href=b></script></svg><use href=no></use>", ["a", "b"]),
+        ("<embed src=a><object data=b></object><body background=c><table background=d><td background=e>",
+         ["c", "a", "b", "d", "e"]),
+        ("<div><template shadowrootmode=open><style>@import 'a'</style><img src=b></template></div>", ["a", "b"]),
+        ("<img src=c><iframe srcdoc='<link rel=stylesheet href=a><img src=b>'></iframe>", ["c", "a", "b"]),
+        ("<template><img src=no></template>", []),
+    ],
+)  # fmt: skip
+def test_a_page(html: str, expected: list[str]) -> None:
+    """As a browser: a candidate with a descriptor that is none is not loaded; parts of descriptors are no URLs."""
+    assert of_page(html) == expected
 
 
 HTML = (

@@ -32,6 +32,9 @@ def found(html: str) -> tuple[list[tuple[str, ...]], list[str]]:
         (",a", "a"),
         ("a,", "a"),
         ("a 320w, b 640w, /c_1,d 480w", "b"),
+        ("a (x,y), b 2x", "b"),
+        ("a 1x (b, c 9x), d 2x", "d"),
+        ("a 2x (, b 9x", "a"),
     ],
 )
 def test_largest_candidate(srcset: str, best: str) -> None:

@@ -13,11 +13,11 @@ from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.pattern_filter import PatternFilter
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
-from nephila.native.fallback.srcset import best_of_srcset
+from nephila.native.fallback.srcset import best_of_srcset, candidates_of_srcset
 from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
 from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
 from nephila.native.fallback.trie import Trie
-from nephila.native.fallback.urls import UrlError, UrlParts, parse_any, parse_url
+from nephila.native.fallback.urls import UrlError, UrlParts, form_encoded, parse_any, parse_url, query_in
 
 __all__ = [
     "TAGS",
@@ -33,6 +33,8 @@ __all__ = [
     "UrlParts",
     "best_of_srcset",
     "blocks",
+    "candidates_of_srcset",
+    "form_encoded",
     "is_storable",
     "is_tidy",
     "links_without",
@@ -40,6 +42,7 @@ __all__ = [
     "page_pass",
     "parse_any",
     "parse_url",
+    "query_in",
     "quoted",
     "recoded",
     "robots_rule",

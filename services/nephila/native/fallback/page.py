@@ -24,6 +24,7 @@ from nephila.native.fallback.urls import (
     fingerprint_of,
     host_span,
     parse_http,
+    query_in,
 )
 
 MAX_VALUE: Final = 8192
@@ -35,6 +36,8 @@ MAX_HREFS: Final = 16 << 20
 """Bytes of all hrefs of a page."""
 KINDS: Final = {"a": 0, "area": 1, "iframe": 2, "frame": 3}
 REFRESH: Final = 5
+MAX_FRAMES: Final = 3
+"""Documents of `srcdoc` within each other."""
 IN_MAIN, IN_NAV = 1 << 4, 1 << 5
 
 _META_NAMES: Final = frozenset(
@@ -70,6 +73,11 @@ _COMMENT: Final = frozenset(word for row in _rows("words.txt") if row[0] == "com
 _HTML_INSIDE: Final = frozenset(("desc", "foreignobject", "title", "mi", "mo", "mn", "ms", "mtext"))
 """Foreign elements whose children are HTML."""
 _FOREIGN: Final = frozenset(("svg", "math", "mglyph", "malignmark"))
+_HOSTS: Final = frozenset(
+    ("article", "aside", "blockquote", "body", "div", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "main",
+     "nav", "p", "section", "span")
+)  # fmt: skip
+"""Elements, beside those with a hyphen, that may have a shadow root."""
 _HTML_TYPES: Final = frozenset(("text/html", "application/xhtml+xml"))
 
 
@@ -102,12 +110,16 @@ class _Link:
 
 
 class _Element:
-    """What descendants inherit: context of text, the open link, and whether they are hidden or foreign (svg, math)."""
+    """What descendants inherit: context of text, the open link, whether they are hidden or foreign (svg, math), and the
+    frames around them."""
 
-    __slots__ = ("context", "depth", "foreign", "hidden", "link")
+    __slots__ = ("context", "depth", "foreign", "frames", "hidden", "link")
 
-    def __init__(self, context: Context, link: _Link | None, hidden: bool, foreign: bool, depth: int) -> None:
-        self.context, self.link, self.hidden, self.foreign, self.depth = context, link, hidden, foreign, depth
+    def __init__(
+        self, context: Context, link: _Link | None, hidden: bool, foreign: bool, depth: int, frames: int
+    ) -> None:
+        self.context, self.link, self.hidden, self.foreign = context, link, hidden, foreign
+        self.depth, self.frames = depth, frames
 
 
 class _Page:
@@ -128,7 +140,9 @@ class _Page:
         self.depth = 0
         todo: list[tuple[LexborNode | None, _Element]] = []
         if tree.root is not None:
-            todo.append((tree.root, _Element(Context(), None, False, False, 0)))
+            todo.append((tree.root, _Element(Context(), None, False, False, 0, 0)))
+        hosts: set[int] = set()
+        """Elements with a shadow root."""
         while todo:
             node, around = todo.pop()
             if node is None:
@@ -136,8 +150,18 @@ class _Page:
             elif node.is_text_node:
                 self._text(node.text_content or "", around)
             elif node.is_element_node:
+                shadow = _shadow_root(node, hosts)
+                if shadow is not None:
+                    todo.append((shadow, around))
+                    continue
                 inside = self._element(node, around)
                 if inside is not None:
+                    frame = _frame_document(node, around)
+                    if frame is not None:
+                        context = Context(0, around.context.flags)
+                        self._end_line(around.link)
+                        todo.append((None, around))
+                        todo.append((frame, _Element(context, None, False, False, around.depth + 1, around.frames + 1)))
                     if node.tag in _BLOCK and not around.hidden:
                         todo.append((None, inside))
                     todo += [(child, inside) for child in reversed(list(node.iter(include_text=True)))]
@@ -156,22 +180,26 @@ class _Page:
         attributes = node.attributes if tag in _FLAGS else {}
         html = not around.foreign
         self.depth = max(self.depth, around.depth + 1)
-        if tag == "html" and self.lang is None and "lang" in attributes:
+        page = not around.frames
+        if tag == "html" and page and self.lang is None and "lang" in attributes:
             self.lang = _value(attributes["lang"])
         elif tag == "title" and html:
-            if self.title is None:
+            if self.title is None and page:
                 self.title = _collapsed(node.text() or "", MAX_VALUE)
             return None
         elif tag in ("base", "link", "meta"):
-            self._head(tag, attributes)
+            if page:
+                self._head(tag, attributes)
             return None
         elif tag in _BREAK and html:
             self._end_line(around.link)
         link = around.link
-        reference = attributes.get("href" if tag in ("a", "area") else "src", "-") if tag in KINDS else "-"
-        if tag in KINDS and (html or tag == "a") and ("href" if tag in ("a", "area") else "src") in attributes:
+        name = "href" if tag in ("a", "area") else "src"
+        if not html and name not in attributes:
+            name = "xlink:href"
+        if tag in KINDS and (html or tag == "a") and name in attributes:
             nofollow = not _NOFOLLOW.isdisjoint(_lower(attributes.get("rel") or "").split())
-            found = self._link(reference or "", KINDS[tag], nofollow, around.context.flags)
+            found = self._link(attributes[name] or "", KINDS[tag], nofollow, around.context.flags)
             link = found if tag == "a" else link
         context = around.context
         block = tag in _BLOCK and html
@@ -184,7 +212,7 @@ class _Page:
         foreign = tag in _FOREIGN or (around.foreign and tag not in _HTML_INSIDE)
         if tag == "annotation-xml" and _lower(attributes.get("encoding") or "") in _HTML_TYPES:
             foreign = False
-        return _Element(context, link, around.hidden or tag in _HIDDEN, foreign, around.depth + 1)
+        return _Element(context, link, around.hidden or tag in _HIDDEN, foreign, around.depth + 1, around.frames)
 
     def _end_line(self, link: _Link | None) -> None:
         self.lines.end()
@@ -228,6 +256,28 @@ class _Page:
             self.meta.append((name, content))
 
 
+def _shadow_root(node: LexborNode, hosts: set[int]) -> LexborNode | None:
+    """The content of a <template> that is the first shadow root of an element that may have one, in a <div>."""
+    host = node.parent
+    if node.tag != "template" or host is None or host.mem_id in hosts:
+        return None
+    if (node.attributes.get("shadowrootmode") or "").lower() not in ("open", "closed"):
+        return None
+    if host.tag not in _HOSTS and "-" not in (host.tag or ""):
+        return None
+    hosts.add(host.mem_id)
+    source = node.html or ""
+    return LexborHTMLParser(f"<span{source[len('<template') : -len('</template>')]}").css_first("body > span")
+
+
+def _frame_document(node: LexborNode, around: _Element) -> LexborNode | None:
+    """The document of an <iframe srcdoc>."""
+    if node.tag != "iframe" or around.hidden or around.foreign or around.frames >= MAX_FRAMES:
+        return None
+    source = node.attributes.get("srcdoc")
+    return LexborHTMLParser(source).root if source else None
+
+
 def refresh_target(content: str) -> str | None:
     """The URL of a refresh, by the standard's "shared declarative refresh steps"; None without one."""
     found = _REFRESH.match(content)
@@ -247,7 +297,8 @@ def refresh_target(content: str) -> str | None:
 class PagePass:
     """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
 
-    def __init__(self, page: _Page, url: str, max_links: int, main_text: bool) -> None:
+    def __init__(self, page: _Page, url: str, encoding: str, max_links: int, main_text: bool) -> None:
+        self._encoding = encoding
         self.base = self._base(page.base, url)
         self.title = page.title or ""
         self.lang = page.lang or ""
@@ -275,16 +326,15 @@ class PagePass:
         self.text_hash = sha256(text).digest()[:HASH_BYTES] if text else b""
         self._links(page.links, max_links, set(kept), main_text)
 
-    @staticmethod
-    def _base(written: str | None, url: str) -> str:
+    def _base(self, written: str | None, url: str) -> str:
         try:
-            return url if written is None else parse_http(written, url)
+            return url if written is None else parse_http(query_in(written, self._encoding), url)
         except UrlError:
             return url
 
     def _resolved(self, written: str | None) -> str:
         try:
-            return "" if written is None else parse_http(written.strip(_TRIM), self.base)
+            return "" if written is None else parse_http(query_in(written.strip(_TRIM), self._encoding), self.base)
         except UrlError:
             return ""
 
@@ -302,7 +352,7 @@ class PagePass:
                 continue
             if link.href not in hrefs:
                 try:
-                    href = parse_http(link.href.strip(_TRIM), self.base)
+                    href = parse_http(query_in(link.href.strip(_TRIM), self._encoding), self.base)
                 except UrlError as error:
                     self.bad_links += not isinstance(error, UnsupportedScheme)
                     hrefs[link.href] = None
@@ -375,4 +425,4 @@ def page_pass(
     """
     document = parse_http(url)
     tree = LexborHTMLParser(to_utf8(body, encoding))
-    return PagePass(_Page(tree, agent, max_text_bytes), document, max_links, main_text)
+    return PagePass(_Page(tree, agent, max_text_bytes), document, encoding, max_links, main_text)

@@ -1,55 +1,49 @@
-"""The largest picture of a srcset."""
+"""The candidates of a srcset, by the HTML standard ("parse a srcset attribute")."""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterator
 from typing import Final
 
 MAX_SRCSET: Final = 65_536
 """Characters of a srcset that are examined."""
+_URL: Final = re.compile(r"[ \t\n\f\r,]*+([^ \t\n\f\r]++)")
+_DESCRIPTORS: Final = re.compile(r"((?:[^,()]++|\([^)]*+\)?+|\))*+),?+")
+"""A comma in parentheses ends no candidate."""
 _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
+_DESCRIPTOR: Final = re.compile(r"[0-9]+[wh]|[0-9]*\.?[0-9]+x")
+
+
+def candidates_of_srcset(srcset: str) -> list[str]:
+    """The URLs of the candidates but for those whose descriptors a browser refuses. O(length)."""
+    return [url for url, descriptors in _candidates(srcset) if _is_valid(descriptors)]
 
 
 def best_of_srcset(srcset: str) -> str:
     """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
-    text = srcset[:MAX_SRCSET]
-    words = text.split()
-    if len(words) == 1 and "," not in (words[0][0], words[0][-1]):
-        return words[0]
-    if len(words) % 2 == 0 and words:
-        sizes = list(map(_stated, (*words[1:-1:2], words[-1].rstrip(",") + ",")))
-        only_behind = text.count(",") == len(sizes) - 1
-        if -1.0 not in sizes and (only_behind or not any("," in (url[0], url[-1]) for url in words[::2])):
-            # The common form: URLs and sizes alternate.
-            largest = max(sizes)
-            return words[2 * sizes.index(largest)] if largest else ""
-    return _best_of_words([*words, ","])
-
-
-@lru_cache(maxsize=1024)
-def _stated(word: str) -> float:
-    """Size in the last word of a candidate; -1 if it is no size, or no comma follows."""
-    found = _SIZE.fullmatch(word[:-1]) if word.endswith(",") else None
-    return float(found[1]) if found else -1.0
-
-
-def _best_of_words(words: list[str]) -> str:
     best, best_size = "", 0.0
-    url, size, rest = "", 1.0, ""
-    for word in words:
-        if not url:
-            rest = ""
-            url = word.lstrip(",")
-            closed = url.endswith(",")
-            url = url.rstrip(",")
-        else:
-            word, comma, rest = word.partition(",")
-            found = _SIZE.fullmatch(word)
-            size = float(found[1]) if found else size
-            closed = bool(comma)
-        if closed:
-            if url and size > best_size:
-                best, best_size = url, size
-            url, size = rest, 1.0
+    for url, descriptors in _candidates(srcset):
+        sizes = [float(found[1]) for word in descriptors if (found := _SIZE.fullmatch(word))]
+        size = sizes[-1] if sizes else 1.0
+        if size > best_size:
+            best, best_size = url, size
     return best
+
+
+def _is_valid(descriptors: list[str]) -> bool:
+    kinds = "".join(word[-1] for word in descriptors)
+    return kinds in ("", "w", "x", "wh", "hw") and all(map(_DESCRIPTOR.fullmatch, descriptors))
+
+
+def _candidates(srcset: str) -> Iterator[tuple[str, list[str]]]:
+    text, at = srcset[:MAX_SRCSET], 0
+    while (found := _URL.match(text, at)) is not None:
+        url, at = found[1], found.end()
+        descriptors: list[str] = []
+        if url[-1] == ",":
+            url = url.rstrip(",")
+        elif (rest := _DESCRIPTORS.match(text, at)) is not None:
+            descriptors, at = rest[1].split(), rest.end()
+        if url:
+            yield url, descriptors

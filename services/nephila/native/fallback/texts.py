@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from typing import Any, Final
 
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _PRESCAN: Final = 1024
+_HEAD_TAG: Final = re.compile(
+    rb"""<!--(?:>|->|.*?(?:--!?>|\Z))|<[!?][^>]*+>?|<(/?)([A-Za-z][^\s/>]*+)(?:[^>"'=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+|["'])*+>""",
+    re.DOTALL,
+)
+_RAW_TEXT: Final = (b"script", b"style", b"title")
+_IN_HEAD: Final = frozenset((b"html", b"head", b"noscript", b"link", b"meta", b"object", b"base", *_RAW_TEXT))
 _CONTROLS: Final = tuple(chr(code) for code in (*range(32), 127))
 
 
@@ -23,7 +30,7 @@ def sniff_encoding(body: bytes, header_charset: str | None = None) -> str:
         if body.startswith(bom):
             return name
     header = _lookup(header_charset) if header_charset else None
-    declared = str(header.name) if header else _declared(body[:_PRESCAN])
+    declared = str(header.name) if header else _declared(body[:_PRESCAN]) or _declared_in_head(body)
     if declared:
         return declared
     try:
@@ -31,6 +38,23 @@ def sniff_encoding(body: bytes, header_charset: str | None = None) -> str:
     except UnicodeDecodeError:
         return ""
     return "utf-8"
+
+
+def _declared_in_head(body: bytes) -> str:
+    """The same by a <meta> of the head behind the bytes of the prescan: the first tag that is of no head ends it."""
+    at = 0
+    while len(body) > _PRESCAN and (tag := _HEAD_TAG.search(body, at)) is not None:
+        at, name = tag.end(), (tag[2] or b"").lower()
+        if not name:
+            continue  # a comment, a doctype
+        if name not in _IN_HEAD or (tag[1] and name in (b"html", b"head")):
+            break
+        if name == b"meta" and not tag[1] and (label := _declared(tag[0])):
+            return label
+        if name in _RAW_TEXT and not tag[1]:
+            end = re.compile(rb"</" + name + rb"(?=[\s/>])", re.IGNORECASE).search(body, at)
+            at = end.start() if end else len(body)
+    return ""
 
 
 def _declared(head: bytes) -> str:

@@ -5,10 +5,13 @@ Invariant: host key, canonical URL and fingerprint equal those of the native cor
 
 from __future__ import annotations
 
+import codecs
 import re
+from collections.abc import Callable, Iterator
 from hashlib import md5
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote_plus
 
 import ada_url
 
@@ -72,6 +75,85 @@ def parse_http(text: str, base: str | None = None) -> str:
     begin = href.index("//") + 2
     same = base[: base.find("//") + 2] == href[:begin] and base[own_start:own_end] == href[start:end]
     return href[:begin] + (base[begin:own_start] if same else "") + href[start:]
+
+
+_QUERY_OF_HTTP: Final = re.compile(
+    r"([\x00-\x20]*(?:https?:|(?![A-Za-z0-9+.-]+:))[^?#]*)(\?[^#]*)(.*)", re.IGNORECASE | re.DOTALL
+)
+_SUPERSETS: Final = {"shift_jis": "cp932", "euc-kr": "cp949", "windows-1252": "cp1252"}
+"""The standard's encodings that Python has under another name."""
+_RUNS: Final = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]+")
+_SIGN: Final = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@/?%-]")
+"""Half a character may be any ASCII letter or sign: those that are in no query (RFC 3986) are encoded, too."""
+_C1: Final = frozenset("\x81\x8d\x8f\x90\x9d")
+"""Characters of the standard's windows-1252 that Python leaves out."""
+
+
+def query_in(reference: str, encoding: str) -> str:
+    """A reference of a page in `encoding` with the characters of its query percent-encoded in that encoding, the rest
+    as it is (HTML standard, "encoding-parse a URL"); UrlError for a lone surrogate. "" = windows-1252, an unknown label
+    is UTF-8. O(n)."""
+    if encoding == "utf-8" or reference.isascii():
+        return reference
+    parts = _QUERY_OF_HTTP.fullmatch(reference)
+    if parts is None or parts[2].isascii() or _label(encoding) is None:
+        return reference
+    query = "".join(
+        run.decode("ascii") if ascii else _SIGN.sub(lambda match: b"%%%02X" % match[0][0], run).decode("ascii")
+        for run, ascii in _runs(parts[2], encoding, "nephila_query")
+    )
+    return parts[1] + query + parts[3]
+
+
+def form_encoded(value: str, encoding: str) -> str:
+    """A name or value of a form of a page in `encoding`, as application/x-www-form-urlencoded; UrlError for a lone
+    surrogate. "" = windows-1252, an unknown label is UTF-8. O(n)."""
+    octets = b"".join(run for run, _ in _runs(value, encoding, "nephila_form"))
+    return quote_plus(octets, safe="*").replace("~", "%7E")
+
+
+def _label(encoding: str) -> Any:
+    """The encoding of a page's queries; None for UTF-8."""
+    import webencodings
+
+    label = webencodings.lookup(encoding or "windows-1252")
+    return None if label is None or label.name.startswith(("utf-", "replacement")) else label
+
+
+def _runs(text: str, encoding: str, errors: str) -> Iterator[tuple[bytes, bool]]:
+    """The text in the encoding of a page's queries (its own, or UTF-8 where that is UTF-16), in runs that are of ASCII
+    or not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UrlError("not valid Unicode") from None
+    label = _label(encoding)
+    name = "utf-8" if label is None else _SUPERSETS.get(label.name, "")
+    encoder = (codecs.lookup(name) if name else label.codec_info).incrementalencoder(errors)
+    runs = _RUNS.findall(text)
+    for number, run in enumerate(runs):
+        last = number == len(runs) - 1
+        if label is not None and label.name == "gbk":  # the standard has its euro sign in one byte
+            yield b"\x80".join(encoder.encode(part, last) for part in run.split("\u20ac")), run.isascii()
+        else:
+            yield encoder.encode(run, last), run.isascii()
+
+
+def _errors(before: str, after: str) -> Callable[[UnicodeError], tuple[str | bytes, int]]:
+    """What stands for a character that an encoding has not: a numeric reference, or the octet of a control."""
+
+    def of(error: UnicodeError) -> tuple[str | bytes, int]:
+        assert isinstance(error, UnicodeEncodeError)
+        refused = error.object[error.start]
+        if error.encoding in ("cp1252", "charmap") and refused in _C1:
+            return bytes((ord(refused),)), error.start + 1
+        return f"{before}{ord(refused)}{after}", error.start + 1
+
+    return of
+
+
+codecs.register_error("nephila_query", _errors("%26%23", "%3B"))
+codecs.register_error("nephila_form", _errors("&#", ";"))
 
 
 def host_span(href: str) -> tuple[int, int]:

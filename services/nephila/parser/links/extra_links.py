@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
-from urllib.parse import urlencode
+
+import webencodings
 
 from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.fragment_routes import ROUTE, is_route
 from nephila.kernel.requisites import MAX_REQUISITES
 from nephila.kernel.runtime.late_pattern import late_pattern
-from nephila.native import to_utf8
+from nephila.native import form_encoded, query_in, to_utf8
 from nephila.parser.links.link_list import UnresolvedLink
 from nephila.parser.links.requisites import requisites_of_page
 from nephila.parser.page.html_tree import html_tree
@@ -43,6 +44,10 @@ MAX_TITLE_CHARS: Final = 1 << 20
 _FEEDS: Final = frozenset(("application/rss+xml", "application/atom+xml", "application/feed+json"))
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _NO_VALUE: Final = frozenset(("file", "password", "reset", "button", "image", "submit"))
+_CONTROLS: Final = ("input", "select", "textarea")
+_DISABLED: Final = ", ".join(f"fieldset[disabled] {name}" for name in _CONTROLS)
+_IN_LEGEND: Final = ", ".join(f"fieldset[disabled] > legend:first-of-type {name}" for name in _CONTROLS)
+"""Controls that a disabled <fieldset> leaves on."""
 _HANDLERS: Final = ("onclick", "data-href", "data-url")
 # A URL in quotes: absolute, or a path of at least two letters. "</p>" and "/regex/" do not match.
 _IN_QUOTES: Final = late_pattern(
@@ -76,15 +81,18 @@ def kinds_of(parse: Parse, follow: bool, rendered: bool) -> list[str]:
     return [REQUISITES, *kinds] if parse.requisites and not rendered else kinds
 
 
-def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[UnresolvedLink]]]:
-    """Links of these kinds, grouped by flags. `tree` is lexbor's. O(nodes)."""
+def extra_links_of(
+    tree: Any, base: str, kinds: Iterable[str], encoding: str = "utf-8"
+) -> list[tuple[int, list[UnresolvedLink]]]:
+    """Links of these kinds, grouped by flags. `tree` is lexbor's, `encoding` that of the page. O(nodes)."""
     by_flag: dict[int, list[UnresolvedLink]] = {}
     for kind in kinds:
         # Kinds that this version does not know are ignored.
         for flag, read in KINDS.get(kind, ()):
             found = by_flag.setdefault(flag, [])
             limit = MAX_REQUISITES if flag == REQUISITE else MAX_LINKS
-            found += [entry._replace(base=base) for entry in islice(read(tree), limit)]
+            entries = islice(read(tree, encoding), limit)
+            found += [entry._replace(url=query_in(entry.url, encoding), base=base) for entry in entries]
     return [(flag, entries) for flag, entries in by_flag.items() if entries]
 
 
@@ -93,8 +101,8 @@ def tree_of(body: bytes, encoding: str) -> Any:
     return html_tree(to_utf8(body, encoding))
 
 
-def _by_rel(*wanted: str) -> Callable[[Any], Found]:
-    def read(tree: Any) -> Found:
+def _by_rel(*wanted: str) -> Callable[[Any, str], Found]:
+    def read(tree: Any, encoding: str) -> Found:
         for node in tree.css("link[rel][href]"):
             of = node.attributes
             if not set(wanted).isdisjoint((of.get("rel") or "").lower().split()):
@@ -103,54 +111,82 @@ def _by_rel(*wanted: str) -> Callable[[Any], Found]:
     return read
 
 
-def _alternates(tree: Any) -> Found:
+def _alternates(tree: Any, encoding: str) -> Found:
     """The same page in another language."""
     for node in tree.css("link[rel][href][hreflang]"):
         if "alternate" in (node.attributes.get("rel") or "").lower().split():
             yield UnresolvedLink(node.attributes.get("href") or "", title=node.attributes.get("hreflang") or "")
 
 
-def _feeds(tree: Any) -> Found:
+def _feeds(tree: Any, encoding: str) -> Found:
     for node in tree.css("link[rel][href][type]"):
         if (node.attributes.get("type") or "").strip().lower() in _FEEDS:
             yield UnresolvedLink(node.attributes.get("href") or "", title=node.attributes.get("title") or "")
 
 
-def _forms(tree: Any) -> Found:
+def _forms(tree: Any, encoding: str) -> Found:
     """URLs of forms submitted with their default values; POST forms are ignored, since they may change something."""
+    elsewhere: dict[str, list[Any]] = {}
+    """Controls outside of their form, by its id."""
+    for node in tree.css("input[form], select[form], textarea[form]"):
+        elsewhere.setdefault(node.attributes["form"] or "", []).append(node)
     for form in tree.css("form"):
         of = form.attributes
         if (of.get("method") or "get").strip().lower() != "get":
             continue
-        fields = _fields(form)
+        charset = _charset(of.get("accept-charset") or "", encoding)
+        fields = _fields(form, elsewhere.get(of.get("id") or "", []))
+        query = "&".join(f"{form_encoded(name, charset)}={form_encoded(value, charset)}" for name, value in fields)
         action = (of.get("action") or "").partition("#")[0].partition("?")[0].strip()
-        yield UnresolvedLink(f"{action}?{urlencode(fields)}" if fields else action, title=of.get("title") or "")
+        yield UnresolvedLink(f"{action}?{query}" if fields else action, title=of.get("title") or "")
 
 
-def _fields(form: Any) -> list[tuple[str, str]]:
-    """Names and default values of the fields of a form."""
+def _charset(stated: str, encoding: str) -> str:
+    """The encoding of a form: the first known one that it states, else that of its page."""
+    return next((str(known.name) for label in stated.split() if (known := webencodings.lookup(label))), encoding)
+
+
+def _fields(form: Any, elsewhere: list[Any]) -> list[tuple[str, str]]:
+    """Names and default values of the fields of a form, as a browser sends them."""
     found: list[tuple[str, str]] = []
-    for node in form.css("input[name], select[name]"):
+    off = {node.mem_id for node in form.css(_DISABLED)} - {node.mem_id for node in form.css(_IN_LEGEND)}
+    own = (node for node in form.css("input, select, textarea") if "form" not in node.attributes)
+    for node in chain(own, elsewhere):
         of = node.attributes
-        kind = (of.get("type") or "text").lower()
-        if kind in _NO_VALUE or "disabled" in of or (kind in ("radio", "checkbox") and "checked" not in of):
+        kind = (of.get("type") or "text").lower() if node.tag == "input" else ""
+        if not of.get("name") or node.mem_id in off or kind in _NO_VALUE or "disabled" in of:
             continue
-        value = _selected(node) if node.tag == "select" else of.get("value")
-        found.append((of["name"] or "", value or ("on" if kind in ("radio", "checkbox") else "")))
+        if kind in ("radio", "checkbox"):
+            values = [of.get("value") or ("" if "value" in of else "on")] if "checked" in of else []
+        elif node.tag == "input":
+            values = [of.get("value") or ""]
+        else:
+            values = _selected(node) if node.tag == "select" else [_text_of_area(node)]
+        found += [(of["name"] or "", value) for value in values]
         if len(found) >= MAX_FIELDS:
             break
-    return found
+    return found[:MAX_FIELDS]
 
 
-def _selected(select: Any) -> str:
-    node = select.css_first("option[selected]") or select.css_first("option")
-    if node is None:
-        return ""
-    value = node.attributes.get("value")
-    return value if value is not None else one_line(node.text())
+def _selected(select: Any) -> list[str]:
+    """Values of the selected options; of a list without one, that of the first that may be selected."""
+    options = [node for node in select.css("option") if "disabled" not in node.attributes]
+    chosen = [node for node in options if "selected" in node.attributes]
+    if "multiple" not in select.attributes:
+        chosen = chosen[-1:] or options[:1]
+    values = ((node, node.attributes.get("value")) for node in chosen[:MAX_FIELDS])
+    return [
+        one_line(node.text()) if value is None and "value" not in node.attributes else value or ""
+        for node, value in values
+    ]
 
 
-def _scripts(tree: Any) -> Found:
+def _text_of_area(node: Any) -> str:
+    """The text of a <textarea>, with the line ends of forms."""
+    return "\r\n".join(str(node.text()).replace("\r\n", "\n").split("\n"))
+
+
+def _scripts(tree: Any, encoding: str) -> Found:
     """URLs in quotes: in inline scripts, in onclick, in data-href and data-url."""
     left, titles = MAX_SCRIPT_CHARS, _Titles()
     for node in tree.css("script:not([src]), [onclick], [data-href], [data-url]"):
@@ -171,10 +207,10 @@ def _quoted(text: str, title: str) -> Found:
             yield UnresolvedLink(address, title=title)
 
 
-def _routes(nofollow: bool) -> Callable[[Any], Found]:
+def _routes(nofollow: bool) -> Callable[[Any, str], Found]:
     """Anchors with a route in the fragment, which the page pass drops; the route makes a different URL."""
 
-    def read(tree: Any) -> Found:
+    def read(tree: Any, encoding: str) -> Found:
         titles = _Titles()
         for node in tree.css("a[href*='#'], area[href*='#']"):
             of = node.attributes
@@ -186,7 +222,7 @@ def _routes(nofollow: bool) -> Callable[[Any], Found]:
     return read
 
 
-KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any], Found]], ...]]] = {
+KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any, str], Found]], ...]]] = {
     "canonical": ((LINK_ELEMENT, _by_rel("canonical")),),
     "alternate": ((LINK_ELEMENT, _alternates),),
     "feed": ((LINK_ELEMENT, _feeds),),
@@ -194,6 +230,6 @@ KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any], Found]], ...]]] = {
     "form": ((GUESSED, _forms),),
     "script": ((GUESSED, _scripts),),
     ROUTE: ((ANCHOR, _routes(False)), (NOFOLLOW, _routes(True))),
-    REQUISITES: ((REQUISITE, requisites_of_page),),
+    REQUISITES: ((REQUISITE, lambda tree, _: requisites_of_page(tree)),),
 }
 """Kind → flags and functions that find such links."""

@@ -25,6 +25,8 @@ class LinksRequest(msgspec.Struct, array_like=True):
     """One page and the requested kinds."""
 
     source: bytes
+    encoding: str
+    """Of the page, in which queries are; `source` is UTF-8."""
     base: str
     kinds: list[str]
 
@@ -37,12 +39,12 @@ _decode_found = msgspec.msgpack.Decoder(Found).decode
 def run(payload: bytes) -> bytes:
     """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
-    return _encode(extra_links_of(tree_of(request.source, "utf-8"), request.base, request.kinds))
+    return _encode(extra_links_of(tree_of(request.source, "utf-8"), request.base, request.kinds, request.encoding))
 
 
 def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> bytes:
     """Payload for one page."""
-    return _encode(LinksRequest(to_utf8(body, encoding), base, list(kinds)))
+    return _encode(LinksRequest(to_utf8(body, encoding), encoding, base, list(kinds)))
 
 
 def decode_result(data: bytes) -> Found:

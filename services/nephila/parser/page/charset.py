@@ -76,7 +76,6 @@ _HIGH: Final = late_pattern(rb"[\x80-\xff]")
 _TAG: Final = late_pattern(rb"<[^<>]*>")
 _BLANK: Final = late_pattern(rb"(?<![\x80-\xff])\xa0(?![\x80-\xff])")
 """A space that does not break, in most encodings; a lone letter in a few."""
-_PRESCAN_BYTES: Final = 1024
 _ISO_2022_JP: Final = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 
 
@@ -128,8 +127,8 @@ def encoding_of(body: bytes, charset: str, sniff: Sniff, classify: Classify = cl
     found = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body, classify)
     if found == "utf-8" and not charset and b"\x1b" in body[:SCAN_BYTES] and body[:SCAN_BYTES].isascii():
         # ISO-2022-JP is ASCII, and so valid UTF-8. A declared encoding is kept.
-        start = body[:_PRESCAN_BYTES]
-        return detect(body, classify) if not sniff(start + b"\xff", None) and _is_japanese(body[:SCAN_BYTES]) else found
+        start = body[:SCAN_BYTES]
+        return detect(body, classify) if not sniff(start + b"\xff", None) and _is_japanese(start) else found
     return found
 
 

@@ -38,6 +38,12 @@ def html_tree(source: str | bytes) -> Any:
     return LexborHTMLParser(source, options=int(LexborDocumentOptions.WO_EVENTS))
 
 
+def content_of_template(node: Any) -> str:
+    """The source of the content of a <template>, which is no part of its tree, in a <div>. O(bytes)."""
+    source = str(node.html)
+    return f"<div{source[len('<template') : -len('</template>')]}</div>"
+
+
 @cache
 def _selector() -> Any:
     # Shared by all trees, not thread-safe. A selector per tree would cost the time of five selections.

@@ -18,6 +18,7 @@ import webencodings
 
 from nephila.kernel.page_facts.facts import FACTS, RowFacts
 from nephila.kernel.runtime.late_pattern import late_pattern
+from nephila.native import query_in
 from nephila.parser.page.html_tree import css, html_tree
 from nephila.parser.rules.json_values import JsonError, objects, parse_json
 
@@ -61,6 +62,10 @@ class Document:
         self.routes = routes
         self.facts = {"url": url, "content_type": content_type, "encoding": encoding, **(facts or {})}
         self._metas: dict[str, list[str]] = {}
+
+    def reference(self, text: str) -> str:
+        """A reference of the document, trimmed, with its query in the document's encoding. Raises `UrlError`."""
+        return text.strip() if self.is_json else query_in(text.strip(), self.encoding)
 
     def fact(self, name: str) -> Sequence[str]:
         """A fact about the page: what is known of it, or what it states about itself (`FACTS`)."""

@@ -247,6 +247,8 @@ class _Run:
         values: list[Any] = []
         for number, one in enumerate(raw):
             try:
+                if field.type == "url" and isinstance(text := value_or_text(one), str):
+                    one = self._document.reference(text)
                 value = value_of(field, one, self._base, self._check_time)
             except ValueError as error:
                 self._refused = True
@@ -325,7 +327,7 @@ class _Run:
             return ""
         parse = parse_routed if self._document.routes else parse_url
         try:
-            return parse(raw.strip(), self._base() or None).href
+            return parse(self._document.reference(raw), self._base() or None).href
         except UrlError:
             return ""
 
@@ -361,7 +363,8 @@ def base_of(document: Document) -> str:
         return own
     node = css_first(document.tree.root, "base[href]")
     try:
-        return parse_url((node.attributes.get("href") or "").strip(), own or None).href if node is not None else own
+        reference = document.reference(node.attributes.get("href") or "") if node is not None else ""
+        return parse_url(reference, own or None).href if node is not None else own
     except UrlError:
         return own
 

@@ -11,7 +11,7 @@ from nephila.kernel.page_facts.byline import byline
 from nephila.kernel.page_facts.dates import dates
 from nephila.kernel.page_facts.headline import from_title, is_site, without_site
 from nephila.kernel.page_facts.published import near_headline
-from nephila.native import PagePass, UrlError, markdown, parse_url, to_utf8
+from nephila.native import PagePass, UrlError, markdown, parse_url, query_in, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.links import unpack
 from nephila.parser.page.html_tree import html_tree
@@ -43,7 +43,7 @@ def fill_html(
     @functools.cache
     def resolve(raw: str) -> str:
         try:
-            href = parse_url(raw, base).href
+            href = parse_url(query_in(raw, encoding), base).href
         except UrlError:
             return ""
         return "" if href.startswith(NOWHERE) else href

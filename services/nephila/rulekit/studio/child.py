@@ -85,7 +85,7 @@ def _links(work: Work, pages: Pages) -> Answer:
     known, base, found = numbers(document), base_of(document) or document.url, []
     for node in css(document.tree.root, "a[href]")[:MAX_LINKS]:
         try:
-            url = parse_url((node.attributes.get("href") or "").strip(), base).href
+            url = parse_url(document.reference(node.attributes.get("href") or ""), base).href
         except UrlError:
             url = ""
         if node.mem_id in known:

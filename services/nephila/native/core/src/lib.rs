@@ -96,6 +96,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;
     module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;
     module.add_function(wrap_pyfunction!(to_utf8, module)?)?;
+    module.add_function(wrap_pyfunction!(urls_py::query_in, module)?)?;
+    module.add_function(wrap_pyfunction!(urls_py::form_encoded, module)?)?;
     module.add_function(wrap_pyfunction!(is_storable, module)?)?;
     module.add_function(wrap_pyfunction!(link_buffers::links_without, module)?)?;
     module.add_class::<pattern_filter::PatternFilter>()?;
@@ -107,6 +109,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(markdown::blocks, module)?)?;
     module.add_function(wrap_pyfunction!(structure::recoded, module)?)?;
     module.add_function(wrap_pyfunction!(structure::attributes::best_of_srcset, module)?)?;
+    module.add_function(wrap_pyfunction!(structure::attributes::candidates_of_srcset, module)?)?;
     module.add_function(wrap_pyfunction!(pass::training_table, module)?)?;
     module.add_function(wrap_pyfunction!(pass::structure_by, module)?)?;
     module.add_function(wrap_pyfunction!(pass::main_text_by, module)?)?;

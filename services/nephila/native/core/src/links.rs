@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use nephila_wide::md5;
 use url::Url;
 
+use crate::encoding::{query_in, Queries};
 use crate::entities;
 use crate::page::{Href, Page, RawLink};
 use crate::text::collapse_into;
@@ -53,13 +54,14 @@ struct Row {
 }
 
 /// The base that links resolve against: the first <base href> if it comes to an http(s) URL, else the document's URL.
-pub fn base_of(page: &Page<'_>, document: Url) -> Base {
+pub fn base_of(page: &Page<'_>, document: Url, queries: Queries) -> Base {
     let own = page.head.base.and_then(|raw| {
         let decoded = entities::decode(raw, true, true);
-        let href = urls::parse_http(std::str::from_utf8(&decoded).ok()?, Some(&document)).ok()?;
+        let reference = query_in(std::str::from_utf8(&decoded).ok()?.into(), queries);
+        let href = urls::parse_http(&reference, Some(&document)).ok()?;
         Url::parse(&href.text).ok()
     });
-    Base::new(own.unwrap_or(document))
+    Base::new(own.unwrap_or(document), queries)
 }
 
 /// Resolve one reference to an href; empty if that is impossible or not http(s).

@@ -54,6 +54,8 @@ pub const KIND_IFRAME: u8 = 2;
 pub const KIND_FRAME: u8 = 3;
 pub const KIND_REFRESH: u8 = 5;
 
+/// Documents of `srcdoc` within each other.
+const MAX_FRAME_DEPTH: u32 = 3;
 /// At most this many metas are kept.
 pub const MAX_META: usize = 100;
 /// Longest meta content, title and the like in bytes.
@@ -109,6 +111,10 @@ pub struct Page<'a> {
     pub agent: &'a [u8],
     /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
     pub anchor: Option<(Option<u32>, u32, u16)>,
+    /// Number of the element that the last shadow root belongs to.
+    pub shadow_host: u32,
+    /// Frames around this document.
+    frame_depth: u32,
     /// The open link leads to its own page: it may be the sign of a heading.
     pub permalink: bool,
     /// The open link is a tool: its text goes.
@@ -139,6 +145,8 @@ impl<'a> Page<'a> {
             follow: Follow::Nothing,
             agent,
             anchor: None,
+            shadow_host: 0,
+            frame_depth: 0,
             permalink: false,
             link_tool: false,
             spots: Vec::with_capacity(if boxes { 256 } else { 0 }),
@@ -326,6 +334,39 @@ impl<'a> Page<'a> {
         Some(at)
     }
 
+    /// Read the document of an `<iframe srcdoc>`: its lines and links are a part of the page, its head is not. O(bytes).
+    pub fn frame_document(&mut self, document: &[u8]) {
+        let flags = self.stack.flags();
+        if flags & (F_HIDDEN | F_TMPL) != 0 || self.frames != Frames::No || self.frame_depth >= MAX_FRAME_DEPTH {
+            return;
+        }
+        self.text.break_line();
+        let input = entities::decode(document, true, true);
+        let mut inner = Page::new(&input, 0, 0, false, b"");
+        inner.max_raw = self.max_raw - self.links.len().min(self.max_raw);
+        inner.max_spots = self.max_spots - self.spots.len().min(self.max_spots);
+        inner.frame_depth = self.frame_depth + 1;
+        inner.stack.outer = self.stack.place();
+        std::mem::swap(&mut inner.text, &mut self.text);
+        std::mem::swap(&mut inner.boxes, &mut self.boxes);
+        inner.run();
+        std::mem::swap(&mut inner.text, &mut self.text);
+        std::mem::swap(&mut inner.boxes, &mut self.boxes);
+        let (before, chrome) = (self.links.len() as u32, flags & F_CHROME != 0 && self.max_spots > 0);
+        for link in inner.links {
+            let href = match link.href {
+                Href::Text(text) => text,
+                Href::Attribute(raw) => String::from_utf8_lossy(&entities::decode(raw, true, true)).into_owned(),
+            };
+            self.links.push(RawLink { href: Href::Text(href), in_chrome: link.in_chrome || chrome, ..link });
+        }
+        self.spots.extend(inner.spots.iter().map(|spot| Spot { link: spot.link + before, ..*spot }));
+        self.left_out = self.left_out.saturating_add(inner.left_out);
+        let depth = inner.stack.depth();
+        self.tok.crowded |= inner.tok.crowded || depth == u32::MAX;
+        self.stack.deepest = self.stack.deepest.max(depth);
+    }
+
     pub fn refresh_link(&mut self, target: String) {
         if self.links.len() < self.max_raw {
             let (href, kind, anchor) = (Href::Text(target), KIND_REFRESH, (0, 0));
@@ -361,7 +402,9 @@ impl<'a> Page<'a> {
         self.links.retain(|link| link.kind == KIND_REFRESH);
         self.seen.clear();
         self.spots.clear();
-        self.text.clear();
+        if self.frame_depth == 0 {
+            self.text.clear();
+        }
         self.stack.pop_to(0);
     }
 }

@@ -198,16 +198,24 @@ fn without_credentials(mut base: Url, page: &Url) -> String {
     base.into()
 }
 
-fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool, agent: &str) -> PagePass {
+fn scan(
+    input: &[u8],
+    document: Url,
+    queries: encoding::Queries,
+    max_links: usize,
+    max_text: usize,
+    main: bool,
+    agent: &str,
+) -> PagePass {
     let mut page = Page::new(input, max_links, max_text, main, agent.as_bytes());
     let own = document.clone();
     let outline = if main {
-        Some(Outline::run(&mut page))
+        Some(Outline::run(&mut page, queries))
     } else {
         page.run();
         None
     };
-    let base = links::base_of(&page, document);
+    let base = links::base_of(&page, document, queries);
     let mut found = links::finish(&page, &base, max_links);
     let main = if main {
         let title = page.head.title.as_deref().unwrap_or_default();
@@ -263,7 +271,7 @@ pub fn read_page(
     if input.len() > i32::MAX as usize {
         return Err("page too large".to_owned());
     }
-    Ok(scan(&input, document, max_links, max_text, main, agent))
+    Ok(scan(&input, document, encoding::queries(encoding), max_links, max_text, main, agent))
 }
 
 /// Title, meta, text lines and links of an HTML page in one scan without a tree; the GIL is released. O(bytes).
@@ -339,7 +347,7 @@ pub fn structure_by<'py>(
     let input = encoding::to_utf8(body, encoding)
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
     let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
-    let outline = Outline::run(&mut page);
+    let outline = Outline::run(&mut page, None);
     let (text, lines) = (&page.text.text, &page.text.lines);
     let known: Vec<u32> = main.into_iter().filter(|at| (*at as usize) < lines.len()).collect();
     let found = structure::of_page(outline, text, lines, &known, text, "");

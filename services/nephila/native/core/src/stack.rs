@@ -88,6 +88,8 @@ pub struct Stack {
     /// What was done to visible HTML elements, as a tree shows it, where `noting`.
     pub events: Vec<Event>,
     pub noting: bool,
+    /// The box around the document.
+    pub outer: u32,
 }
 
 impl Stack {
@@ -110,6 +112,7 @@ impl Stack {
             opened: 0,
             events: Vec::new(),
             noting: false,
+            outer: 0,
         }
     }
 
@@ -126,7 +129,7 @@ impl Stack {
     /// The box around the innermost element.
     #[inline(always)]
     pub fn place(&self) -> u32 {
-        self.items.last().map_or(0, |e| e.place)
+        self.items.last().map_or(self.outer, |e| e.place)
     }
 
     /// The innermost block element, 0 outside any. O(depth), usually a step or two.
@@ -156,6 +159,18 @@ impl Stack {
         self.put(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place: self.place(), id: 0 });
         if self.notes(flags) {
             self.events.push(Event::Open { tag, id: self.opened, attrs: (0, 0) });
+        }
+    }
+
+    /// Push a <template> whose content is a shadow root: a part of the page as its host is.
+    pub fn push_shadow_root(&mut self) {
+        let flags = self.flags();
+        self.push(TEMPLATE, 0, 0);
+        if let Some(top) = self.items.last_mut().filter(|top| top.tag == TEMPLATE && top.id == self.opened) {
+            top.flags = flags;
+            if self.notes(flags) {
+                self.events.push(Event::Open { tag: TEMPLATE, id: self.opened, attrs: (0, 0) });
+            }
         }
     }
 

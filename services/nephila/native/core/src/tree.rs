@@ -9,7 +9,7 @@ use crate::tokenizer::Raw;
 
 const IN_SCOPE: u16 = C_SCOPE;
 
-impl Page<'_> {
+impl<'a> Page<'a> {
     #[inline]
     pub fn start_tag(&mut self) {
         let tag = self.tok.tag;
@@ -77,7 +77,8 @@ impl Page<'_> {
         }
         let ns = self.stack.items.last().map_or(HTML_NS, |e| e.ns);
         if tag == A {
-            self.anchor_start();
+            let href = self.tok.attr(b"href").or_else(|| self.tok.attr(b"xlink:href"));
+            self.anchor_start(href);
         }
         if !self.tok.self_closing {
             return self.push_foreign(tag, ns);
@@ -189,6 +190,9 @@ impl Page<'_> {
             IFRAME => {
                 self.frameset_ok = false;
                 self.source(KIND_IFRAME);
+                if let Some(document) = self.tok.attr(b"srcdoc") {
+                    self.frame_document(document);
+                }
                 return self.raw(Raw::Rawtext, Follow::Nothing);
             }
             XMP | PLAINTEXT => {
@@ -248,7 +252,7 @@ impl Page<'_> {
             A => {
                 self.stack.close_anchor();
                 self.open(A);
-                return self.anchor_start();
+                return self.anchor_start(self.tok.attr(b"href"));
             }
             NOBR => self.stack.close_formatting(NOBR),
             LI => {
@@ -294,6 +298,7 @@ impl Page<'_> {
                     self.stack.implied_end_tags(if matches!(tag, RP | RT) { RTC } else { 0 });
                 }
             }
+            TEMPLATE if self.is_shadow_root() => return self.stack.push_shadow_root(),
             SVG | MATH => {
                 let ns = if tag == SVG { SVG_NS } else { MATH_NS };
                 if !self.tok.self_closing {
@@ -369,6 +374,20 @@ impl Page<'_> {
         }
     }
 
+    /// Whether the current <template> is the first shadow root of an element that may have one.
+    fn is_shadow_root(&mut self) -> bool {
+        let mode = self.tok.attr(b"shadowrootmode").unwrap_or_default();
+        let Some(host) = self.stack.items.last() else { return false };
+        let holds = host.ns == HTML_NS
+            && matches!(
+                host.tag,
+                0 | ARTICLE | ASIDE | BLOCKQUOTE | BODY | DIV | FOOTER | H1..=H6 | HEADER | MAIN | NAV | P | SECTION | SPAN
+            );
+        holds
+            && (mode.eq_ignore_ascii_case(b"open") || mode.eq_ignore_ascii_case(b"closed"))
+            && std::mem::replace(&mut self.shadow_host, host.id) != host.id
+    }
+
     pub fn in_template(&self) -> bool {
         self.stack.flags() & F_TMPL != 0
     }
@@ -390,12 +409,12 @@ impl Page<'_> {
         }
     }
 
-    fn anchor_start(&mut self) {
+    fn anchor_start(&mut self, href: Option<&'a [u8]>) {
         self.close_anchor();
         if self.in_template() {
             return;
         }
-        if let Some(href) = self.tok.attr(b"href") {
+        if let Some(href) = href {
             let nofollow = self.nofollow();
             let link = self.link(href, KIND_A, nofollow);
             self.open_anchor(link);

@@ -5,6 +5,7 @@
 use nephila_wide::md5;
 use url::{ParseError, Url};
 
+use crate::encoding::{query_in, Queries};
 pub use crate::whatwg::{parse_http, Href};
 
 /// Offsets into a resolved href.
@@ -51,16 +52,18 @@ pub struct Base {
     directory: usize,
     /// Without fragment.
     href: Href,
+    queries: Queries,
 }
 
 impl Base {
-    pub fn new(url: Url) -> Base {
+    /// `queries`: the encoding of the queries of references.
+    pub fn new(url: Url, queries: Queries) -> Base {
         let href = Href::new(&url, false);
         let path = &href.text[..href.parts.query as usize];
         let authority = href.parts.host.1 as usize;
         let directory = path.rfind('/').map_or(path.len(), |at| at + 1).max(authority);
         let userinfo = !url.username().is_empty() || url.password().is_some();
-        Base { https: url.scheme() == "https", userinfo, authority, directory, href, url }
+        Base { https: url.scheme() == "https", userinfo, authority, directory, href, url, queries }
     }
 
     pub fn href(&self) -> &str {
@@ -77,7 +80,7 @@ pub fn resolve(base: &Base, raw: &str, out: &mut Vec<u8>) -> Result<Parts, Refus
     if let Some(scheme) = other_scheme(trimmed.as_bytes()) {
         return Err(Refusal::Scheme(scheme.into()));
     }
-    let href = parse_http(trimmed, Some(&base.url))?;
+    let href = parse_http(&query_in(trimmed.into(), base.queries), Some(&base.url))?;
     out.extend_from_slice(href.text.as_bytes());
     Ok(href.parts)
 }

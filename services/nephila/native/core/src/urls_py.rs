@@ -1,10 +1,13 @@
 //! The URL functions for Python.
 
+use std::borrow::Cow;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use url::Url;
 
+use crate::encoding;
 use crate::urls::{self, Href, Refusal};
 use crate::whatwg;
 
@@ -98,6 +101,20 @@ pub fn parse_url(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) 
     let changed = urls::canonicalise(href.text.as_bytes(), href.parts, &mut canonical);
     let canonical = changed.then(|| String::from_utf8_lossy(&canonical).into_owned());
     Ok(UrlParts { href, canonical })
+}
+
+/// A reference of a page in `encoding` with the characters of its query percent-encoded in that encoding, the rest as it
+/// is; UrlError for a lone surrogate. "" = windows-1252, an unknown label is UTF-8. O(n).
+#[pyfunction]
+pub fn query_in<'t>(reference: &'t Bound<'_, PyString>, encoding: &str) -> PyResult<Cow<'t, str>> {
+    Ok(encoding::query_in(text(reference)?.into(), encoding::queries(encoding)))
+}
+
+/// A name or value of a form of a page in `encoding`, as application/x-www-form-urlencoded; UrlError for a lone surrogate.
+/// "" = windows-1252, an unknown label is UTF-8. O(n).
+#[pyfunction]
+pub fn form_encoded(value: &Bound<'_, PyString>, encoding: &str) -> PyResult<String> {
+    Ok(encoding::form_encoded(text(value)?, encoding::queries(encoding)))
 }
 
 /// The WHATWG href of a URL of any scheme, fragment kept; UrlError if it does not parse. O(n).

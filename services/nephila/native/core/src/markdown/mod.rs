@@ -50,7 +50,7 @@ fn derived(
     let work = || {
         let text = std::str::from_utf8(text).ok()?;
         let (found, base) = structure::decode(structure, text)?;
-        let base = Base::new(url::Url::parse(&base).unwrap_or(document));
+        let base = Base::new(url::Url::parse(&base).unwrap_or(document), None);
         Some(write(&found, Resolver::new(&base, nowhere)))
     };
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).unwrap_or_default().unwrap_or_default()

@@ -148,30 +148,70 @@ pub fn clean_language(name: &str) -> String {
     }
 }
 
+/// URL and descriptors of each candidate of a srcset, by the HTML standard. O(length).
+struct Candidates<'s>(&'s str);
+
+impl<'s> Candidates<'s> {
+    fn of(srcset: &'s str) -> Self {
+        let mut end = srcset.len().min(MAX_SRCSET);
+        while !srcset.is_char_boundary(end) {
+            end -= 1;
+        }
+        Candidates(&srcset[..end])
+    }
+}
+
+impl<'s> Iterator for Candidates<'s> {
+    type Item = (&'s str, &'s str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = self.0.trim_start_matches(|c| is_space(c) || c == ',');
+        let (url, rest) = rest.split_at(rest.find(is_space).unwrap_or(rest.len()));
+        if url.is_empty() || url.ends_with(',') {
+            self.0 = rest;
+            return Some((url.trim_end_matches(','), "")).filter(|(url, _)| !url.is_empty());
+        }
+        // A comma in parentheses ends no candidate.
+        let mut inside = false;
+        let end = rest.bytes().position(|byte| {
+            inside = if inside { byte != b')' } else { byte == b'(' };
+            byte == b',' && !inside
+        });
+        let (descriptors, after) = rest.split_at(end.unwrap_or(rest.len()));
+        self.0 = after;
+        Some((url, descriptors))
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_space).filter(|word| !word.is_empty())
+}
+
+/// The URLs of the candidates of a srcset but for those whose descriptors a browser refuses. O(length).
+#[pyfunction]
+pub fn candidates_of_srcset(srcset: &str) -> Vec<&str> {
+    let valid = |(_, descriptors): &(&str, &str)| {
+        let mut kinds: Vec<u8> = words(descriptors).filter_map(|word| word.bytes().last()).collect();
+        kinds.sort_unstable();
+        let plain = |word: &str| {
+            let number = &word[..word.len() - 1];
+            let (whole, part) = number.rsplit_once('.').unwrap_or(("", number));
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            !part.is_empty() && digits(whole) && digits(part) && (word.ends_with('x') || part == number)
+        };
+        matches!(kinds[..], [] | [b'w'] | [b'x'] | [b'h', b'w']) && words(descriptors).all(plain)
+    };
+    Candidates::of(srcset).filter(valid).map(|(url, _)| url).collect()
+}
+
 /// The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length).
 #[pyfunction]
 pub fn best_of_srcset(srcset: &str) -> &str {
-    let mut end = srcset.len().min(MAX_SRCSET);
-    while !srcset.is_char_boundary(end) {
-        end -= 1;
-    }
     let (mut best, mut best_size) = ("", 0.0);
-    let (mut url, mut size) = ("", 1.0);
-    for word in srcset[..end].split(is_space).filter(|word| !word.is_empty()).chain([","]) {
-        let (closed, rest) = if url.is_empty() {
-            let begun = word.trim_start_matches(',');
-            url = begun.trim_end_matches(',');
-            (begun.ends_with(','), "")
-        } else {
-            let parts = word.split_once(',');
-            size = stated_size(parts.map_or(word, |parts| parts.0)).unwrap_or(size);
-            (parts.is_some(), parts.map_or("", |parts| parts.1))
-        };
-        if closed {
-            if !url.is_empty() && size > best_size {
-                (best, best_size) = (url, size);
-            }
-            (url, size) = (rest, 1.0);
+    for (url, descriptors) in Candidates::of(srcset) {
+        let size = words(descriptors).filter_map(stated_size).last().unwrap_or(1.0);
+        if size > best_size {
+            (best, best_size) = (url, size);
         }
     }
     best

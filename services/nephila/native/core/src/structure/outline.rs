@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use super::room::Room;
+use crate::encoding::Queries;
 use crate::entities;
 use crate::page::{Follow, Frames, Page};
 use crate::tags::*;
@@ -40,20 +41,23 @@ pub struct Outline<'a> {
     pub attrs: Vec<Attr>,
     /// Whether a table was opened.
     pub has_tables: bool,
+    /// The encoding of the queries of links.
+    pub queries: Queries,
     /// The other vectors that the structure needs.
     pub room: Room,
 }
 
 impl<'a> Outline<'a> {
     /// Run the page pass and write its events.
-    pub fn run(page: &mut Page<'a>) -> Self {
+    pub fn run(page: &mut Page<'a>, queries: Queries) -> Self {
         let mut room = Room::take();
         page.stack.events = std::mem::take(&mut room.events);
         page.stack.noting = true;
         let mut walk = Walk { attrs: std::mem::take(&mut room.attrs), has_tables: false, page };
         walk.run();
         let Walk { attrs, has_tables, .. } = walk;
-        Outline { input: page.tok.input, events: std::mem::take(&mut page.stack.events), attrs, has_tables, room }
+        let events = std::mem::take(&mut page.stack.events);
+        Outline { input: page.tok.input, events, attrs, has_tables, queries, room }
     }
 
     /// The class as it is written; "" without one.
@@ -159,6 +163,16 @@ impl Walk<'_, '_> {
         }
     }
 
+    /// The lines of the document of a frame: paragraphs.
+    fn lines_since(&mut self, before: usize) {
+        for at in before..self.page.text.lines.len() {
+            let line = self.page.text.lines[at];
+            self.add(Event::Open { tag: P, id: 0, attrs: (0, 0) });
+            self.add(Event::Text(line.start, line.start + line.len, at as u32));
+            self.add(Event::Close(0));
+        }
+    }
+
     /// Text that the page pass has taken back has no events.
     fn take_back(&mut self) {
         let end = self.page.text.text.len() as u32;
@@ -176,7 +190,7 @@ impl Walk<'_, '_> {
         let tag = self.page.tok.tag;
         self.has_tables |= tag == TABLE;
         let length = self.page.text.text.len();
-        let before = self.page.stack.events.len();
+        let (before, lines) = (self.page.stack.events.len(), self.page.text.lines.len());
         self.page.start_tag();
         if self.page.text.text.len() < length {
             self.take_back();
@@ -189,6 +203,8 @@ impl Walk<'_, '_> {
         let attrs = self.keep_attributes(tag, before);
         if tag == MATH && self.page.text.text.len() > length {
             self.text_in(MATH, length);
+        } else if tag == IFRAME {
+            self.lines_since(lines);
         }
         if self.is_visible() {
             match tag {

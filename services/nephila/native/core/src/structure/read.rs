@@ -11,6 +11,7 @@ use super::blocks::{part, Block, Cell, Container, ContainerKind, Item, Kind, Mar
 use super::outline::{Attributes, Event, Outline};
 use super::pieces::Pieces;
 use super::room::Room;
+use crate::encoding::query_in;
 use crate::markdown::chars::is_space;
 use crate::tags::*;
 use crate::text;
@@ -615,13 +616,13 @@ impl<'o, 'a> Reader<'o, 'a> {
     fn refer_item(&mut self, at: usize) {
         match self.pieces.items[at] {
             Item::Link(attrs) => {
-                let href = self.attr(attrs, "href").unwrap_or_default();
+                let href = query_in(self.attr(attrs, "href").unwrap_or_default(), self.outline.queries);
                 let href = self.pooled(href.trim_matches(is_space));
                 self.pieces.items[at] = Item::Link(href);
             }
             Item::Image(attrs, _) => {
                 let alt = self.attr(attrs, "alt").unwrap_or_default();
-                let source = self.source_of_image(attrs).unwrap_or_default();
+                let source = query_in(self.source_of_image(attrs).unwrap_or_default(), self.outline.queries);
                 self.pieces.items[at] = Item::Image(self.pooled(&alt), self.pooled(&source));
             }
             _ => {}
