@@ -13,7 +13,7 @@ from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCook
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookies import JarOfSite
 from nephila.downloader.middleware.login import PAUSES_S, SiteLogin
-from nephila.downloader.middleware.login_form import login_form
+from nephila.downloader.middleware.login_form import read_login_page
 from nephila.downloader.middleware.secrets import SecretError, from_environment
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Politeness
@@ -402,6 +402,57 @@ async def test_requests_that_are_aborted_take_no_memory(monkeypatch: pytest.Monk
     assert len(login._sessions["j"].sent) == 10
 
 
+@pytest.mark.parametrize("answer_of_witness", [302, 401])
+async def test_a_renewal_that_an_unknown_captcha_answers_is_refused(
+    monkeypatch: pytest.MonkeyPatch, answer_of_witness: int
+) -> None:
+    """No page ends as a redirect, the login page is no content, and no further login is sent."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await site.run()
+    usual = site.__call__
+
+    def captcha(http_request: HttpRequest) -> HttpResponse:
+        if http_request.target.path == "/session":
+            site.http_requests.append(http_request)
+            return answer(200, b"<form>Which of these pictures has a bus? <input name=a></form>")
+        if http_request.target.path == "/1" and answer_of_witness == 401:
+            return answer(401)
+        return usual(http_request)
+
+    monkeypatch.setattr(Site, "__call__", lambda _, http_request: captcha(http_request))
+    site.session = "lost"
+    for number in range(2, 6):
+        for _ in range(5):
+            room.request(f"http://a.test/{number}", url_key=bytes([number]) * 16)
+            await site.run()
+            if room.outcomes[-1].reason != "stale":
+                break
+        outcome = room.outcomes[-1]
+        assert (outcome.result, outcome.reason) == (FetchResult.FAILED, "login")
+        assert "captcha" in outcome.detail
+    assert site.asked.count("POST /session") == 2
+    assert room.pages[-1].url == "http://a.test/1"
+
+
+async def test_a_page_that_is_gone_refuses_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page that an earlier session has served answers 404 now: the next ones are served."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await site.run()
+    usual = site.__call__
+    monkeypatch.setattr(
+        Site, "__call__", lambda _, request: answer(404) if request.target.path == "/1" else usual(request)
+    )
+    for url, end in (("/forbidden", FetchResult.REDIRECT), ("/2", FetchResult.FETCHED)):
+        for _ in range(3):
+            room.request(f"http://a.test{url}", url_key=url.encode()[:2] * 8)
+            await site.run()
+            if room.outcomes[-1].reason != "stale":
+                break
+        assert room.outcomes[-1].result == end
+
+
 async def test_renewals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that always lead to the login cost one renewal each, and five of them are the end of it."""
     room, site = await logged_in(monkeypatch)
@@ -467,7 +518,7 @@ async def test_a_login_page_in_an_impossible_charset_is_read_as_utf_8(
 async def test_a_login_with_an_unexpected_error_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The URLs end with a reason, and the site gets no request for each of them."""
     room, _ = await logged_in(monkeypatch)
-    monkeypatch.setattr("nephila.downloader.middleware.login.login_form", lambda page, names: 1 / 0)
+    monkeypatch.setattr("nephila.downloader.middleware.login.read_login_page", lambda page, encoding: 1 / 0)
     room.request("http://a.test/1")
     await room.settle()
     room.fetcher.fetches.pop(0).on_done(answer(200, FORM))
@@ -574,9 +625,9 @@ def test_a_cookie_file_that_is_missing() -> None:
 
 def test_the_form_is_the_one_with_the_fields() -> None:
     """Of several the one with a password; a page without is none; rubbish breaks nothing."""
-    form = login_form(FORM.decode(), ["user", "pw"])
+    form = read_login_page(FORM.decode()).login_form(["user", "pw"])
     assert form is not None
     assert (form.action, form.method) == ("/session", "post")
-    assert login_form(FORM.decode(), ["email"]) is None
+    assert read_login_page(FORM.decode()).login_form(["email"]) is None
     for page in ("<form ", '<form a="', "<form><input name='user", "<!--", "<form><input name=a>", "<form a=b "):
-        assert login_form(page * 10_000, ["user"]) is None
+        assert read_login_page(page * 10_000).login_form(["user"]) is None

@@ -101,10 +101,10 @@ class HttpRequest(msgspec.Struct, eq=False):
             self.secret_headers = {}
         self.secret_headers[name] = value
 
-    def post_form(self, body: bytes) -> None:
-        """Send a form, encoded as in a URL."""
+    def post_form(self, body: bytes, content_type: str = "application/x-www-form-urlencoded") -> None:
+        """Send a form, encoded as in a URL if nothing else is said."""
         self.method, self.body = "POST", body
-        self.add_header("Content-Type", "application/x-www-form-urlencoded")
+        self.add_header("Content-Type", content_type)
 
     def wants_body(self, status: int) -> bool:
         """Whether the body of a response with this status is returned."""

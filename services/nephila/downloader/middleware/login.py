@@ -12,8 +12,10 @@ Bounds of the first login: one that the site refuses is not repeated before the 
 locked. One that fails because of the network pauses the site as a renewal does; after the last pause its URLs fail with
 the reason of the network, and the login is repeated after `RETRY_S`.
 
-Bounds of a renewal: a URL that looks the same as the first page of its new session is refused to this user; so is one
-that has cost `URL_RENEWALS` renewals. After `FALSE_ALARMS` such URLs, a session is renewed at most every `RENEW_S`, and
+Bounds of a renewal: without `check`, an answer that is not known may be a captcha. A URL that leads to the login before
+the new session has served a page is tried again after a page that an earlier session has served: if that one leads to
+the login as well, the login is refused and not repeated. Else the URL is refused to this user; so is one that has cost
+`URL_RENEWALS` renewals. After `FALSE_ALARMS` such URLs, a session is renewed at most every `RENEW_S`, and
 only if it has served a page. A renewal that fails pauses the site for `PAUSES_S`, one pause per try; its requests are
 given back. After the last try its URLs end as failed(login) until the job changes. Other sites of the job continue.
 """
@@ -23,6 +25,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from functools import partial
+from secrets import token_hex
 from typing import Any
 
 import re2
@@ -32,7 +36,7 @@ from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.block_pages import is_captcha_page
 from nephila.downloader.middleware.contract import Middleware, PausedError
-from nephila.downloader.middleware.login_form import has_password_field, login_form
+from nephila.downloader.middleware.login_form import read_login_page
 from nephila.downloader.middleware.login_pages import LoginPages, LoginRefusedError
 from nephila.downloader.middleware.rendered_login import BrowserLogin, RenderedLogin
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
@@ -93,6 +97,12 @@ class _Session:
         self.renewed_for: dict[bytes, int] = {}
         """URLs that the session was renewed for, and how often."""
         self.false_alarms = 0
+        self.witness: TargetUrl | None = None
+        """A page that a session has served."""
+        self.doubted = False
+        """The witness is to be read before the next page: the site may have refused the last renewal."""
+        self.sound = False
+        """The witness has shown that the current session is one."""
 
 
 class SiteLogin(Middleware):
@@ -167,10 +177,14 @@ class SiteLogin(Middleware):
 
     async def _open(self, session: _Session, request: m.FetchRequest) -> None:
         session.failure = None
+        was_doubted = session.doubted
         try:
-            await self._log_in(session, request)
+            if was_doubted:
+                await self._read_witness(session, request)
+            else:
+                await self._log_in(session, request)
         except LoginRefusedError as error:
-            if session.number:
+            if session.number and not was_doubted:
                 self._pause(session, request, str(error))
             else:
                 session.refused = f"login at {session.target.host_header}: {error}"
@@ -187,10 +201,12 @@ class SiteLogin(Middleware):
             session.failure = FetchError(Reason.INTERNAL, f"login: {type(error).__name__}")
             log.exception("job %s: the login at %s failed", request.job, session.target.host_header)
         else:
-            session.open, session.since = True, self._clock.monotonic()
-            session.number += 1
-            session.served = session.failed_renewals = 0
-            log.info("job %s: logged in at %s", request.job, session.target.host_header)
+            session.open, session.doubted, session.sound = True, False, was_doubted
+            session.failed_renewals = 0
+            if not was_doubted:
+                session.since, session.served = self._clock.monotonic(), 0
+                session.number += 1
+                log.info("job %s: logged in at %s", request.job, session.target.host_header)
         finally:
             session.task = None
 
@@ -206,30 +222,49 @@ class SiteLogin(Middleware):
         session.paused_until = self._clock.monotonic() + PAUSES_S[tries]
         log.warning("job %s: %s; its site pauses %g s", request.job, session.problem, PAUSES_S[tries])
 
+    async def _read_witness(self, session: _Session, request: m.FetchRequest) -> None:
+        """Raise `LoginRefusedError` where a page that an earlier session has served leads to the login now."""
+        assert session.witness is not None
+        try:
+            ends_at = partial(_is_login, session)
+            page = await self._pages.read(request, session.target, session.delay_s, session.witness, ends_at=ends_at)
+            is_lost = _is_login(session, page.target) or bool(session.lost and session.lost.search(page.text))
+        except LoginRefusedError as error:
+            is_lost = error.status == UNAUTHORIZED  # any other answer is no login: the page is gone
+        if is_lost:
+            raise LoginRefusedError(
+                "the login is not renewed: pages lead to the login again, and the page after the login has no password"
+                " field. It may be a captcha: log in with a browser and give its cookies by --cookies, and set"
+                " spec.login.check"
+            )
+
     async def _log_in(self, session: _Session, request: m.FetchRequest) -> None:
         if session.steps:
             await self._log_in_by_steps(session, request)
             return
         names = [field.name for field in session.login.fields]
-        page, target = await self._pages.read(request, session.target, session.delay_s, session.target)
-        form = login_form(page, names)
+        read = partial(self._pages.read, request, session.target, session.delay_s)
+        text, encoding, target = await read(session.target)
+        page = read_login_page(text, encoding)
+        form = page.login_form(names)
         if form is None:
-            if session.check is not None and session.check.search(page):
+            if session.check is not None and session.check.search(text):
                 session.proven = True  # the cookies of the cookie file are a valid session
                 return
             raise LoginRefusedError(f"no form of the page has all fields {', '.join(names)}")
-        if form.method != "post":
+        values = {field.name: self._value(field) for field in session.login.fields}
+        submission = page.submission(form, values, f"----NephilaForm{token_hex(16)}")
+        if submission.method != "post":
             raise LoginRefusedError("the form uses GET, which would put the password into a URL")
         try:
-            action = TargetUrl(form.action or target.href, target.href)
+            action = TargetUrl(submission.action or target.href, _base(page.base, target))
         except ValueError as error:
             raise LoginRefusedError(f"the action of the form is not a URL: {error}") from None
-        values = {field.name: self._value(field) for field in session.login.fields}
-        page, _ = await self._pages.read(request, session.target, session.delay_s, action, form.filled(values))
-        self._judge(session, page, has_password_field(page))
+        answer = await read(action, submission)
+        self._judge(session, answer.text)
 
     @staticmethod
-    def _judge(session: _Session, page: str, asks_again: bool) -> None:
+    def _judge(session: _Session, page: str) -> None:
         """Raise `LoginRefusedError` where the page after the login shows that it was not accepted."""
         if session.check is not None:
             if not session.check.search(page):
@@ -237,7 +272,7 @@ class SiteLogin(Middleware):
                     "the page after the login does not match spec.login.check; are the credentials right?"
                 )
             session.proven = True
-        elif asks_again:
+        elif read_login_page(page).asks_password:
             raise LoginRefusedError("the page after the login asks for a password again; are the credentials right?")
         elif is_captcha_page(page.encode("utf-8", "replace")):
             raise LoginRefusedError(
@@ -266,7 +301,7 @@ class SiteLogin(Middleware):
             raise LoginRefusedError(
                 f"the site answered its scripts with {page.unauthorized}; are the credentials right?"
             )
-        self._judge(session, page.html, has_password_field(page.html))
+        self._judge(session, page.html)
 
     def _value(self, field: LoginField) -> str:
         try:
@@ -296,6 +331,7 @@ class SiteLogin(Middleware):
             if number == session.number and 200 <= response.status < 300:
                 session.served += 1
                 session.proven = True
+                session.witness = target
                 session.renewed_for.pop(request.url_key, None)
             return
         if not session.open or number < session.number:
@@ -312,6 +348,10 @@ class SiteLogin(Middleware):
             session.open = False
             return
         renewals = session.renewed_for.get(request.url_key, 0)
+        if session.number > 1 and not session.served and self._may_be_refused(session):
+            session.doubted, session.open = True, False
+            _give_back(response, "the login may be refused; reading a page that it has served before")
+            return
         if renewals and (not session.served or renewals >= URL_RENEWALS):
             del session.renewed_for[request.url_key]
             session.false_alarms += 1
@@ -327,6 +367,11 @@ class SiteLogin(Middleware):
         log.info("job %s: the session at %s is lost", request.job, session.target.host_header)
 
     @staticmethod
+    def _may_be_refused(session: _Session) -> bool:
+        """Whether neither `check` nor a page has shown that the site has accepted the last renewal."""
+        return session.check is None and not session.sound and session.witness is not None
+
+    @staticmethod
     def _is_lost(session: _Session, target: TargetUrl, response: HttpResponse) -> bool:
         if response.status == UNAUTHORIZED or response.unauthorized:
             return True
@@ -337,8 +382,7 @@ class SiteLogin(Middleware):
                 there = location_of(target, response)
             except ValueError:
                 return False
-            route = (there.host_header, there.path.partition("?")[0])
-            return route == (session.target.host_header, session.target.path.partition("?")[0])
+            return _is_login(session, there)
         if session.lost is None or not 200 <= response.status < 300:
             return False
         return bool(session.lost.search(response.body.decode("utf-8", "replace")))
@@ -349,6 +393,20 @@ class SiteLogin(Middleware):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_login(session: _Session, target: TargetUrl) -> bool:
+    """Whether a URL is that of the login, but for its query."""
+    route = (target.host_header, target.path.partition("?")[0])
+    return route == (session.target.host_header, session.target.path.partition("?")[0])
+
+
+def _base(written: str, target: TargetUrl) -> str:
+    """What the action of a form is relative to: the <base> of its page, if that is a URL of HTTP, else the page."""
+    try:
+        return TargetUrl(written, target.href).href if written else target.href
+    except ValueError:
+        return target.href
 
 
 def _route_of(url: str) -> str:
