@@ -80,6 +80,9 @@ def test_requisites_are_in_the_archive_and_end_with_a_reason_of_their_own(tmp_pa
     assert done.returncode == 0, done.stderr
     found, answers = rows(tmp_path / "o"), archived(tmp_path / "o")
     assert {url for url, end in found.items() if end == ("dropped", "requisite")} == NEEDED
+    counts = json.loads((tmp_path / "o/run.json").read_bytes())
+    assert (counts["outcomes"]["requisite"], counts["reasons"]["requisite"]) == (len(NEEDED), len(NEEDED))
+    assert "dropped(requisite)" not in counts["reasons"]
     assert {url for url, status in answers.items() if status == "200"} >= NEEDED
     assert found["http://a.test/private/secret.png"] == ("denied", "robots")
     assert found["http://a.test/missing.png"] == ("failed", "http_404")

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -91,6 +91,9 @@ def show(
         console.print(f"  {line}")
 
 
+_REQUISITES: Final = "requisites of pages, in the archive"
+
+
 def show_changes(changed: Changed, *, quiet: bool) -> None:
     """A line per page: + new, ~ changed, > moved, - gone; with `quiet` nothing without changes, as suits cron."""
     for name, mark in MARKS.items():
@@ -149,7 +152,7 @@ def _outcomes(console: Console, run: RunFile, result: Result) -> None:
     table.add_column(justify="right")
     table.add_column()
     for name, count in sorted(run.reasons.items(), key=lambda item: (-item[1], item[0])):
-        table.add_row(f"{count:,}", sanitize(name, 60))
+        table.add_row(f"{count:,}", _REQUISITES if name == Reason.REQUISITE else sanitize(name, 60))
     if run.left:
         table.add_row(f"{run.left:,}", "left in the queue")
     console.print(table)
@@ -166,7 +169,7 @@ def _hosts(console: Console, counts: Summary) -> None:
     table.add_column("other", justify="right")
     for host in counts.hosts[:HOSTS]:
         stored = host.outcomes.get("stored", 0)
-        table.add_row(sanitize(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
+        table.add_row(sanitize(host.host, 60), f"{stored:,}", f"{host.others:,}")
     console.print(table)
     if counts.hosts_total > HOSTS:
         console.print(f"… and {counts.hosts_total - HOSTS:,} more hosts")

@@ -11,7 +11,7 @@ from nephila.cli.report.charts import shares, timeline
 from nephila.cli.report.facts import BROKEN, TOP, BrokenFact, Facts, PageFact, host_of
 from nephila.cli.report.markup import bars, instant, link, section, table, text
 from nephila.kernel.figures import count, share, size, span
-from nephila.kernel.reasons.table import status_of, words
+from nephila.kernel.reasons.table import row_of, status_of, words
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _ENDS: Final = {
@@ -125,8 +125,9 @@ def _outcomes(facts: Facts) -> str:
         return ""
     rows = []
     for outcome, reason, number in facts.reasons:
-        name = f"{outcome}({text(reason, 40)})" if reason else outcome
-        rows.append((f'<span class="dot {outcome}"></span>{name}', text(words(outcome, reason)), count(number)))
+        name = f"{outcome}({text(reason, 40)})" if reason not in ("", outcome) else outcome
+        meaning = row_of(reason).words if reason == outcome else words(outcome, reason)
+        rows.append((f'<span class="dot {outcome}"></span>{name}', text(meaning), count(number)))
     heads = (("Outcome", "reason"), ("What it means", "wide soft"), ("URLs", "num"))
     return section("How URLs ended", shares(facts.outcomes) + table(heads, rows))
 

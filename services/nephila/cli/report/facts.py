@@ -16,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.read.reader import REQUISITE
 from nephila.storage.source import Source
 
 TOP: Final = 10
@@ -26,7 +27,7 @@ REFERRERS: Final = 3
 """Pages that are named for each of them."""
 BINS: Final = 96
 """Steps of time in the chart at most."""
-OUTCOMES: Final = ("stored", "dropped", "denied", "failed")
+OUTCOMES: Final = ("stored", REQUISITE, "dropped", "denied", "failed")
 DAY_S: Final = 86_400.0
 STEPS: Final = (
     *(1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0),
@@ -160,6 +161,7 @@ def _outcomes(facts: Facts, query: _Query) -> None:
     )
     reasons: dict[tuple[str, str], int] = defaultdict(int)
     for prefix, outcome, reason, count, size, url in rows:
+        outcome = REQUISITE if reason == REQUISITE else outcome
         reasons[outcome, "" if outcome == "stored" else reason] += count
         facts.outcomes[outcome] = facts.outcomes.get(outcome, 0) + count
         host = hosts.setdefault(prefix, HostFact(host_of(url)))

@@ -87,6 +87,20 @@ def export(
             help="With --broken-links: request links that the crawl did not follow, once each, at its pace.",
         ),
     ] = False,
+    check_requisites: Annotated[
+        bool,
+        typer.Option(
+            "--check-requisites",
+            help="With --broken-links: pictures, styles and scripts of kept pages as well; needs --keep-raw or WARC.",
+        ),
+    ] = False,
+    check_fragments: Annotated[
+        bool,
+        typer.Option(
+            "--check-fragments",
+            help="With --broken-links: places (#name) that links name as well; needs --keep-raw or WARC.",
+        ),
+    ] = False,
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
@@ -108,10 +122,11 @@ def export(
         chunk=(chunk_chars, chunk_overlap),
         since=since,
     )
-    if broken_links or check_external:
+    checks = (check_external, check_requisites, check_fragments)
+    if broken_links or any(checks):
         if changes or all_outcomes or items or columns or not broken_links:
-            raise UsageError("--check-external goes with --broken-links, and both with no other choice of rows")
-        _broken_links(wanted, external=check_external)
+            raise UsageError("checks go with --broken-links, and both with no other choice of rows")
+        _broken_links(wanted, checks)
         return
     _check(wanted)
     source, only = find_rows(place)
@@ -169,13 +184,15 @@ def _writer(wanted: _Wanted) -> Callable[[_Wanted, Source, str | None], None]:
     return _items if wanted.items else _pages
 
 
-def _broken_links(wanted: _Wanted, *, external: bool) -> None:
-    from nephila.cli.tools.broken_links import export_broken_links
+def _broken_links(wanted: _Wanted, checks: tuple[bool, bool, bool]) -> None:
+    from nephila.cli.tools.broken_links import Checks, export_broken_links
 
     source, only = find_rows(wanted.place)
     job = wanted.job or only
     format = wanted.format or "csv"
-    export_broken_links(wanted.place, source, format, wanted.target, job, raw_csv=wanted.raw_csv, external=external)
+    export_broken_links(
+        wanted.place, source, format, wanted.target, job, raw_csv=wanted.raw_csv, checks=Checks(*checks)
+    )
 
 
 def _pages(wanted: _Wanted, source: Source, job: str | None) -> None:

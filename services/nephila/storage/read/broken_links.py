@@ -4,17 +4,20 @@ A link is broken when its target ended as failed, itself or at the end of its re
 were not fetched: they are external, or were left in the queue. Needs the table `links` (`--links`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UserError
+from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.source import Source, display_name
 
 MAX_HOPS: Final = 3
 """Redirects that are followed in the table."""
-COLUMNS: Final = ("from_url", "to_url", "status", "reason", "anchor", "external")
+COLUMNS: Final = ("from_url", "to_url", "status", "reason", "anchor", "external", "kind")
+LINK, REQUISITE, FRAGMENT = "link", "requisite", "fragment"
+"""Kinds of broken links."""
 
 
 class BrokenLink(NamedTuple):
@@ -28,6 +31,7 @@ class BrokenLink(NamedTuple):
     anchor: str
     external: bool
     """Found by a check of links that the crawl did not follow."""
+    kind: str = LINK
 
 
 class CheckedLink(NamedTuple):
@@ -39,9 +43,9 @@ class CheckedLink(NamedTuple):
     """Empty: it is not broken."""
 
 
-def broken_links(source: Source, job: str | None = None) -> Iterator[BrokenLink]:
+def broken_links(source: Source, job: str | None = None, *, needs_links: bool = True) -> Iterator[BrokenLink]:
     """All broken links to URLs that the crawl has fetched, in the order of their pages. Raises `UserError` when no link
-    is stored. O(links)."""
+    is stored and `needs_links`. O(links)."""
     only = "AND links.job = :job" if job is not None else ""
     hops = "".join(
         f" LEFT JOIN pages AS hop{n} ON hop{n}.job = hop{n - 1}.job AND hop{n - 1}.reason = '{Reason.REDIRECT}'"
@@ -58,7 +62,8 @@ def broken_links(source: Source, job: str | None = None) -> Iterator[BrokenLink]
         f" WHERE ({failed}) {only} ORDER BY source.url, links.to_url, links.anchor"
     )
     with open_for_reading(source) as connection:
-        _check_links(connection, source)
+        if needs_links:
+            _check_links(connection, source)
         for from_url, to_url, status, reason, anchor in connection.execute(query, {"job": job}):
             yield BrokenLink(from_url, to_url, int(status), reason, anchor, False)
 
@@ -75,6 +80,42 @@ def unfetched_links(source: Source, job: str | None = None) -> Iterator[tuple[st
     with open_for_reading(source) as connection:
         _check_links(connection, source)
         yield from connection.execute(query, {"job": job})
+
+
+def ends_of(source: Source, job: str | None, urls: Iterable[str]) -> dict[str, CheckedLink]:
+    """How the crawl has ended these URLs, or the ends of their redirects; URLs without a row are left out. O(URLs)."""
+    ends: dict[str, CheckedLink] = {}
+    with open_for_reading(source) as connection:
+        for url in dict.fromkeys(urls):
+            row = _end(connection, job, parse_url(url).fingerprint.hex())
+            if row is not None:
+                _, outcome, status, reason = row
+                ends[url] = CheckedLink(url, int(status), reason if outcome == "failed" else "")
+    return ends
+
+
+def stored_ends(source: Source, job: str | None, keys: Iterable[str]) -> dict[str, str]:
+    """Key → key of the page that was stored for it, by its redirects. O(keys)."""
+    with open_for_reading(source) as connection:
+        rows = ((key, _end(connection, job, key)) for key in keys)
+        return {key: row[0] for key, row in rows if row is not None and row[1] == "stored"}
+
+
+def _end(connection: ReadConnection, job: str | None, key: str) -> tuple[str, str, int, str] | None:
+    """Key, outcome, status and reason of a row, or of the end of its redirects."""
+    only = "AND job = :job" if job is not None else ""
+    query = f"SELECT outcome, status, reason, final_url FROM pages WHERE url_key = :key {only} LIMIT 1"
+    row = None
+    for _ in range(MAX_HOPS + 1):
+        found = connection.execute(query, {"key": key, "job": job}).fetchone()
+        if found is None:
+            return row
+        outcome, status, reason, final_url = found
+        row = (key, outcome, status, reason)
+        if reason != Reason.REDIRECT or not final_url:
+            return row
+        key = parse_url(final_url).fingerprint.hex()
+    return row
 
 
 def _check_links(connection: ReadConnection, source: Source) -> None:

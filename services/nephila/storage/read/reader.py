@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.ledgers.schema import HISTORY
@@ -17,6 +18,8 @@ from nephila.storage.rows import COLUMNS, STORED_COLUMNS, Row
 from nephila.storage.sinks.jsonl import json_object
 from nephila.storage.source import Source
 
+REQUISITE: Final = str(Reason.REQUISITE)
+"""Stands for an outcome in counts: a requisite in the archive ends as dropped, and nothing of it was dropped."""
 LINKS_LEFT_OUT: Final = "links_left_out"
 """Entry of the metadata of a page with more links than the limit."""
 
@@ -32,12 +35,17 @@ class HostCount(msgspec.Struct):
         """Number of rows of all outcomes."""
         return sum(self.outcomes.values())
 
+    @property
+    def others(self) -> int:
+        """Rows that are neither stored pages nor their requisites."""
+        return self.total - self.outcomes.get("stored", 0) - self.outcomes.get(REQUISITE, 0)
+
 
 class Summary(msgspec.Struct):
     """The results of a crawl."""
 
     outcomes: dict[str, int]
-    """Rows by outcome."""
+    """Rows by outcome, and `REQUISITE`."""
     reasons: dict[str, dict[str, int]]
     """Outcome → reason → rows; the reason of an ordinary stored page is empty."""
     hosts: list[HostCount]
@@ -71,6 +79,8 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
     limited = 0
     with open_for_reading(source) as connection:
         for prefix, outcome, reason, rows, size, url, near, shells, left_out in connection.execute(query, {"job": job}):
+            if reason == REQUISITE:
+                outcome, reason = REQUISITE, ""
             result.outcomes[outcome] = result.outcomes.get(outcome, 0) + rows
             reasons = result.reasons.setdefault(outcome, {})
             reasons[reason] = reasons.get(reason, 0) + rows
