@@ -214,3 +214,13 @@ def test_up_renders_jobs_by_option_and_refuses_them_without_it(tmp_path: Path, u
     metas = [meta for outcome, meta in rows(tmp_path / "with", "outcome, meta") if outcome == "stored"]
     assert metas
     assert all('"rendered"' in meta for meta in metas)
+
+
+def test_links_of_a_rendered_page_have_their_query_in_the_encoding_of_the_page(tmp_path: Path) -> None:
+    """The stored document is in UTF-8, the server knows its own encoding."""
+    page = Reply("<meta charset=shift_jis><a href='/find?w=日'>x</a>".encode("cp932"), type="text/html")
+    pages = {"/": page, "/find?w=%93%FA": Reply("<title>found</title><p>x")}
+    with serve(lambda request: pages.get(request.path, Reply("no", 404))) as web:
+        done = crawl(web, "http://a.test/", "--ignore-robots", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "/find?w=%93%FA" in [one.path for one in web.requests]

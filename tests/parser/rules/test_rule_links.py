@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import struct
 
 import pytest
 from nephila.kernel import messages as m
 from nephila.parser.rule_execution.to_messages import links_of
+from nephila.parser.rules.document import Document
+from nephila.parser.rules.extract import base_of, extract
 
 from tests.parser.rule_rig import URL, ran, rule
 
@@ -103,3 +106,13 @@ def test_a_rule_of_links_alone_has_no_items() -> None:
     """It is about where to go."""
     assert rule("outlinks: a").rule.fields == ()
     assert ran("outlinks: a", PAGE).items == []
+
+
+@pytest.mark.parametrize(("encoding", "octets"), [("windows-1252", "%F1"), ("utf-8", "%C3%B1")])
+def test_a_query_is_in_the_encoding_of_the_page(encoding: str, octets: str) -> None:
+    """Of links, of fields that are URLs, and of <base>; the path is in UTF-8."""
+    document = Document("<base href='/d?ñ'><a href='/ñ?q=ñ'>x</a>".encode(encoding), URL, encoding)
+    found = extract(rule("fields: {u: {css: a, attr: href, type: url}}\noutlinks: a").rule, document)
+    assert [link.href for link in found.links or ()] == [f"https://a.test/%C3%B1?q={octets}"]
+    assert json.loads(found.items[0])["u"] == f"https://a.test/%C3%B1?q={octets}"
+    assert base_of(document) == f"https://a.test/d?{octets}"

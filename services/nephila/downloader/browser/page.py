@@ -147,6 +147,15 @@ async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -
     return list(cookies)
 
 
+WRITE_QUERIES: Final = """() => {
+    if (document.characterSet === "UTF-8") return;
+    for (const link of document.querySelectorAll("a[href], area[href]"))
+        if (/[?][^#]*[^\\x00-\\x7f]/.test(link.getAttribute("href"))) link.setAttribute("href", link.href);
+}"""
+"""Writes links with a query beyond ASCII as the browser requests them: the stored document is in UTF-8, their queries
+are in the encoding of the page."""
+
+
 async def _cookies(context: BrowserContext) -> list[SiteCookie]:
     return [
         SiteCookie(
@@ -197,6 +206,8 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     await run_steps(page, instructions.steps, task.login)
     if task.login is not None:
         await _settle(page, in_flight)
+    with contextlib.suppress(PlaywrightError):  # a page that navigates: its next document is read as it is
+        await page.evaluate(WRITE_QUERIES)
     html = await _content(page)
     found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
     if task.keep_cookies:
