@@ -3,8 +3,8 @@
 Read are <link> (stylesheet, icon, preload), <script src>, <img> and <picture> (src, srcset), <video poster>,
 <input type=image>, <embed>, <object data>, the attribute background, <image>, <use>, <feImage>, <script> of SVG, and
 url(), image-set() and @import of styles; in shadow roots and documents of <iframe srcdoc> as well. Not read: URLs
-that scripts build, escapes in styles, audio and video. Styles come first, then scripts, icons, pictures, so that a limit
-cuts pictures. O(bytes), for hostile input too.
+that scripts build, escapes in styles, audio and video. Styles come first, then scripts, icons, pictures: a limit cuts
+pictures. O(bytes), for hostile input too.
 """
 
 from __future__ import annotations
