@@ -43,6 +43,8 @@ def urls(core: ModuleType, html: str, **limits: int) -> list[str]:
          ["1"]),
         ("<div><template shadowrootmode=none><a href=1></template></div><a><template shadowrootmode=open><a href=2>",
          []),
+        ("<body><template shadowrootmode=open><a href=1></template><template shadowrootmode=open><a href=2>", ["1"]),
+        ("<head><template shadowrootmode=open><a href=1></template></head><a href=2>", ["2"]),
         ("<div><template><div><template shadowrootmode=open><a href=1></template></div></template></div>", []),
         ("<div><template shadowrootmode=open><template><a href=1></template></template></div><a href=2>", ["2"]),
         ("<iframe srcdoc='<a href=1>x</a><a href=&quot;2?a&amp;amp;b&quot;>'></iframe><a href=3>", ["1", "2?a&b", "3"]),

@@ -113,6 +113,8 @@ pub struct Page<'a> {
     pub anchor: Option<(Option<u32>, u32, u16)>,
     /// Number of the element that the last shadow root belongs to.
     pub shadow_host: u32,
+    /// A <body> tag has come.
+    pub in_body: bool,
     /// Frames around this document.
     frame_depth: u32,
     /// The open link leads to its own page: it may be the sign of a heading.
@@ -146,6 +148,7 @@ impl<'a> Page<'a> {
             agent,
             anchor: None,
             shadow_host: 0,
+            in_body: false,
             frame_depth: 0,
             permalink: false,
             link_tool: false,

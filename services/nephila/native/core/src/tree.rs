@@ -9,6 +9,11 @@ use crate::tokenizer::Raw;
 
 const IN_SCOPE: u16 = C_SCOPE;
 
+/// Whether such an element may have a shadow root: those that the standard names, and unknown ones.
+fn holds_shadow_root(tag: u8) -> bool {
+    matches!(tag, 0 | ARTICLE | ASIDE | BLOCKQUOTE | DIV | FOOTER | H1..=H6 | HEADER | MAIN | NAV | P | SECTION | SPAN)
+}
+
 impl<'a> Page<'a> {
     #[inline]
     pub fn start_tag(&mut self) {
@@ -162,6 +167,7 @@ impl<'a> Page<'a> {
             HTML => return self.html_attrs(),
             HEAD => return,
             BODY => {
+                self.in_body = true;
                 self.frameset_ok &= self.in_template();
                 return;
             }
@@ -377,15 +383,14 @@ impl<'a> Page<'a> {
     /// Whether the current <template> is the first shadow root of an element that may have one.
     fn is_shadow_root(&mut self) -> bool {
         let mode = self.tok.attr(b"shadowrootmode").unwrap_or_default();
-        let Some(host) = self.stack.items.last() else { return false };
-        let holds = host.ns == HTML_NS
-            && matches!(
-                host.tag,
-                0 | ARTICLE | ASIDE | BLOCKQUOTE | BODY | DIV | FOOTER | H1..=H6 | HEADER | MAIN | NAV | P | SECTION | SPAN
-            );
+        let (holds, id) = match self.stack.items.last() {
+            Some(host) => (host.ns == HTML_NS && holds_shadow_root(host.tag), host.id),
+            // The body is on no stack.
+            None => (self.in_body || !self.text.text.is_empty(), u32::MAX),
+        };
         holds
             && (mode.eq_ignore_ascii_case(b"open") || mode.eq_ignore_ascii_case(b"closed"))
-            && std::mem::replace(&mut self.shadow_host, host.id) != host.id
+            && std::mem::replace(&mut self.shadow_host, id) != id
     }
 
     pub fn in_template(&self) -> bool {
