@@ -224,3 +224,20 @@ def test_links_of_a_rendered_page_have_their_query_in_the_encoding_of_the_page(t
         done = crawl(web, "http://a.test/", "--ignore-robots", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "/find?w=%93%FA" in [one.path for one in web.requests]
+
+
+SHADOW = """<!doctype html><title>s</title><my-x>light</my-x><script>
+customElements.define('my-x', class extends HTMLElement { constructor() { super();
+this.attachShadow({mode: 'open'}).innerHTML = '<p>words in a root <a href=/in>s</a><slot></slot>' } })</script>"""
+
+
+def test_open_shadow_roots_of_a_rendered_page_are_part_of_text_and_links(tmp_path: Path) -> None:
+    """Also those that the document declares."""
+    declared = "<div><template shadowrootmode=open><p>words that are declared<a href=/declared>d</a></template></div>"
+    with serve(lambda request: Reply(SHADOW + declared) if request.path == "/" else Reply("<title>x</title>x")) as web:
+        done = crawl(web, "http://a.test/", "--ignore-robots", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    texts = dict(sqlite3.connect(tmp_path / "o/nephila.db").execute("SELECT url, text FROM pages"))
+    assert set(texts) == {"http://a.test/", "http://a.test/in", "http://a.test/declared"}
+    assert "words in a root" in texts["http://a.test/"]
+    assert "words that are declared" in texts["http://a.test/"]

@@ -147,13 +147,21 @@ async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -
     return list(cookies)
 
 
-WRITE_QUERIES: Final = """() => {
-    if (document.characterSet === "UTF-8") return;
-    for (const link of document.querySelectorAll("a[href], area[href]"))
-        if (/[?][^#]*[^\\x00-\\x7f]/.test(link.getAttribute("href"))) link.setAttribute("href", link.href);
+DOCUMENT: Final = """() => {
+    if (document.characterSet !== "UTF-8")
+        for (const link of document.querySelectorAll("a[href], area[href]"))
+            if (/[?][^#]*[^\\x00-\\x7f]/.test(link.getAttribute("href"))) link.setAttribute("href", link.href);
+    const shadowRoots = [], todo = [document], root = document.documentElement;
+    while (todo.length && shadowRoots.length < 10000)
+        for (const element of todo.pop().querySelectorAll("*"))
+            if (element.shadowRoot) { shadowRoots.push(element.shadowRoot); todo.push(element.shadowRoot); }
+    if (!shadowRoots.length || !root.getHTML) return "";
+    const doctype = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "";
+    const start = root.cloneNode(false).outerHTML.slice(0, -"</html>".length);
+    return doctype + start + root.getHTML({shadowRoots}) + "</html>";
 }"""
 """Writes links with a query beyond ASCII as the browser requests them: the stored document is in UTF-8, their queries
-are in the encoding of the page."""
+are in the encoding of the page. Returns the document with its open shadow roots declared; "" if it has none."""
 
 
 async def _cookies(context: BrowserContext) -> list[SiteCookie]:
@@ -206,9 +214,10 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     await run_steps(page, instructions.steps, task.login)
     if task.login is not None:
         await _settle(page, in_flight)
+    html = ""
     with contextlib.suppress(PlaywrightError):  # a page that navigates: its next document is read as it is
-        await page.evaluate(WRITE_QUERIES)
-    html = await _content(page)
+        html = str(await page.evaluate(DOCUMENT))
+    html = html or await _content(page)
     found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
     if task.keep_cookies:
         found.first_cookies, found.cookies = began, await _cookies(page.context)
