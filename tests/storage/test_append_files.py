@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.append_file import AppendFile, check_length, keep_tail, refuse_unknown_file, write_back
+from nephila.storage.append_file import (
+    AppendFile,
+    check_length,
+    committed_lengths,
+    keep_tail,
+    refuse_unknown_file,
+    write_back,
+)
 
 
 @pytest.fixture
@@ -192,3 +199,10 @@ def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x")
     with pytest.raises(UserError, match=r"f is there, but not of this crawl; move it away"):
         refuse_unknown_file(tmp_path / "f")
+
+
+@pytest.mark.parametrize("name", ["../victim", "/etc/victim", "crawl-/../../victim-00001.warc.gz", "folder/file"])
+def test_a_database_of_somebody_else_truncates_no_file_outside_its_directory(name: str) -> None:
+    assert committed_lengths([("pages.jsonl", 7)]) == {"pages.jsonl": 7}
+    with pytest.raises(UserError, match="is no file of an output directory"):
+        committed_lengths([("pages.jsonl", 7), (name, 0)])

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from nephila.kernel.member_names import is_file_name
 from nephila.kernel.runtime.errors import UserError
 
 _CHUNK: Final = 1 << 20
@@ -76,6 +77,19 @@ class AppendFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def committed_lengths(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Name → committed length of the files of an output directory. Files are truncated to these lengths, so a name that
+    leads out of the directory raises `UserError`: a database may come from somebody else."""
+    lengths = dict(rows)
+    outside = next((name for name in lengths if not is_file_name(name)), None)
+    if outside is not None:
+        raise UserError(
+            f"the table sinks names {outside[:80]!r}, which is no file of an output directory: another program has "
+            "written it; restore a backup, or start afresh in another directory with --out"
+        )
+    return lengths
 
 
 def check_length(path: Path, size: int, committed: int) -> None:

@@ -225,3 +225,14 @@ def test_a_sheet_with_cells_far_apart_costs_its_child_only() -> None:
     found = read(out.getvalue())
     assert found["title"] == "Far"
     assert found["problem"].startswith(("text not read", "more than"))
+
+
+def test_members_with_names_outside_are_no_part_of_a_document() -> None:
+    """The text of the document stays; the answer says that the archive is not sound."""
+    packed = io.BytesIO(words())
+    with zipfile.ZipFile(packed, "a") as archive:
+        archive.writestr("../outside.xml", "<x/>")
+        archive.writestr("/etc/outside.xml", "<x/>")
+    answer = read(packed.getvalue())
+    assert "Yearly report" in answer["text"]
+    assert "name is no path inside it" in str(answer)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+
 import pytest
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.backup import archive
+from nephila.programs.backup import archive, directory
 from nephila.programs.backup.archive import Archive
+from nephila.programs.output_directory import OutputDirectory
 
 
 def test_an_interrupted_backup_is_not_one(tmp_path) -> None:
@@ -50,3 +55,40 @@ def test_the_new_backup_is_kept(tmp_path) -> None:
         archive.keep_newest(tmp_path, 0)
     assert archive.keep_newest(tmp_path, 1) == paths[:2]
     assert sorted(tmp_path.iterdir()) == [paths[2], archive.rows_beside(paths[2])]
+
+
+def foreign_backup(place, names, content=b"theirs"):
+    """A backup whose manifest names these files, written by another program."""
+    path = place / "2026-01-01T00-00-00Z"
+    (path / archive.FILES).mkdir(parents=True)
+    digest = hashlib.sha256(content).hexdigest()
+    files = [{"name": name, "bytes": len(content), "sha256": digest} for name in names]
+    document = {"format": 1, "kind": "directory", "taken_at": "2026-01-01T00:00:00Z", "source": "x", "files": files}
+    (path / archive.MANIFEST).write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize("name", ["../a", "sub/../../a", "/etc/a", "", "a//b", "a\\..\\b", "a\0b"])
+def test_a_manifest_that_names_files_outside_is_refused(tmp_path, name) -> None:
+    path = foreign_backup(tmp_path, ["ok", name])
+    with pytest.raises(UserError, match="which is no file of a backup: somebody else has written it"):
+        archive.read_manifest(path)
+
+
+def test_links_and_fifos_in_a_backup_are_not_read(tmp_path) -> None:
+    (tmp_path / "private").write_bytes(b"theirs")
+    for name, make in (
+        ("link", lambda path: path.symlink_to(tmp_path / "private")),
+        ("folder/private", lambda path: path.parent.symlink_to(tmp_path)),
+        ("fifo", os.mkfifo),
+    ):
+        path = foreign_backup(tmp_path / name.partition("/")[0], [name])
+        make(path / archive.FILES / name)
+        with pytest.raises(UserError, match=r"cannot read .*: it is (a link|no regular file); use another backup"):
+            directory.restore(path, archive.read_manifest(path), OutputDirectory(tmp_path / "out"), without_rows=True)
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_backup_does_not_write_files_outside(tmp_path) -> None:
+    with pytest.raises(UserError, match="no name of a file in a backup"):
+        Archive(tmp_path, "directory", "o", 1.7e9).write("../a", lambda file: file.write(b"x"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.storage.config import StorageConfig
+from nephila.storage.sinks.markdown import STAGED
 from nephila.storage.writer import Writer
 
 from tests.contracts.test_storage_outputs import not_modified, put, record
@@ -83,3 +85,17 @@ def test_control_characters_are_left_out(tmp_path, writer):
     text = path.read_text("utf-8")
     assert not [one for one in text if (ord(one) < 32 and one not in "\n\t") or one in "\x7f\x9b\u202e\u2066"]
     assert "[31mred2Jback\ttab\nsecond" in text
+
+
+def test_a_journal_of_somebody_else_deletes_no_file_outside_the_folder(tmp_path, writer):
+    put(writer, record(1))
+    writer.close()
+    victim = tmp_path / "victim.md"
+    victim.write_text("theirs")
+    journal = tmp_path / "markdown" / STAGED
+    journal.write_bytes(msgspec.json.encode([("j", "00", "../victim.md"), ("j", "00", str(victim))]))
+    again = Writer(StorageConfig(directory=tmp_path, formats=("markdown",), fsync=False, writer="test"))
+    again.open()
+    again.close()
+    assert victim.read_text() == "theirs"
+    assert not journal.exists()

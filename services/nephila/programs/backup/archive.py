@@ -4,22 +4,26 @@
     PLACE/2026-11-23T16-40-00Z/files/...
 
 Invariant: a directory without the ending `.part` is complete and durable; a backup that was interrupted has that ending
-and is never read. Nothing in a finished backup is changed.
+and is never read. Nothing in a finished backup is changed. A backup may come from somebody else: its names lead to
+files below `files/` only, and a link, device or FIFO in it is refused.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
 
 from nephila import __version__
+from nephila.kernel.member_names import is_member_name, open_member
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.storage.append_file import sync_directory
 
@@ -80,7 +84,10 @@ class Archive:
             raise _refused(self._part, error) from None
 
     def target(self, name: str) -> Path:
-        """Where a program other than this one writes a file of the backup; `added` must follow."""
+        """Where a program other than this one writes a file of the backup; `added` must follow. Raises `UserError` for
+        a name that leads outside."""
+        if not is_member_name(name):
+            raise UserError(f"{name[:80]!r} is no name of a file in a backup; see nephila check")
         path = self._part / FILES / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
@@ -177,18 +184,25 @@ def _copy(source: BinaryIO, target: BinaryIO, length: int | None, path: Path) ->
 def read_manifest(path: Path) -> Manifest:
     """The manifest of a backup. Raises `UserError`."""
     try:
-        manifest = msgspec.json.decode((path / MANIFEST).read_bytes(), type=Manifest)
+        with open_member(path, MANIFEST) as file:
+            manifest = msgspec.json.decode(file.read(), type=Manifest)
     except FileNotFoundError:
         what = "an unfinished backup" if path.name.endswith(PART) else "no backup"
         raise UserError(f"{path} is {what}: it has no {MANIFEST}{_newest(path)}") from None
     except OSError as error:
-        raise UserError(f"cannot read {path / MANIFEST}: {error.strerror}") from None
+        raise UserError(f"cannot read {path / MANIFEST}: {_cause(error)}") from None
     except UNREADABLE as error:
         raise UserError(f"{path / MANIFEST} is damaged ({error}); use another backup") from None
     if manifest.format != FORMAT:
         raise UserError(
             f"{path} was written in backup format {manifest.format}, this program reads {FORMAT}; restore it with "
             f"{manifest.program}"
+        )
+    outside = next((file.name for file in manifest.files if not is_member_name(file.name)), None)
+    if outside is not None:
+        raise UserError(
+            f"{path / MANIFEST} names {outside[:80]!r}, which is no file of a backup: somebody else has written it; "
+            "nothing was restored"
         )
     return manifest
 
@@ -200,29 +214,36 @@ def _newest(place: Path) -> str:
 
 def verify(path: Path, manifest: Manifest) -> None:
     """Read every file and compare it with the manifest. O(bytes). Raises `UserError`."""
-    for file in manifest.files:
+    for saved in manifest.files:
         digest = hashlib.sha256()
-        place = path / FILES / file.name
-        try:
-            with place.open("rb") as opened:
-                while block := opened.read(_BLOCK):
-                    digest.update(block)
-        except OSError as error:
-            raise UserError(f"cannot read {place}: {error.strerror}; use another backup") from None
-        if digest.hexdigest() != file.sha256:
-            raise UserError(f"{place} is damaged: its checksum is wrong; use another backup")
+        with open_file(path, saved.name) as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+        if digest.hexdigest() != saved.sha256:
+            raise UserError(f"{path / FILES / saved.name} is damaged: its checksum is wrong; use another backup")
 
 
-def copy_to(path: Path, file: SavedFile, target: Path) -> None:
-    """Copy a file out of a backup, durably. Raises `UserError`."""
+@contextlib.contextmanager
+def open_file(path: Path, name: str) -> Iterator[BinaryIO]:
+    """A file of a backup, open for reading. Raises `UserError`, also for a link."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with (path / FILES / file.name).open("rb") as source, target.open("wb") as copy:
-            shutil.copyfileobj(source, copy, _BLOCK)
-            copy.flush()
-            os.fsync(copy.fileno())
+        with open_member(path / FILES, name) as file:
+            yield file
     except OSError as error:
-        raise _refused(target, error) from None
+        raise UserError(f"cannot read {path / FILES / name}: {_cause(error)}; use another backup") from None
+
+
+def copy_to(path: Path, saved: SavedFile, target: Path) -> None:
+    """Copy a file out of a backup, durably. Raises `UserError`."""
+    with open_file(path, saved.name) as source:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as copy:
+                shutil.copyfileobj(source, copy, _BLOCK)
+                copy.flush()
+                os.fsync(copy.fileno())
+        except OSError as error:
+            raise _refused(target, error) from None
 
 
 def finished(place: Path) -> list[Path]:
@@ -245,6 +266,11 @@ def keep_newest(place: Path, keep: int) -> list[Path]:
         rows_beside(path).unlink(missing_ok=True)
         shutil.rmtree(path, ignore_errors=True)
     return gone
+
+
+def _cause(error: OSError) -> str:
+    """A link is the cause where opening without links fails with ELOOP or, for a folder, ENOTDIR."""
+    return "it is a link" if error.errno in (errno.ELOOP, errno.ENOTDIR) else str(error.strerror)
 
 
 def _refused(path: Path, error: OSError) -> UserError:

@@ -21,6 +21,7 @@ from nephila.programs.backup import archive, rows
 from nephila.programs.backup.archive import Archive, Manifest
 from nephila.programs.output_directory import RESULT, OutputDirectory, RunFile
 from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.storage.append_file import committed_lengths
 from nephila.storage.ledgers.schema import DATABASE, connect_readonly
 from nephila.storage.source import addresses, display_name, with_password
 
@@ -96,7 +97,7 @@ def _rows(directory: OutputDirectory, run: RunFile, written: Archive, *, without
     if not (directory.path / DATABASE).exists():
         return {}
     with contextlib.closing(sqlite3.connect(written.target(DATABASE))) as copy:
-        return dict(copy.execute("SELECT name, length FROM sinks"))
+        return committed_lengths(copy.execute("SELECT name, length FROM sinks"))
 
 
 def _sqlite(source: Path, written: Archive, name: str) -> None:
@@ -128,7 +129,7 @@ def _postgres(url: str, writer: str, written: Archive, *, without_rows: bool) ->
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         (snapshot,) = connection.execute("SELECT pg_export_snapshot()").fetchone() or ("",)
         query = "SELECT name, length FROM sinks WHERE writer = %s"
-        lengths = {str(name): int(length) for name, length in connection.execute(query, (writer,))}
+        lengths = committed_lengths(connection.execute(query, (writer,)).fetchall())
         if without_rows:
             return lengths
         _dump(url, written, snapshot)
@@ -168,9 +169,9 @@ def restore(path: Path, manifest: Manifest, directory: OutputDirectory, *, witho
         dumps = sorted(path / archive.FILES / file.name for file in manifest.files if rows.is_dump(file.name))
         if dumps and not without_rows:
             rows.restore(_store(path), dumps)
-        for file in sorted(manifest.files, key=lambda file: file.name == directory.run_file.name):
-            if not rows.is_dump(file.name):
-                archive.copy_to(path, file, directory.path / file.name)
+        for saved in sorted(manifest.files, key=lambda saved: saved.name == directory.run_file.name):
+            if not rows.is_dump(saved.name):
+                archive.copy_to(path, saved, directory.path / saved.name)
 
 
 def _store(path: Path) -> str:

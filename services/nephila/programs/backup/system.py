@@ -185,6 +185,8 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
     system, config = read(settings, with_rows=with_rows)
     archive.verify(path, manifest)
     files = path / archive.FILES
+    if "wire" not in saved:
+        raise UserError(f"{path} is damaged: it names no file wire; use another backup")
     version, *numbers = (files / "wire").read_text().split()
     base, count = int(numbers[0]), int(numbers[-1])
     if int(version) != VERSION:
@@ -224,7 +226,9 @@ async def load(bus: LogBus, system: System, files: Path, saved: Iterable[str]) -
             if name in names:
                 await _publish(bus, topic, partition, _messages(files / name, topic.message))
     for topic in STATES:
-        await _publish(bus, topic, 0, _messages(files / "topics" / topic.name, topic.message))
+        if (name := f"topics/{topic.name}") not in names:
+            raise UserError(f"{files / name} is missing; use another backup")
+        await _publish(bus, topic, 0, _messages(files / name, topic.message))
 
 
 async def _require_empty(bus: LogBus, system: System, names: set[str]) -> None:
@@ -253,6 +257,9 @@ async def _load_frontier(bus: LogBus, system: System, partition: int, files: Pat
         await _publish(bus, FRONTIER, partition, _claimed(files / folder / _LOG, epoch))
     if folder + _MANIFEST in names:
         (manifest,) = _messages(files / folder / _MANIFEST, FrontierManifest)
+        missing = [file.name for file in manifest.files if folder + file.name not in names]
+        if missing:
+            raise UserError(f"{files / folder} lacks {missing[0][:80]!r} of its snapshot; use another backup")
         await asyncio.to_thread(_load_snapshot, system, bus.layout, manifest, epoch, files / folder)
 
 

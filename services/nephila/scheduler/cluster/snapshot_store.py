@@ -25,6 +25,7 @@ from pathlib import Path
 from nephila.kernel.blobs import Blobs
 from nephila.kernel.bus.kafka.wire import CODECS
 from nephila.kernel.layout import Layout
+from nephila.kernel.member_names import is_file_name
 from nephila.kernel.messages import FrontierBirth, FrontierFile, FrontierManifest, FrontierSnapshot
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.scheduler.durability.commit_log import disk_error, write_snapshot
@@ -153,6 +154,9 @@ class SnapshotStore:
             found: FrontierManifest = _CODEC.decode(data)
         except PermanentError as error:
             raise UserError(f"{where} is damaged ({error}); remove it to continue with an older one") from None
+        outside = next((file.name for file in found.files if not is_file_name(file.name)), None)
+        if outside is not None:
+            raise UserError(f"{where} names {outside[:80]!r}, which is no file of a snapshot; remove it")
         if found.partition == wanted and found.partitions > self.layout.count:
             raise StaleLayoutError(f"{where} is of {found.partitions} partitions, and {self.layout.count} are known")
         if found.partition != wanted or found.partitions not in self._counts():

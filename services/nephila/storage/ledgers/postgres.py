@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
+from nephila.storage.append_file import committed_lengths
 from nephila.storage.changes import ChangeRow, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers import scheme_pages
@@ -213,7 +214,7 @@ class Postgres:
         """See `Ledger`. Only files of this writer, by the name in the configuration."""
         with self._speaking() as connection:
             rows = connection.execute("SELECT name, length FROM sinks WHERE writer = %s", (self._writer,)).fetchall()
-        return dict(rows)
+        return committed_lengths(rows)
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
         """See `Ledger`. Uses a connection of its own, since a flush may be running on the other one."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.append_file import is_same_file, write_back
+from nephila.storage.append_file import committed_lengths, is_same_file, write_back
 from nephila.storage.changes import AWAY, DEAD_LETTER, ChangeRow, StoredVersion
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
@@ -219,7 +219,7 @@ class Sqlite:
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""
-        return dict(self.connection.execute("SELECT name, length FROM sinks"))
+        return committed_lengths(self.connection.execute("SELECT name, length FROM sinks"))
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
         """Store a file name, in a transaction of its own. Called before the file is created, so that a crash leaves no

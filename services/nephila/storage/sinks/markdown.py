@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from nephila.kernel.member_names import is_member_name
 from nephila.kernel.runtime.errors import UNREADABLE
 from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
@@ -104,6 +105,8 @@ class Markdown:
         stored = self._ledger.durable(keys)
         self._ledger.rollback()
         for job, key, name in staged:
+            if not is_member_name(name):  # the journal may come from somebody else, and these files are deleted
+                continue
             path = self._directory / name
             if not ((version := stored.get((job, key))) and version.copy):
                 path.unlink(missing_ok=True)

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from lxml import etree
 
+from nephila.kernel.member_names import is_member_name
+
 MAX_MEMBER_BYTES: Final = 64 << 20
 MAX_TOTAL_BYTES: Final = 128 << 20
 
@@ -27,14 +29,17 @@ class Archive:
         """Raises `zipfile.BadZipFile` or `ValueError` where there is no directory."""
         self._zip = zipfile.ZipFile(io.BytesIO(body))
         self._left = MAX_TOTAL_BYTES
-        self.names = self._zip.namelist()
+        names = self._zip.namelist()
+        self.names = [name for name in names if is_member_name(name.removesuffix("/"))]
         self.problem = ""
         """Why there may be more in it than was read."""
+        if len(self.names) < len(names):
+            self.problem = "broken archive: a name is no path inside it"
 
     def read(self, name: str) -> bytes:
         """What is in a member, as far as the limits go; empty where it is absent or broken."""
         most = min(self._left, MAX_MEMBER_BYTES)
-        if not most:
+        if not most or not is_member_name(name):
             return b""
         data = bytearray()
         try:
