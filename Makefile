@@ -35,6 +35,7 @@ $(DEV): $(STAMP)
 	@$(BIN)/python -m tools.helm install --optional
 	@$(BIN)/python -m tools.prometheus install --optional
 	@$(BIN)/python -m tools.axe install --optional
+	@$(BIN)/python -m tools.replaywebpage install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 import subprocess
 import sys
 import zipfile
@@ -156,7 +157,7 @@ def test_a_package_is_valid_and_holds_the_files_as_they_are(tmp_path):
             "ts": "2027-01-15T08:00:01Z",
         }
         names = {one["path"] for one in json.loads(package.read("datapackage.json"))["resources"]}
-        assert names == {*(f"archive/{path.name}" for path in warcs), "indexes/index.cdx.gz", "pages/pages.jsonl"}
+        assert names == {*(f"archive/{path.name}" for path in warcs), "indexes/index.cdxj", "pages/pages.jsonl"}
 
 
 def test_a_package_lists_the_pages_that_it_holds(tmp_path):
@@ -179,3 +180,26 @@ def test_a_crawl_without_warc_files_is_refused(tmp_path, format):
     with pytest.raises(UserError, match="has no WARC files; crawl with --format warc"):
         export_archive(tmp_path, tmp_path, format, tmp_path / "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_member_has_an_extra_field_in_both_its_headers_or_in_none(tmp_path):
+    """Readers that take the place of the data from the directory of the package begin at the right byte."""
+    writer = opened(tmp_path)
+    put(writer, 1)
+    writer.close()
+    export_archive(tmp_path, tmp_path, "wacz", None)
+    data = (tmp_path / "export.wacz").read_bytes()
+    with zipfile.ZipFile(tmp_path / "export.wacz") as package:
+        for member in package.infolist():
+            lengths = data[member.header_offset + 26 :][:4]
+            assert struct.unpack("<HH", lengths) == (len(member.filename), len(member.extra))
+
+
+def test_a_page_is_listed_by_its_url_and_not_by_its_key(tmp_path):
+    """/folder and /folder/ have one key: an answer of one is none of the other."""
+    writer = opened(tmp_path)
+    listed, other = record(1, url="http://a.test/folder"), record(2, url="http://a.test/folder/")
+    writer.commit([listed, other], [page(1, url="http://a.test/folder"), None], [])
+    writer.close()
+    assert surt_key(listed.url) == surt_key(other.url)
+    assert export_archive(tmp_path, tmp_path, "wacz", None) == (1, 1)

@@ -3,10 +3,12 @@
 The index is merged from one sorted index per file: that beside the file if it is not older, else one that is read from
 the file. A package lists the stored pages whose answer is in its files; a revisit record is no answer. Memory: the
 lines of one WARC file; for a package 100 bytes per answer.
+
+ReplayWeb.page reads `indexes/index.cdxj` as a whole and finds a page by its URL (ADR 246). It takes a member without an
+extra field in the directory of the package to have none before its data, so both have one or neither has.
 """
 
 import contextlib
-import gzip
 import hashlib
 import heapq
 import io
@@ -23,7 +25,8 @@ import msgspec
 from nephila import __version__
 from nephila.kernel.runtime.errors import UNREADABLE, UserError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.sinks.warcs.cdxj import REVISIT, index_path, lines_of_file, surt_key
+from nephila.storage.sinks.warcs.cdxj import REVISIT, index_path, lines_of_file
+from nephila.storage.sinks.warcs.warc_records import record_uri
 from nephila.storage.source import Source
 
 WACZ_VERSION: Final = "1.1.1"
@@ -48,6 +51,7 @@ class Packed(NamedTuple):
 
 
 class _Answer(msgspec.Struct):
+    url: str = ""
     mime: str = ""
     status: str = ""
 
@@ -92,19 +96,18 @@ def write_wacz(directory: Path, source: Source, out: Path, job: str | None = Non
                 writer.add(f"archive/{path.name}", stream)
         held: set[int] = set()
         with tempfile.TemporaryFile() as index:
-            with gzip.GzipFile(fileobj=index, mode="wb", mtime=0) as packed:
-                for line in _lines(directory):
-                    packed.write(line)
-                    if (key := _key_of_answer(line)) is not None:
-                        held.add(hash(key))
+            for line in _lines(directory):
+                index.write(line)
+                if (url := _url_of_answer(line)) is not None:
+                    held.add(hash(url))
             index.seek(0)
-            writer.add("indexes/index.cdx.gz", index)
+            writer.add("indexes/index.cdxj", index, compressed=True)
         pages = missing = 0
         with tempfile.TemporaryFile() as listed:
             _line(listed, {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"})
             with open_for_reading(source, check=True) as connection:
                 for row in _pages(connection, job):
-                    if hash(surt_key(row[1]).encode()) not in held:
+                    if hash(record_uri(row[1])) not in held:
                         missing += 1
                         continue
                     _line(listed, dict(zip(("id", "url", "title", "ts"), row, strict=True)))
@@ -115,14 +118,13 @@ def write_wacz(directory: Path, source: Source, out: Path, job: str | None = Non
     return Packed(pages, missing)
 
 
-def _key_of_answer(line: bytes) -> bytes | None:
-    """The key of a line whose record has the body of a page; None for others."""
-    key, _, rest = line.partition(b" ")
+def _url_of_answer(line: bytes) -> str | None:
+    """The URL of a line whose record has the body of a page; None for others."""
     try:
-        answer = _answer_of(rest.partition(b" ")[2])
-    except UNREADABLE:
+        answer = _answer_of(line.split(b" ", 2)[2])
+    except (IndexError, *UNREADABLE):
         return None
-    return key if answer.mime != REVISIT and answer.status.startswith("2") else None
+    return answer.url if answer.mime != REVISIT and answer.status.startswith("2") else None
 
 
 class _Package:
@@ -133,11 +135,15 @@ class _Package:
         self._resources: list[dict[str, Any]] = []
 
     def add(self, name: str, stream: IO[bytes], *, compressed: bool = False) -> str:
-        """Add a member; WARC files and indexes stay uncompressed, so that readers can seek. Returns its digest."""
+        """Add a member; WARC files stay uncompressed, so that readers can seek. Returns its digest."""
         info = zipfile.ZipInfo(name, datetime.now(UTC).timetuple()[:6])
+        # zipfile reserves the extra field of ZIP64 by an estimate of this size, the directory has it by the exact one.
+        expected = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        info.file_size = expected if expected > zipfile.ZIP64_LIMIT else 0
         info.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         digest, size = hashlib.sha256(), 0
-        with self._package.open(info, "w", force_zip64=True) as member:
+        with self._package.open(info, "w") as member:
             while block := stream.read(_BLOCK):
                 member.write(block)
                 digest.update(block)

@@ -175,7 +175,7 @@ def resource_records(page: m.Page, response: bytes) -> Iterator[bytes]:
     for capture in (document, *page.captures):
         if not capture.body:
             continue
-        url = _uri(without_credentials(capture.url or page.url))
+        url = record_uri(without_credentials(capture.url or page.url))
         headers = {
             "WARC-Type": "resource",
             "WARC-Record-ID": _new_id(),
@@ -241,11 +241,11 @@ def _digest(data: bytes) -> str:
 
 def uri_of(page: m.Page) -> str:
     """The URL of a page as records have it: without credentials."""
-    return _uri(without_credentials(page.url))
+    return record_uri(without_credentials(page.url))
 
 
-def _uri(url: str) -> str:
-    # A line break in a URL must not create a header.
+def record_uri(url: str) -> str:
+    """A URL without credentials as records have it: a line break in it creates no header."""
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", url).encode("utf-8", "replace").decode()
 
 
