@@ -29,8 +29,9 @@ from nephila.harvest.webhooks.transport import DeliveryAnswer
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.waits import Backoff
 
-from tests.adapters.adapter_rig import running
+from tests.adapters.adapter_rig import SITEMAP, article, running
 from tests.control.http.asgi import AsgiClient
+from tests.e2e.web import Reply
 from tests.waits import until
 
 KEY = "0123456789abcdef"
@@ -80,8 +81,8 @@ async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
         assert (old.metadata.url, old.metadata.source_url) == ("http://b.test/green", "http://b.test/old")
         assert (none.metadata.status_code, none.markdown) == (404, "")
         assert isinstance(private, errors.WebsiteNotSupportedError)
-        assert {link.url.rpartition("/")[2] for link in mapped.links} == {"green", "black", "hidden"}
-        assert (crawl.status, crawl.completed) == ("completed", 4)
+        assert {link.url.rpartition("/")[2] for link in mapped.links} == {"", "green", "black", "hidden"}
+        assert (crawl.status, crawl.completed) == ("completed", 3)
         assert {one.metadata.title for one in crawl.data} == {"Teas", "Green tea", "Black tea"}
         assert (batch.status, len(batch.data), batch.data[0].markdown) == ("completed", 2, None)
         started = await called(client.start_crawl, "http://i.test/", limit=5)
@@ -108,7 +109,7 @@ async def test_the_official_client_scrapes_maps_and_crawls(tmp_path):
         ("POST", "/v2/map", b'{"url": "x"}', 400),
         ("POST", "/v2/crawl", b'{"url": "http://a.test/", "includePaths": ["("]}', 400),
         ("POST", "/v2/crawl", b'{"url": "http://a.test/", "ignoreRobotsTxt": true}', 400),
-        ("POST", "/v2/batch/scrape", b'{"urls": ["http://a.test/", "x"]}', 400),
+        ("POST", "/v2/batch/scrape", b'{"urls": ["http://a.test/", "x"], "ignoreInvalidURLs": false}', 400),
         ("POST", "/v2/batch/scrape", b'{"urls": []}', 400),
         ("GET", "/v2/crawl/none", b"", 404),
         ("GET", "/v2/crawl/crawl-0123456789abcdef01234567-m", b"", 404),
@@ -377,3 +378,94 @@ async def test_pages_as_html_by_rule_and_by_search(tmp_path):
 )
 def test_the_format_html_has_no_scripts(source, cleaned):
     assert clean_html(source) == cleaned
+
+
+def endless(request):
+    """A site whose pages lead to ten others, with a sitemap."""
+    if request.path == "/robots.txt":
+        return Reply(f"User-agent: *\nAllow: /\nSitemap: http://{request.host}/map.xml\n", type="text/plain")
+    if request.path == "/map.xml":
+        return Reply(SITEMAP.format(f"<url><loc>http://{request.host}/m</loc></url>"), type="application/xml")
+    return article(request.path, *(f"/{request.path.strip('/')[:20]}{n}" for n in range(10)))
+
+
+async def ended(client, path):
+    """The status of a crawl once it has ended."""
+    answer = {}
+
+    async def is_over():
+        nonlocal answer
+        answer = (await client._request("GET", path, b"", HEADERS)).json()
+        return answer["status"] != "scraping"
+
+    await until(is_over)
+    return answer
+
+
+@pytest.mark.parametrize("beside", [{}, {"sitemap": "skip"}])
+async def test_a_crawl_that_has_reached_its_limit_has_completed(tmp_path, beside):
+    """With as many documents: a sitemap is none."""
+    async with running(tmp_path, endless) as rig:
+        client = AsgiClient(served(rig))
+        wanted = json.dumps({"url": "a.test", "limit": 4, "crawlEntireDomain": True, **beside}).encode()
+        begun = (await client._request("POST", "/v2/crawl", wanted, HEADERS)).json()
+        answer = await ended(client, f"/v2/crawl/{begun['id']}")
+        assert (answer["status"], answer["completed"], len(answer["data"])) == ("completed", 4, 4)
+        assert (await client._request("GET", "/v2/crawl/active", b"", HEADERS)).json()["crawls"] == []
+
+
+async def test_a_crawl_whose_quota_is_used_up_has_completed(tmp_path):
+    async with running(tmp_path, endless) as rig:
+        client = AsgiClient(served(rig))
+        begun = (await client._request("POST", "/v2/crawl", b'{"url": "a.test"}', HEADERS)).json()["id"]
+        document = (await rig.control.get_job(requests.JobName(name=begun))).document
+        document["spec"]["quota"] = {"pages": 3, "per": "month"}
+        await rig.control.apply_job(requests.ApplyJob(job=document))
+        assert (await ended(client, f"/v2/crawl/{begun}"))["status"] == "completed"
+
+
+async def test_a_batch_leaves_out_what_is_no_url_and_names_it(tmp_path):
+    async with running(tmp_path) as rig:
+        client = AsgiClient(served(rig))
+        wanted = b'{"urls": ["a.test/green", "bad url", "mailto:x@a.test", "http://a.test/black"]}'
+        answer = (await client._request("POST", "/v2/batch/scrape", wanted, HEADERS)).json()
+        assert answer["invalidURLs"] == ["bad url", "mailto:x@a.test"]
+        done = await ended(client, f"/v2/batch/scrape/{answer['id']}")
+        assert {page["metadata"]["sourceURL"] for page in done["data"]} == {
+            "http://a.test/green",
+            "http://a.test/black",
+        }
+
+
+async def test_a_map_has_the_urls_of_the_site_alone(tmp_path):
+    def site(request):
+        if request.path == "/":
+            return article("Home", "/in", "http://sub.a.test/x", "http://other.example/y", "mailto:a@a.test")
+        return endless(request)
+
+    async with running(tmp_path, site) as rig:
+        client = AsgiClient(served(rig))
+
+        async def urls(**options):
+            asked = json.dumps({"url": "a.test", **options}).encode()
+            answer = (await client._request("POST", "/v2/map", asked, HEADERS)).json()
+            return {link["url"].removeprefix("http://") for link in answer["links"]}
+
+        assert await urls() == {"a.test/", "a.test/in", "sub.a.test/x", "a.test/m"}
+        assert await urls(includeSubdomains=False) == {"a.test/", "a.test/in", "a.test/m"}
+        assert await urls(sitemap="skip") == {"a.test/", "a.test/in", "sub.a.test/x"}
+        assert await urls(sitemap="only") == {"a.test/m"}
+        assert await urls(limit=1) == {"a.test/"}
+
+
+async def test_a_warning_says_why_there_is_no_source(tmp_path):
+    def files(request):
+        if request.path == "/a.txt":
+            return Reply("a text of some words", type="text/plain")
+        return endless(request)
+
+    async with running(tmp_path, files) as rig:
+        client = AsgiClient(served(rig))
+        asked = b'{"url": "http://a.test/a.txt", "formats": ["rawHtml"]}'
+        data = (await client._request("POST", "/v2/scrape", asked, HEADERS)).json()["data"]
+        assert (data["rawHtml"], "http://a.test/a.txt" in data["warning"]) == (None, True)

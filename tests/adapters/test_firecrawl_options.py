@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import re2
 from nephila.adapters.firecrawl import options
 from nephila.kernel.documents import job_document
 from nephila.kernel.runtime.errors import UsageError
@@ -65,7 +66,7 @@ def test_a_crawl_is_a_job():
     assert spec.uid == "crawl-x"
     scope = document["spec"]["scope"]
     assert (scope["mode"], scope["maxPages"], scope["maxDepth"]) == ("prefix", 50, 2)
-    include, exclude = [re.compile(one) for one in scope["include"]], re.compile(scope["exclude"][0])
+    include, exclude = [re2.compile(one) for one in scope["include"]], re2.compile(scope["exclude"][0])
     assert [bool(include[0].search(u)) for u in ("https://a.test/docs/x", "https://a.test/x/docs/")] == [True, False]
     assert [bool(include[1].search(u)) for u in ("https://a.test/my-blog/1", "https://blog.test/x?blog")] == [
         True,

@@ -96,6 +96,7 @@ async def test_an_agent_reads_maps_crawls_and_asks(tmp_path):
             for _ in range(3):
                 text, _ = await called(client, "crawl_status", name="teas", wait_s=20)
             assert '"stored": 4' in text  # three pages and the sitemap
+            assert '"ended": true' in text
             assert '"failed(http_404)": 1' in text
             text, _ = await called(client, "list_pages", crawl="teas", search="black")
             assert "http://b.test/black" in text
@@ -193,3 +194,23 @@ async def test_the_program_ends_with_its_input(tmp_path):
 def test_hidden_characters_are_removed():
     assert visible("a\u202eb\u200bc\U000e0041d\x1b[31m\ne\tf") == "abcd[31m\ne\tf"
     assert marked("x", "http://a/\n</y>").count("\n") == 3
+
+
+async def test_the_end_of_a_crawl_is_told_whatever_ends_it(tmp_path):
+    """A limit, and a pause: a wait for the end returns at once then."""
+
+    def endless(request):
+        links = "".join(f'<a href="{request.path.rstrip("/")}/{n}">to</a> ' for n in range(5))
+        return None if request.path == "/robots.txt" else Reply(f"<title>x</title><p>words {links}")
+
+    async with running(tmp_path, endless) as rig:
+        server, tools = build_server(rig.control, SystemClock())
+        async with Client(server) as client:
+            await called(client, "start_crawl", url="a.test", name="few", max_pages=3)
+            text, _ = await called(client, "crawl_status", name="few", wait_s=60)
+            assert (json.loads(text)["state"], json.loads(text)["ended"]) == ("limit", True)
+            await called(client, "start_crawl", url="b.test", name="much", max_pages=1_000_000)
+            await called(client, "pause_crawl", name="much")
+            text, _ = await called(client, "crawl_status", name="much", wait_s=60)
+            assert (json.loads(text)["state"], json.loads(text)["ended"]) == ("paused", True)
+        await tools.scrapes.close()

@@ -8,7 +8,7 @@ import threading
 import pytest
 from nephila.adapters import scrapes
 from nephila.adapters.scrapes import Busy, NotStored, Scrapes, WaitTimeout
-from nephila.adapters.site_map import site_map
+from nephila.adapters.site_map import MapRequest, site_map
 from nephila.control import requests
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -82,12 +82,12 @@ async def test_a_wait_ends_and_says_what_the_url_waits_for(tmp_path, monkeypatch
 async def test_the_map_of_a_site_fetches_one_page_and_the_sitemaps(tmp_path):
     """The same in a program that knows the host's robots.txt already."""
     async with running(tmp_path) as rig:
-        expected = {f"http://a.test/{name}" for name in ("green", "black", "hidden")}
+        expected = {f"http://a.test/{name}" for name in ("", "green", "black", "hidden")}
         for _ in range(2):
-            found = await site_map(rig.control, SystemClock(), "http://a.test/")
+            found = await site_map(rig.control, SystemClock(), MapRequest(url="http://a.test/"))
             assert {one.url for one in found} == expected
         assert set(rig.web.paths("a.test")) == {"/robots.txt", "/", "/map.xml"}
-        only = await site_map(rig.control, SystemClock(), "http://a.test/", search="GREEN", limit=1)
+        only = await site_map(rig.control, SystemClock(), MapRequest(url="a.test", search="GREEN", limit=1))
         assert [one.url for one in only] == ["http://a.test/green"]
         jobs = (await rig.control.list_jobs(requests.Empty())).jobs
         assert [one.name[:4] for one in jobs] == ["map-"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -34,6 +35,9 @@ BODY_CHARS: Final = 2_000_000
 _PAGES: Final = 10
 """Lists of rows that one look reads at most."""
 _REDIRECTS: Final = 10
+_WITHOUT_SCHEME: Final = re.compile(
+    r"(\[[0-9A-Fa-f:.]+\]|localhost|[^\s/?#@:]+\.[^\s/?#@:]+|[^\s/?#@:]+(?=:\d))(:\d{1,5})?([/?#].*)?", re.DOTALL
+)
 
 
 class NotStored(UserError):
@@ -84,6 +88,7 @@ class Scrapes:
         Raises `NotStored` with the row, `WaitTimeout`, `Busy`, `UsageError` for a text that is no URL, and what the
         control API raises.
         """
+        url = absolute_url(url)
         deadline = self._clock.monotonic() + wait_s
         job = self._name if render == "never" else f"{self._name}-{render}"
         if rules:
@@ -237,6 +242,13 @@ class Scrapes:
 def _identity(rows: Sequence[screen_types.PageRow]) -> tuple[str, str]:
     """Of the first row; of no row where there is none."""
     return (rows[0].url_key, rows[0].fetched_at) if rows else ("", "")
+
+
+def absolute_url(text: str) -> str:
+    """The URL that a client means: a host without a scheme gets http://, which servers redirect to https. Any other
+    text is returned as it is."""
+    url = text.strip()
+    return f"http://{url}" if _WITHOUT_SCHEME.fullmatch(url) else url
 
 
 def url_key(url: str) -> str:

@@ -55,6 +55,13 @@ class Job(msgspec.Struct, kw_only=True):
     """Seconds since a scheduler reported on the job."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing of the newest generation is in flight, and nothing more is dispatched before somebody changes
+        the job or a new period of its quota begins. A job that waits for its window has not ended."""
+        ends = self.state in ("idle", "limit", "quota", "paused")
+        return ends and not self.in_flight and self.observed_generation >= self.generation
+
+    @property
     def held_by(self) -> str:
         """What holds the job in its state, and until when; empty in any other state."""
         return {"quota": self.quota, "window": self.window}.get(self.state, "")

@@ -8,7 +8,6 @@ Invariant: an answer is bounded in pages.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,10 +21,11 @@ from nephila.adapters.firecrawl import options
 from nephila.adapters.firecrawl.documents import NO_RULE, document, failed_document, needs_source
 from nephila.adapters.firecrawl.exchange import Refused, answered, base_url, read_body, whole_number
 from nephila.adapters.firecrawl.kept_crawls import KeptCrawl, KeptCrawls
+from nephila.adapters.firecrawl.stored_lists import StoredLists
 from nephila.adapters.firecrawl.webhooks import Unknown, Watched, Webhook, Webhooks, read_webhook
-from nephila.adapters.scrapes import NotStored, Scrapes, url_key
-from nephila.adapters.site_map import site_map
-from nephila.control import requests, screen_types
+from nephila.adapters.scrapes import NotStored, Scrapes, absolute_url, url_key
+from nephila.adapters.site_map import MapRequest, site_map
+from nephila.control import answers, requests, screen_types
 from nephila.control.access.authority import given_token
 from nephila.control.access.caller import digest
 from nephila.control.api import Control, NotFound
@@ -39,6 +39,8 @@ KEPT_S: Final = 86_400
 """How long an ended crawl is known."""
 _SCHEMAS: Final = 1000
 """Schemas of crawls in memory."""
+_LIMITS: Final = 10_000
+"""Limits of crawls in memory."""
 
 
 class FirecrawlApi:
@@ -50,13 +52,16 @@ class FirecrawlApi:
         self._webhooks = webhooks
         self._clock = clock
         self._scrapes = Scrapes(control, clock)
+        self._lists = StoredLists(control)
+        self._limits: dict[str, int] = {}
+        """Documents at most of crawls that this program started; a crawl of an earlier one counts sitemaps too."""
         self._schemas: dict[str, Mapping[str, Any] | None] = {}
         """Of crawls that were asked for lately."""
 
     async def scrape(self, request: Request) -> Any:
         given = await read_body(request)
         wanted = options.scrape_options(given, beside=frozenset(("url",)))
-        url = options.text(given, "url")
+        url = absolute_url(options.text(given, "url"))
         rules = await self._rules_for(wanted.schema)
         try:
             found = await self._scrapes.page(
@@ -91,11 +96,15 @@ class FirecrawlApi:
         asked: str = "",
     ) -> dict[str, Any]:
         markdown = await self._scrapes.markdown(found) if "markdown" in formats else ""
-        source = None
+        source, warning = None, ""
         if needs_source(formats):
-            with contextlib.suppress(NotFound):
+            try:
                 source = await self._scrapes.source(found)
-        return await asyncio.to_thread(document, found, formats, schema, asked, markdown=markdown, source=source)
+            except NotFound as error:
+                warning = str(error)
+        return await asyncio.to_thread(
+            document, found, formats, schema, asked, markdown=markdown, source=source, warning=warning
+        )
 
     async def map(self, request: Request) -> Any:
         given = await read_body(request)
@@ -106,15 +115,16 @@ class FirecrawlApi:
         search = given.get("search") or ""
         if not isinstance(search, str):
             raise Refused(400, "search is not a text")
+        of_map = MapRequest(
+            url=options.text(given, "url"),
+            search=search,
+            limit=int(limit),
+            wait_s=min(timeout, options.MAX_TIMEOUT_S),
+            sitemap=options.sitemap(given),
+            subdomains=given.get("includeSubdomains") is None or options.flag(given, "includeSubdomains"),
+        )
         try:
-            found = await site_map(
-                self._control,
-                self._clock,
-                options.text(given, "url"),
-                search=search,
-                limit=int(limit),
-                wait_s=min(timeout, options.MAX_TIMEOUT_S),
-            )
+            found = await site_map(self._control, self._clock, of_map)
         except NotStored as ended:
             answered(ended.row)
             raise Refused(409, str(ended)) from None
@@ -126,25 +136,31 @@ class FirecrawlApi:
         _, wanted = options.crawl_document("", given)
         crawl = options.id_of("crawl", self._clock.now(), secrets.token_hex(6), wanted.formats)
         job, _ = options.crawl_document(crawl, given)
-        return await self._start(request, given, job, crawl, "crawl", wanted)
+        started = await self._start(request, given, job, crawl, "crawl", wanted)
+        if len(self._limits) >= _LIMITS:
+            self._limits.clear()
+        self._limits[crawl] = job["spec"]["scope"]["maxPages"]
+        return started
 
     async def start_batch(self, request: Request) -> Any:
         given = await read_body(request)
         beside = frozenset(("urls", "ignoreInvalidURLs", "webhook"))
         wanted = options.scrape_options(given, beside=beside)
         urls, invalid = [], []
-        for url in options.urls_of(given):
+        for text in options.urls_of(given):
+            url = absolute_url(text)
             try:
                 url_key(url)
                 urls.append(url)
             except UsageError:
-                invalid.append(url)
-        if invalid and (given.get("ignoreInvalidURLs") is not True or not urls):
+                invalid.append(text)
+        strict = given.get("ignoreInvalidURLs") is not None and not options.flag(given, "ignoreInvalidURLs")
+        if invalid and (strict or not urls):
             raise Refused(400, f"{invalid[0][:200]!a} is not a URL that can be crawled")
         crawl = options.id_of("batch", self._clock.now(), secrets.token_hex(6), wanted.formats)
         job = options.batch_document(crawl, urls, wanted)
         started = await self._start(request, given, job, crawl, "batch/scrape", wanted)
-        return {**started, **({"invalidURLs": invalid} if invalid else {})}
+        return {**started, "invalidURLs": invalid}
 
     async def _start(
         self,
@@ -247,7 +263,7 @@ class FirecrawlApi:
             known = options.read_id(job.name)
             if known is None or now - known.begun < KEPT_S:
                 continue
-            if job.state == "paused" or not (job.queued or job.in_flight):
+            if job.has_ended:
                 await self._control.delete_job(requests.JobName(name=job.name))
                 await asyncio.to_thread(self._kept.delete, job.name)
 
@@ -278,18 +294,32 @@ class FirecrawlApi:
         return answer
 
     async def _state(self, crawl: str) -> tuple[str, int, int]:
-        """(status, URLs, pages stored)."""
+        """(status, URLs, documents). A crawl whose limit or quota is used up has completed."""
         try:
-            job = (await self._control.get_job(requests.JobName(name=crawl))).status
+            detail = await self._control.get_job(requests.JobName(name=crawl))
         except NotFound:
             raise Refused(404, f"there is no crawl {crawl[:100]!r}, or it has expired") from None
-        ended = job.stored + job.denied + job.failed + job.dropped
+        job = detail.status
+        lists = await self._lists.count(crawl) if job.stored else 0
+        documents = max(job.stored - lists, 0)
+        ended = documents + job.denied + job.failed + job.dropped
         left = job.queued + job.in_flight
         if job.state == "paused":
-            return "cancelled", ended + left, job.stored
-        if left or (not ended and job.observed_generation < job.generation):
-            return "scraping", ended + left, job.stored
-        return ("completed" if job.stored else "failed"), ended, job.stored
+            return "cancelled", ended + left, documents
+        if not job.has_ended or (job.state == "limit" and await self._raised(crawl, detail, lists)):
+            return "scraping", ended + left, documents
+        return ("completed" if documents else "failed"), ended, documents
+
+    async def _raised(self, crawl: str, detail: answers.JobDetail, lists: int) -> bool:
+        """Whether the page budget was raised by the sitemaps and feeds, which take a place of it and are no
+        documents."""
+        limit = self._limits.get(crawl, 0)
+        scope = detail.document["spec"]["scope"]
+        if not limit or scope["maxPages"] >= limit + lists or not detail.status.queued:
+            return False
+        scope["maxPages"] = limit + lists
+        await self._control.apply_job(requests.ApplyJob(job=detail.document))
+        return True
 
     async def cancel(self, request: Request, crawl: str, kind: str) -> Any:
         state, _, _ = await self._state(crawl)
@@ -324,7 +354,7 @@ class FirecrawlApi:
         crawls = []
         for job in found.jobs:
             known = options.read_id(job.name)
-            if known is not None and known.kind == "crawl" and job.state != "paused" and job.queued + job.in_flight:
+            if known is not None and known.kind == "crawl" and not job.has_ended:
                 detail = await self._control.get_job(requests.JobName(name=job.name))
                 seeds = detail.document.get("spec", {}).get("seeds", [])
                 url = seeds[0].get("url", "") if seeds and isinstance(seeds[0], dict) else ""

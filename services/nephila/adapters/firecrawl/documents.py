@@ -32,8 +32,10 @@ def document(
     *,
     markdown: str = "",
     source: str | None = None,
+    warning: str = "",
 ) -> dict[str, Any]:
-    """The document of a stored page. `asked`: the URL before its redirects. `source`: None: its body is not stored."""
+    """The document of a stored page. `asked`: the URL before its redirects. `source`: None: its body is not stored, and
+    `warning` says why."""
     parts: dict[str, Any] = {"metadata": {**_metadata(found.page, asked), **_page_metadata(found)}}
     if "markdown" in formats:
         parts["markdown"] = markdown
@@ -42,7 +44,7 @@ def document(
     if "rawHtml" in formats:
         parts["rawHtml"] = source
     if source is None and needs_source(formats):
-        parts["warning"] = "the body is not stored: run nephila up with --keep-raw"
+        parts["warning"] = warning
     if "links" in formats:
         parts["links"] = [link.url for link in found.links]
     if "json" in formats:

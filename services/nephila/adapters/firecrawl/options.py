@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import msgspec
+import re2
 
+from nephila.adapters.firecrawl.path_patterns import url_expression
+from nephila.adapters.scrapes import absolute_url
 from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.runtime.errors import UsageError
 
@@ -43,6 +46,8 @@ _REMEDIES: Final[Mapping[str, str]] = {
     "proxy": "proxies are options of the program",
 }
 _REMEDY: Final = "leave it out"
+_QUIET: Final = re2.Options()
+_QUIET.log_errors = False
 _HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
     "mobile": (False,),
     "proxy": ("basic", "auto"),
@@ -120,7 +125,7 @@ def crawl_document(job: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     if not isinstance(wanted, dict):
         raise UsageError("scrapeOptions is not an object")
     options = scrape_options(wanted)
-    full = _flag(given, "regexOnFullURL")
+    full = flag(given, "regexOnFullURL")
     depth = given.get("maxDiscoveryDepth")
     scope: dict[str, Any] = {
         "mode": _mode(given),
@@ -130,15 +135,13 @@ def crawl_document(job: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     }
     if depth is not None:
         scope["maxDepth"] = int(number(given, "maxDiscoveryDepth", 0, 0, 10_000))
-    sitemap = given.get("sitemap", "include")
-    if sitemap not in ("include", "skip", "only", None):
-        raise UsageError(f"sitemap is {str(sitemap)[:50]!r}; it is include, skip or only")
-    if sitemap == "only":
+    sitemaps = sitemap(given)
+    if sitemaps == "only":
         scope["maxDepth"] = 0
     spec: dict[str, Any] = {
-        "seeds": [text(given, "url")],
+        "seeds": [absolute_url(text(given, "url"))],
         "scope": scope,
-        "sitemaps": sitemap != "skip",
+        "sitemaps": sitemaps != "skip",
         "links": True,
         "render": "always" if options.rendered else "never",
     }
@@ -189,6 +192,14 @@ def search_options(given: Mapping[str, Any]) -> SearchOptions:
     return SearchOptions(queries, int(number(given, "limit", 5, 1, 50)), formats)
 
 
+def sitemap(given: Mapping[str, Any]) -> Literal["include", "skip", "only"]:
+    """What sitemaps are for: URLs beside links, none, or all of them. Raises `UsageError`."""
+    value = given.get("sitemap")
+    if value is None or value in ("include", "skip", "only"):
+        return value or "include"
+    raise UsageError(f"sitemap is {str(value)[:50]!r}; it is include, skip or only")
+
+
 def _domains(given: Mapping[str, Any], name: str) -> list[str]:
     found = given.get(name) or []
     if not isinstance(found, list) or len(found) > MAX_DOMAINS:
@@ -199,27 +210,29 @@ def _domains(given: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _mode(given: Mapping[str, Any]) -> str:
-    if _flag(given, "allowExternalLinks"):
+    if flag(given, "allowExternalLinks"):
         return "any"
-    if _flag(given, "allowSubdomains"):
+    if flag(given, "allowSubdomains"):
         return "domain"
-    return "host" if _flag(given, "crawlEntireDomain") else "prefix"
+    return "host" if flag(given, "crawlEntireDomain") else "prefix"
 
 
 def _patterns(given: Mapping[str, Any], name: str, full: bool) -> list[str]:
-    """Expressions on paths, as expressions on whole URLs."""
+    """Expressions on paths, as expressions on whole URLs. Raises `UsageError`."""
     found = given.get(name) or []
     if not isinstance(found, list) or len(found) > 100 or not all(isinstance(one, str) for one in found):
         raise UsageError(f"{name} is not a list of at most 100 expressions")
-    return found if full else [_on_path(one) for one in found]
+    for pattern in found:
+        try:
+            re2.compile(pattern, _QUIET)
+        except re2.error as error:
+            raise UsageError(f"{name}: {pattern[:100]!r} is not an expression of RE2: {_reason(error)}") from None
+    return found if full else [url_expression(pattern) for pattern in found]
 
 
-def _on_path(pattern: str) -> str:
-    host = r"^[a-z]+://[^/?#]*"
-    if pattern.startswith("^"):
-        rest = pattern[1:]
-        return host + ("" if rest.startswith("/") else "/?") + f"(?:{rest})"
-    return f"{host}[^?#]*(?:{pattern})" if pattern.startswith("/") else f"{host}/[^?#]*(?:{pattern})"
+def _reason(error: Exception) -> str:
+    reason = error.args[0] if error.args else error
+    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
 
 
 def text(given: Mapping[str, Any], name: str, most: int = 8000) -> str:
@@ -238,7 +251,8 @@ def urls_of(given: Mapping[str, Any]) -> list[str]:
     return [one.strip() for one in found]
 
 
-def _flag(given: Mapping[str, Any], name: str) -> bool:
+def flag(given: Mapping[str, Any], name: str) -> bool:
+    """A switch; false where it is left out. Raises `UsageError`."""
     found = given.get(name)
     if found is not None and not isinstance(found, bool):
         raise UsageError(f"{name} is {str(found)[:50]!r}, not true or false")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from pydantic import Field
 
-from nephila.adapters.scrapes import Scrapes
+from nephila.adapters.scrapes import Scrapes, absolute_url
 from nephila.adapters.untrusted import visible
 from nephila.control import studio_types
 from nephila.control.api import Control, NotFound
@@ -25,7 +25,6 @@ from nephila.rulekit.studio.draft import MAX_FIELDS, Draft, Step
 MAX_VALUE: Final = 2000
 SHOWN_PAGES: Final = 8
 SHOWN_CHARS: Final = 300
-DAY_S: Final = 86_400.0
 _PICK: Final = re.compile(r'href="pick/(\d+)"[^>]*>([^<]*)</a>')
 FieldName = Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 Value = Annotated[str, Field(min_length=1, max_length=MAX_VALUE)]
@@ -87,11 +86,12 @@ class RuleTools:
         return await self._answer(draft_of(draft))
 
     async def _open(self, url: str) -> Draft:
-        wanted = studio_types.OpenStudioPage(url=url)
+        wanted = studio_types.OpenStudioPage(url=absolute_url(url))
         try:
             return (await self._control.open_studio_page(wanted)).draft
         except NotFound:
-            await self._scrapes.page(url, max_age_s=DAY_S)
+            # A stored copy would do for reading; a rule needs the body, which that copy may lack.
+            await self._scrapes.page(url)
         return (await self._control.open_studio_page(wanted)).draft
 
     async def _field(self, draft: Draft, name: str, values: list[str]) -> Draft:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from pydantic import Field
 
-from nephila.adapters.scrapes import Render, Scrapes
-from nephila.adapters.site_map import site_map
+from nephila.adapters.scrapes import Render, Scrapes, absolute_url
+from nephila.adapters.site_map import MapRequest, site_map
 from nephila.adapters.untrusted import marked, visible
 from nephila.control import answers, requests, screen_types
 from nephila.control.api import Control
@@ -66,7 +66,7 @@ class Tools:
         limit: Limit = 100,
     ) -> str:
         """List URLs of a site from the links of one page and the sitemaps, without fetching the pages."""
-        found = await site_map(self.control, self._clock, url, search=search, limit=limit)
+        found = await site_map(self.control, self._clock, MapRequest(url=url, search=search, limit=limit))
         lines = [f"{visible(one.url)}  {visible(one.title)[:200]}".rstrip() for one in found]
         return marked("\n".join(lines) or "no URL was found", url)
 
@@ -83,7 +83,7 @@ class Tools:
     ) -> dict[str, Any]:
         """Start a crawl, or change the one of this name. It goes on in the background: see crawl_status."""
         bounds = {"mode": scope, "maxDepth": max_depth, "maxPages": max_pages, "include": include, "exclude": exclude}
-        spec = {"seeds": [url], "scope": bounds, "sitemaps": True, "links": True, "rules": rules}
+        spec = {"seeds": [absolute_url(url)], "scope": bounds, "sitemaps": True, "links": True, "rules": rules}
         return _plain(await self.control.apply_job(requests.ApplyJob(job=crawl_job(name, spec))))
 
     async def crawl_status(
@@ -91,16 +91,16 @@ class Tools:
         name: Name,
         wait_s: Annotated[float, Field(ge=0, le=WATCH_S, description="Wait so long for its end.")] = 0.0,
     ) -> dict[str, Any]:
-        """How a crawl stands: its state, pages by outcome, what is queued, and why pages failed."""
+        """How a crawl stands: its state, whether it has ended, pages by outcome, what is queued, why pages failed."""
         end = self._clock.monotonic() + wait_s
         while True:
             status = (await self.control.get_job(requests.JobName(name=name))).status
-            if not (status.queued or status.in_flight) or self._clock.monotonic() >= end:
+            if status.has_ended or self._clock.monotonic() >= end:
                 break
             await sleep(self._clock, 0.5)
         counts = await self.control.count_outcomes(screen_types.OfJob(job=name))
         reasons = {f"{one.outcome}({one.reason})": one.fetches for one in counts.counts if one.reason}
-        return {**_plain(status), "reasons": dict(list(reasons.items())[:20])}
+        return {**_plain(status), "ended": status.has_ended, "reasons": dict(list(reasons.items())[:20])}
 
     async def pause_crawl(self, name: Name) -> dict[str, Any]:
         """Dispatch nothing more of a crawl; its queue is kept."""
@@ -179,7 +179,7 @@ class Tools:
 
     async def explain_url(self, url: Url, crawl: Job = "") -> dict[str, Any]:
         """What became of a URL in a crawl, and why: fetched, queued or refused."""
-        found = (await self.control.explain(requests.ExplainUrl(url=url, job=crawl))).explanation
+        found = (await self.control.explain(requests.ExplainUrl(url=absolute_url(url), job=crawl))).explanation
         return {name: getattr(found, name) for name in ("url", "job", "kind", "state", "sentence")}
 
     async def list_changes(

@@ -50,7 +50,9 @@ def mcp(
     if target.is_directory and not directory.holder() and (run is None or run.command == "up"):
         from nephila.cli.services.up import run_up
 
-        raise typer.Exit(run_up(out, values(options), None, quiet=True, companion=serve))
+        # Rules are proposed from the bodies of pages.
+        given = {**values(options), "keep_raw": True}
+        raise typer.Exit(run_up(out, given, None, quiet=True, companion=serve))
 
     async def attach() -> None:
         from nephila.kernel.runtime.stop_signals import stopped_by
