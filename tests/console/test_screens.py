@@ -183,7 +183,7 @@ async def test_items_are_exported_without_formulas(tmp_path):
         browser = await rig.opened()
         answer = await browser.get("/console/items.csv")
         assert answer.headers["content-disposition"] == 'attachment; filename="items.csv"'
-        assert answer.text.splitlines()[0] == "job,url,rule,rule_version,ordinal,name,price,data"
+        assert answer.text.splitlines()[0] == "job,url,url_key,rule,rule_version,ordinal,name,price"
         assert "'=HYPERLINK" in answer.text
         assert '"name":"=HYPERLINK(1)"' in (await browser.get("/console/items.jsonl")).text.replace(": ", ":")
 

@@ -9,8 +9,9 @@ from io import BytesIO
 
 import pytest
 from nephila.storage.read import item_table
+from nephila.storage.read.item_columns import FIXED, ItemColumns
 from nephila.storage.read.item_table import Wanted
-from nephila.storage.read.items_parquet import FIXED, Columns, ItemsParquet
+from nephila.storage.read.items_parquet import ItemsParquet
 
 from tests.storage.storage_rig import JOB, key, record, running
 
@@ -113,7 +114,7 @@ def test_a_bounded_number_of_items_is_looked_at(source, monkeypatch):
 def test_a_parquet_file_has_columns_with_types_and_every_item_whole():
     """A value of another type is null in its column."""
     parquet = pytest.importorskip("pyarrow.parquet")
-    columns, stream = Columns(), BytesIO()
+    columns, stream = ItemColumns(), BytesIO()
     first = [{"n": 1, "f": 1, "b": True, "url": "x", "o": {"p": "q"}}, {"n": 2, "f": 1.5, "l": [1]}]
     for one in first:
         columns.note(one)
@@ -127,7 +128,7 @@ def test_a_parquet_file_has_columns_with_types_and_every_item_whole():
         "int64",
         "double",
         "bool",
-        "string",
+        "list<element: int64>",
     ]
     rows = table.to_pylist()
     assert [row["n"] for row in rows] == [1, 2, None]

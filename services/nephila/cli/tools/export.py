@@ -67,6 +67,10 @@ def export(
         str,
         typer.Option(metavar="A,B", help="Only these, in this order; meta.NAME of pages, price.amount of --items."),
     ] = "",
+    explode: Annotated[
+        str,
+        typer.Option(metavar="FIELD", help="With --items: a row for each element of this list, as of variants."),
+    ] = "",
     chunk_chars: Annotated[
         int, typer.Option("--chunk-chars", metavar="N", help="Maximum characters of a chunk, for --format chunks.")
     ] = 2000,
@@ -119,6 +123,7 @@ def export(
         job=job,
         items=items,
         columns=tuple(name.strip() for name in columns.split(",") if name.strip()),
+        explode=explode.strip(),
         chunk=(chunk_chars, chunk_overlap),
         since=since,
     )
@@ -146,6 +151,7 @@ class _Wanted(NamedTuple):
     job: str
     items: bool
     columns: tuple[str, ...]
+    explode: str
     chunk: tuple[int, int]
     """Characters of a chunk, and of its overlap."""
     since: str
@@ -171,6 +177,8 @@ def _check(wanted: _Wanted) -> None:
         raise UsageError("--since needs --changes")
     if wanted.items and (wanted.changes or wanted.all_outcomes):
         raise UsageError("--items are those of stored pages: leave --changes and --all out")
+    if wanted.explode and not wanted.items:
+        raise UsageError("--explode needs --items")
     if wanted.format == "chunks":
         check_chunk_size(*wanted.chunk, ("--chunk-chars", "--chunk-overlap"))
 
@@ -239,6 +247,7 @@ def _items(wanted: _Wanted, source: Source, job: str | None) -> None:
         job=job,
         raw_csv=wanted.raw_csv,
         columns=wanted.columns,
+        explode=wanted.explode,
         shown=escape_controls,
     )
     if wanted.out != "-":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from io import BytesIO
@@ -15,15 +14,14 @@ from starlette.responses import Response, StreamingResponse
 from nephila.console.view import View
 from nephila.control import screen_types
 from nephila.kernel.runtime.errors import UsageError
-from nephila.storage.read.items_parquet import FIXED as PARQUET
-from nephila.storage.read.items_parquet import Columns, ItemsParquet
+from nephila.storage.read.item_columns import FIXED, ItemColumns
+from nephila.storage.read.items_parquet import ItemsParquet
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 
 COLUMNS = 12
 """Fields that the table shows, at most; the export has all of them."""
 FIELDS = 100
 """Fields that the filter offers."""
-FIXED = ("job", "url", "rule", "rule_version", "ordinal")
 TESTS = ("contains", "is", "not", "empty", "filled", "above", "below")
 
 
@@ -87,23 +85,36 @@ def _object(data: Any) -> dict[str, Any]:
 
 
 async def csv(view: View) -> Response:
-    """GET /console/items.csv: the columns are those of the first 200 items; a further field is in the column `data`."""
+    """GET /console/items.csv: the file of `nephila export --items --format csv`. The items are read twice: first for
+    the columns."""
     request = _unsorted(view)
-    first = await view.control.list_items(request)
-    names = [*dict.fromkeys(name for one in first.items for name, _ in flat(_object(one.data)))]
+    columns = await _columns(view, request)
+    empty = BytesIO()
+    write_csv(empty, columns.header, (), raw=False)
 
     def rows(found: list[screen_types.Item], *, head: bool) -> bytes:
         stream = BytesIO()
-        lines = []
-        for one in found:
-            data = dict(flat(_object(one.data)))
-            rest = {name: value for name, value in data.items() if name not in names}
-            values = [getattr(one, name) for name in FIXED] + [data.get(name) for name in names]
-            lines.append([cell(value) for value in (*values, json.dumps(rest, ensure_ascii=False) if rest else None)])
-        write_csv(stream, [*FIXED, *names, "data"], lines, raw=False)
-        return stream.getvalue() if head else stream.getvalue().split(b"\n", 1)[1]
+        lines = [
+            list(map(cell, (*(getattr(one, name) for name in FIXED), *columns.values(_object(one.data)))))
+            for one in found
+        ]
+        write_csv(stream, columns.header, lines, raw=False)
+        return stream.getvalue()[0 if head else len(empty.getvalue()) :]
 
+    first = await view.control.list_items(request)
     return _download(view, request, first, "items.csv", "text/csv; charset=utf-8", rows)
+
+
+async def _columns(view: View, request: screen_types.ListItems) -> ItemColumns:
+    """The columns of all items of a request. O(items)."""
+    columns, after = ItemColumns(), ""
+    while True:
+        found = await view.control.list_items(msgspec.structs.replace(request, after=after))
+        for one in found.items:
+            columns.note(_object(one.data))
+        after = found.next
+        if not after:
+            return columns
 
 
 async def jsonl(view: View) -> Response:
@@ -142,18 +153,16 @@ def _download(
 
 
 async def parquet(view: View) -> Response:
-    """GET /console/items.parquet: written to a temporary file, since its end describes the rest. The columns have the
-    types of the first 200 items; `data` has every item whole."""
+    """GET /console/items.parquet: the file of `nephila export --items --format parquet`, written to a temporary file,
+    since its end describes the rest."""
     request = _unsorted(view)
+    columns = await _columns(view, request)
     found = await view.control.list_items(request)
-    columns = Columns()
-    for one in found.items:
-        columns.note(_object(one.data))
     stream = await asyncio.to_thread(tempfile.TemporaryFile)
     try:
         with await asyncio.to_thread(ItemsParquet, stream, columns) as file:
             while True:
-                rows = [([getattr(one, name) for name in PARQUET], one.data) for one in found.items]
+                rows = [([getattr(one, name) for name in FIXED], one.data) for one in found.items]
                 await asyncio.to_thread(file.extend, rows)
                 if not found.next:
                     break

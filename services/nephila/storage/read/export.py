@@ -114,12 +114,13 @@ def export_items(
     job: str | None = None,
     raw_csv: bool = False,
     columns: Sequence[str] = (),
+    explode: str = "",
     shown: Shown | None = None,
 ) -> int:
     """Write all items and return their number. `out` None is standard output. Raises `UserError`."""
 
     def write(stream: IO[bytes]) -> int:
-        return items.export_items(source, format, stream, job, raw_csv=raw_csv, columns=columns)
+        return items.export_items(source, format, stream, job, raw_csv=raw_csv, columns=columns, explode=explode)
 
     if format not in items.FORMATS:
         raise UsageError(f"items are written as {' or '.join(items.FORMATS)}, not {format}")

@@ -1,13 +1,14 @@
 """Export of the table `items`, from nephila.db and from a server alike."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import IO, Any, Final, NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
-from nephila.storage.read.items_parquet import FIXED, Columns, ItemsParquet
+from nephila.storage.read.item_columns import FIXED, ItemColumns, exploded
+from nephila.storage.read.items_parquet import ItemsParquet
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 from nephila.storage.source import Source
 
@@ -55,65 +56,75 @@ def export_items(
     *,
     raw_csv: bool = False,
     columns: Sequence[str] = (),
+    explode: str = "",
 ) -> int:
     """Write all items and return their number. There is a column for each field of any item, with dotted names for
     nested objects (price.amount); this needs a second pass over the table. `columns`: only these columns, in their
-    order; data.NAME is a field with the name of a table column. JSON lines without `columns` keep nested objects.
-    `format` is one of FORMATS. Raises `UserError`."""
+    order; data.NAME is a field with the name of a table column. `explode`: dotted name of a list; there is a row for
+    each of its elements. JSON lines without `columns` keep nested objects. `format` is one of FORMATS. Raises
+    `UserError`."""
     with open_each(source, check=True) as places:
 
-        def found() -> Iterator[Item]:
-            return chain.from_iterable(all_items(one, job) for one in places)
+        def rows() -> Iterator[_Row]:
+            path = explode.split(".")
+            for item in chain.from_iterable(all_items(one, job) for one in places):
+                data = object_of(item.data)
+                for one in exploded(data, path) if explode else (data,):
+                    yield item[:-1], one
 
-        if format == "jsonl" and not columns:
-            return _jsonl(stream, found())
+        if format == "jsonl" and not columns and not explode:
+            return _jsonl(stream, rows())
+        if format == "parquet" and columns:
+            raise UsageError("--columns goes with jsonl and csv; Parquet has all fields")
+        all_columns = ItemColumns()
+        for _, data in rows():
+            all_columns.note(data)
+        kinds = all_columns.kinds
+        if explode and kinds and not any(name == explode or name.startswith(f"{explode}.") for name in kinds):
+            raise UsageError(f"--explode {explode!r} is none of {', '.join(kinds)}")
         if format == "parquet":
-            if columns:
-                raise UsageError("--columns goes with jsonl and csv; Parquet has all fields")
-            return _parquet(stream, found)
-        names: dict[str, None] = {}
-        for item in found():
-            names.update(dict.fromkeys(name for name, _ in flat(_object(item.data))))
-        fixed = Item._fields[:-1]
-        chosen = list(columns) or [*fixed, *names]
-        unknown = [name for name in columns if name not in fixed and name.removeprefix("data.") not in names]
-        if unknown and names:
-            raise UsageError(f"--columns {unknown[0]!r} is none of {', '.join((*fixed, *names))}")
-        rows = (_cells(item, chosen, columns=bool(columns)) for item in found())
+            with ItemsParquet(stream, all_columns) as file:
+                file.extend(rows())
+            return file.written
+        if format == "jsonl" and not columns:
+            return _jsonl(stream, rows())
+        header = all_columns.header
+        unknown = [name for name in columns if name not in header and name.removeprefix("data.") not in kinds]
+        if unknown and kinds:
+            raise UsageError(f"--columns {unknown[0]!r} is none of {', '.join(header)}")
+        if columns:
+            values = (_chosen(fixed, data, columns) for fixed, data in rows())
+        else:
+            values = ([*fixed, *all_columns.values(data)] for fixed, data in rows())
         if format == "jsonl":
-            return write_jsonl(stream, chosen, rows)
-        return write_csv(stream, chosen, ([cell(value) for value in row] for row in rows), raw=raw_csv)
+            return write_jsonl(stream, columns, values)
+        return write_csv(stream, columns or header, (list(map(cell, row)) for row in values), raw=raw_csv)
 
 
-def _cells(item: Item, names: Sequence[str], *, columns: bool) -> list[Any]:
-    data = dict(flat(_object(item.data)))
-    if not columns:
-        start = len(item) - 1
-        return [*item[:start], *(data.get(name) for name in names[start:])]
-    fixed = item._asdict()
-    del fixed["data"]
-    return [fixed[name] if name in fixed else data.get(name, data.get(name.removeprefix("data."))) for name in names]
+_Row = tuple[tuple[Any, ...], dict[str, Any]]
+"""Values of FIXED, and the data of an item."""
 
 
-def _jsonl(stream: IO[bytes], items: Iterator[Item]) -> int:
+def _chosen(fixed: Sequence[Any], data: dict[str, Any], names: Sequence[str]) -> list[Any]:
+    of_table = dict(zip(FIXED, fixed, strict=True))
+    fields = dict(flat(data))
+    return [
+        of_table[name] if name in of_table else fields.get(name, fields.get(name.removeprefix("data.")))
+        for name in names
+    ]
+
+
+def _jsonl(stream: IO[bytes], rows: Iterator[_Row]) -> int:
     count = 0
-    for item in items:
-        value = {**item._asdict(), "data": _object(item.data)}
+    for fixed, data in rows:
+        value = {**dict(zip(FIXED, fixed, strict=True)), "data": data}
         stream.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n")
         count += 1
     return count
 
 
-def _parquet(stream: IO[bytes], found: Callable[[], Iterator[Item]]) -> int:
-    columns = Columns()
-    for item in found():
-        columns.note(_object(item.data))
-    with ItemsParquet(stream, columns) as file:
-        file.extend(([getattr(item, name) for name in FIXED], _object(item.data)) for item in found())
-    return file.written
-
-
-def _object(data: str) -> dict[str, Any]:
+def object_of(data: str) -> dict[str, Any]:
+    """The data of an item as an object."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
