@@ -9,8 +9,9 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import RECEIPTS
-from nephila.storage.changes import change_of, text_diff
+from nephila.storage.changes import change_of
 from nephila.storage.read.export import export
+from nephila.storage.text_diff import text_diff
 
 from tests.storage.storage_rig import JOB, Rig, key, lines, record, rows, running
 

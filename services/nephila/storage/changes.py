@@ -21,10 +21,6 @@ AWAY = (GONE, MOVED)
 RETURNED = "returned"
 FEED_CHANGES = (NEW, CHANGED, MOVED, GONE, RETURNED)
 """The changes that the table `changes` has."""
-DIFF_CHARACTERS = 4000
-"""Size of a stored diff; the rest is replaced by a line."""
-DIFF_LINE = 300
-"""Characters of one line of a diff."""
 HASH_BYTES = 8
 _GONE_STATUS = (404, 410)
 
@@ -116,23 +112,3 @@ def feed_change(change: str, stored: StoredVersion | None) -> str:
     if change == SAME:
         return RETURNED if was_away else ""
     return change
-
-
-def text_diff(old: bytes, new: bytes) -> str:
-    """Lines that only one of two texts has, in their order. O(bytes) for any two texts: lines are not aligned, so a
-    line that only moved or is repeated is not shown."""
-    before, after = old.split(b"\n"), new.split(b"\n")
-    in_old, in_new = set(before), set(after)
-    lines = [b"-" + line for line in before if line not in in_new and line.strip()]
-    lines += [b"+" + line for line in after if line not in in_old and line.strip()]
-    shown: list[str] = []
-    size = 0
-    for line in lines:
-        text = line[: 4 * DIFF_LINE + 1].decode("utf-8", "replace")
-        text = text if len(text) <= DIFF_LINE else text[: DIFF_LINE - 1] + "…"
-        size += len(text) + 1
-        if size > DIFF_CHARACTERS:
-            shown.append(f"… {len(lines) - len(shown):,} more lines differ")
-            break
-        shown.append(text)
-    return "\n".join(shown)

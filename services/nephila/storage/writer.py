@@ -39,7 +39,6 @@ from nephila.storage.changes import (
     copy_hash_of,
     feed_change,
     is_durable,
-    text_diff,
 )
 from nephila.storage.config import StorageConfig
 from nephila.storage.evaluation import SchemeEvaluation, Slice, leads_of
@@ -68,6 +67,7 @@ from nephila.storage.rows import (
     row_of,
 )
 from nephila.storage.sinks.contract import Sink
+from nephila.storage.text_diff import text_diff
 
 log = logging.getLogger(__name__)
 
