@@ -31,6 +31,7 @@ from nephila.parser.links.requisites import requisite_links, requisites_of_style
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_of_text
+from nephila.parser.page.comparison import hash_of_fields, hash_of_text, ignores, text_without
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
 from nephila.parser.page.oversize import PAGE, PassOptions, payload_of
@@ -48,6 +49,8 @@ Slices = Iterator[m.Outlinks | None]
 Answer = Work | Slices | None
 
 STYLE: Final = "text/css"
+COMPARISON: Final = "changes_problem"
+"""Entry of the metadata: why `changes.ignore` was not applied as a whole."""
 JSON_LINKS: Final = "json"
 """Value of `parse.follow` with which URLs in JSON are followed."""
 
@@ -250,6 +253,29 @@ class PageSteps:
         nothing: PassOptions = {"max_links": 0, "max_text_bytes": 0, "main_text": False, "agent": ""}
         return self._page_pass(body, p.page.url, p.encoding, **nothing).depth
 
+    def comparison(self, p: PageInProgress) -> Answer:
+        """Hash of what is compared with the stored copy, without what the job ignores."""
+        ignore, record = p.job.changes.ignore, p.record
+        if ignore.only_fields and record.items:
+            record.text_hash = hash_of_fields(record.items, ignore.only_fields)
+            return None
+        text, is_html = bytes(record.text), p.kind in _HTML
+        if is_html and (ignore.selectors or not text):
+            if p.kind is not HTML or not p.body or not tree_fits(len(p.body), p.depth):
+                note(record, COMPARISON, f"selectors of changes.ignore are not applied: {_COSTLY_TREE}")
+            else:
+                options, url = self._options(p), p.page.url
+                text = text_without(
+                    p.body,
+                    p.encoding,
+                    ignore.selectors,
+                    lambda body: self._page_pass(body, url, "utf-8", **options),
+                    p.job.parse.main_text == "all" or self.config.full_text,
+                )
+        if text or is_html:
+            record.text_hash = hash_of_text(text, ignore.expressions)
+        return None
+
     def scheme_item(self, p: PageInProgress) -> Answer:
         """Item of a page of a keyword scheme."""
         self.schemes.complete(p.record, p.links)
@@ -298,7 +324,8 @@ def _uses_trafilatura(_: ParserConfig, job: JobSpec, rendered: bool) -> bool:
 
 _ANY: Final = frozenset(PageKind)
 _LIST: Final = frozenset((PageKind.LIST,))
-_FETCHED: Final = _ANY - {PageKind.REQUISITE, PageKind.NOT_MODIFIED}
+_FREE: Final = frozenset((PageKind.REQUISITE, PageKind.NOT_MODIFIED))
+_FETCHED: Final = _ANY - _FREE
 _INLINE: Final = frozenset((PageKind.HTML,))
 _HTML: Final = frozenset((PageKind.HTML, PageKind.LONG_HTML))
 _DECODED: Final = _HTML | {PageKind.TEXT}
@@ -319,6 +346,13 @@ STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
     StepRow(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
     StepRow(PageSteps.items, _DECODED, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"),
+    StepRow(
+        PageSteps.comparison,
+        _FETCHED - _LIST,
+        "`changes.ignore`",
+        lambda _, job, *__: ignores(job.changes.ignore),
+        problem=COMPARISON,
+    ),
     StepRow(PageSteps.scheme_item, _ANY - _LIST, "`schemes`", lambda _, job, *__: job.schemes is not None),
     StepRow(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda _, job, *__: job.site is not None),
     StepRow(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda _, __, rendered: rendered),

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, field
 
 from nephila.kernel.documents import cron, fetch_windows
-from nephila.kernel.documents.browser_schema import Browser
+from nephila.kernel.documents.browser_schema import Browser, Selector
 from nephila.kernel.documents.field_types import (
     ApiVersion,
     Count,
@@ -129,6 +129,7 @@ Language = Annotated[
         extra={"what": "languages like de or 'de, en;q=0.5'"},
     ),
 ]
+ItemFieldName = Annotated[str, Meta(min_length=1, max_length=300)]
 QuotaPer = Literal["run", "day", "month"]
 TenantName = Annotated[
     str,
@@ -304,6 +305,25 @@ class Parse(Section):
     warc. 0 = none."""
 
 
+class Ignore(Section):
+    """What differs at each fetch and is no change of a page, as a counter of visitors. The row has the whole text."""
+
+    expressions: Annotated[list[Expression], Meta(max_length=100)] = field(default_factory=list)
+    """RE2; what they match is left out of the text that is compared."""
+    selectors: Annotated[list[Selector], Meta(max_length=100)] = field(default_factory=list)
+    """CSS; the elements that they match are left out of it. For pages of at most 256 KiB."""
+    only_fields: Annotated[list[ItemFieldName], Meta(max_length=100)] = field(default_factory=list)
+    """Dotted names of item fields, as price.amount. A page with items has changed when one of these has; its text is
+    not compared."""
+
+
+class Changes(Section):
+    """When a page counts as changed: in the change feed, for webhooks, and for the interval of recrawl."""
+
+    ignore: Ignore = field(default_factory=Ignore)
+    """What is no change."""
+
+
 class SinkEntry(Section):
     """One output of the job."""
 
@@ -360,6 +380,8 @@ class JobSpec(Section, kw_only=True):
     """The links of each page are stored in the table links."""
     parse: Parse = field(default_factory=Parse)
     """What is taken from pages."""
+    changes: Changes = field(default_factory=Changes)
+    """When a page counts as changed."""
     cookies: bool = False
     """Cookies of sites are kept and sent back; always so with login."""
     login: Login | None = None
