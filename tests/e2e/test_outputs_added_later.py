@@ -115,10 +115,12 @@ def test_an_edited_rule_is_applied_to_unchanged_pages(tmp_path, rules):
     assert sorted(item["title"] for item in items) == [f"Page {path}" for path in PATHS]
 
 
-def test_the_first_lines_of_a_crawl_name_what_needs_the_pages_again(tmp_path):
-    """Not where the bodies are kept."""
+def test_the_end_of_the_first_run_names_what_needs_the_pages_again(tmp_path):
+    """Once, and not where the bodies are kept."""
     with serve(site) as web:
         plain = crawl(web, "http://a.test/", cwd=tmp_path)
+        again = crawl(web, "--refresh", cwd=tmp_path)
         kept = crawl(web, "http://a.test/", "--fresh", "--keep-raw", cwd=tmp_path)
-    assert "bodies are not kept" in plain.stderr.splitlines()[0]
-    assert "bodies are not kept" not in kept.stderr
+    assert plain.stdout.splitlines()[-1].startswith("Bodies were not kept: a rule, format")
+    assert plain.stderr == ""
+    assert "not kept" not in again.stdout + again.stderr + kept.stdout + kept.stderr

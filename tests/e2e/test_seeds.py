@@ -53,9 +53,7 @@ def test_a_pipe_that_stays_open_holds_up_nothing(tmp_path):
         finally:
             process.kill()
             process.stdin.close()
-        first, *rest = process.stderr.read().splitlines()
-        assert first == b"ending: fetches in flight get up to 4 s; Ctrl-C again to stop at once"
-        assert all(line.startswith(b"nephila: bodies are not kept") for line in rest)
+        assert process.stderr.read().strip() == b"ending: fetches in flight get up to 4 s; Ctrl-C again to stop at once"
         process.stdout.close()
         process.stderr.close()
 

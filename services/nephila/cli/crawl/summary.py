@@ -13,8 +13,9 @@ import msgspec
 from nephila import native
 from nephila.cli.output import program
 from nephila.cli.terminal import sanitize
+from nephila.kernel.outputs import OUTPUTS
 from nephila.kernel.reasons.table import Reason
-from nephila.programs.crawl.plan import spec_of_run
+from nephila.programs.crawl.plan import run_formats, spec_of_run
 from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
@@ -89,6 +90,18 @@ def show(
     console.print(f"\nResult: {where} ({table}), {also}counts in {directory.run_file}")
     for line in next_commands(directory, run, counts):
         console.print(f"  {line}")
+    if _lacks_bodies(run):
+        console.print(
+            "\nBodies were not kept: a rule, format, main text or --links that is added later needs every page fetched"
+            " again (--refresh). --keep-raw keeps them."
+        )
+
+
+def _lacks_bodies(run: RunFile) -> bool:
+    """Whether the first run of a crawl has stored pages and no bodies; later runs do not repeat it."""
+    if run.runs != 1 or not run.outcomes.get("stored"):
+        return False
+    return not any(OUTPUTS[name].of_bodies for name in run_formats(run))
 
 
 _REQUISITES: Final = "requisites of pages, in the archive"

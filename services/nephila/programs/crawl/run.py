@@ -21,13 +21,12 @@ from nephila import __version__
 from nephila.kernel.documents.field_types import parse_rate
 from nephila.kernel.documents.job_document import lists_of, spec_of, urls_of
 from nephila.kernel.messages import CrawlJob, Seed
-from nephila.kernel.outputs import OUTPUTS
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
 from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.additions import RULES, SCOPE, additions
-from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan, lifted_limits, run_formats
+from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan, lifted_limits
 from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
@@ -126,7 +125,6 @@ def plan_refetches(request: CrawlRequest, run: RunFile, plan: CrawlPlan, *, info
     line = ""
     if not run.runs:
         run.incomplete = []
-        line = _needs_bodies(run)
     elif run.incomplete:
         run.incomplete = list(dict.fromkeys(run.incomplete))
         if request.refresh:
@@ -137,16 +135,6 @@ def plan_refetches(request: CrawlRequest, run: RunFile, plan: CrawlPlan, *, info
         plan.on_first_end = partial(info, line)
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
     run.refetch = list(plan.refetch)
-
-
-def _needs_bodies(run: RunFile) -> str:
-    """One line for a crawl that keeps no bodies; empty for one that does."""
-    if any(OUTPUTS[name].of_bodies for name in run_formats(run)):
-        return ""
-    return (
-        "bodies are not kept: a rule, format, main text or --links that is added later needs every page fetched"
-        " again (--refresh); --keep-raw keeps them"
-    )
 
 
 def _what_is_incomplete(run: RunFile, plan: CrawlPlan) -> str:
