@@ -15,11 +15,12 @@ from nephila.adapters.scrapes import WAIT_S, NotStored, WaitTimeout, absolute_ur
 from nephila.control import requests, screen_types
 from nephila.control.api import Control, NotFound
 from nephila.kernel.documents.job_document import crawl_job
+from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
-from nephila.native import UrlError, parse_url
+from nephila.kernel.seeds import url_errors
 
 MAX_DOCUMENTS: Final = 200
 """Sitemaps of one map at most, the page included."""
@@ -103,18 +104,24 @@ def _mentions(search: str, url: str, title: str) -> bool:
     return search.lower() in url.lower() or search.lower() in title.lower()
 
 
+def _host_of(url: str) -> str:
+    """The host of a URL without www. Raises `UsageError`."""
+    with url_errors(url):
+        return parse_routed(url).host_key.removeprefix("www.")
+
+
 class _Site:
     """The hosts of a site."""
 
     def __init__(self, url: str, subdomains: bool) -> None:
-        self._host = parse_url(url).host_key.removeprefix("www.")
+        self._host = _host_of(url)
         self._domain = registrable_domain(self._host) if subdomains else ""
 
     def has(self, url: str) -> bool:
         """Whether a URL is one of the site; False for what is no page of the web."""
         try:
-            host = parse_url(url).host_key.removeprefix("www.")
-        except UrlError:
+            host = _host_of(url)
+        except UsageError:
             return False
         if not self._domain or host == self._host:
             return host == self._host
