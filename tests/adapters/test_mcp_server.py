@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 
@@ -14,7 +15,7 @@ from nephila.kernel.runtime.clock import SystemClock
 
 from tests.adapters.adapter_rig import INJECTION, running
 from tests.control.http.asgi import AsgiClient
-from tests.e2e.web import Reply
+from tests.e2e.web import Reply, serve
 
 
 async def called(client, tool, /, **arguments):
@@ -214,3 +215,16 @@ async def test_the_end_of_a_crawl_is_told_whatever_ends_it(tmp_path):
             text, _ = await called(client, "crawl_status", name="much", wait_s=60)
             assert (json.loads(text)["state"], json.loads(text)["ended"]) == ("paused", True)
         await tools.scrapes.close()
+
+
+@pytest.mark.full
+async def test_a_rule_is_proposed_in_a_directory_that_the_program_made(tmp_path):
+    """Without an option: it keeps the bodies of pages."""
+    with serve(goods) as web:
+        options = ["--allow-private", "--host-map", web.host_map]
+        args = ["-m", "nephila", "mcp", "--out", str(tmp_path / "o"), *options]
+        environment = {**os.environ, "PYTHONPATH": os.environ["PYTHONPATH"]}
+        async with Client(StdioServerParameters(command=sys.executable, args=args, env=environment)) as client:
+            text, failed = await called(client, "propose_rule", url="a.test/p/1", values={"name": "Tea 1"})
+    assert not failed, text
+    assert json.loads(text)["values"][0]["items"][0]["name"] == "Tea 1"
