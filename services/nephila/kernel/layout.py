@@ -90,9 +90,11 @@ class Layout:
             half //= 2
         return tuple(found)
 
-    def descendants(self, partition: int, count: int) -> range:
-        """Partitions that take a part of this one when it splits from a layout of `count` partitions to this one."""
-        return range(partition + count, self.count, count)
+    def children(self, partition: int) -> tuple[int, ...]:
+        """Partitions that are split from this one, each by one bit, the oldest first: those that have it as the second
+        number of their lineage. O(bits)."""
+        sizes = (self.base << bit for bit in range((self.count // self.base).bit_length() - 1))
+        return tuple(partition + size for size in sizes if partition < size)
 
 
 @lru_cache(maxsize=64)

@@ -98,6 +98,29 @@ async def test_partitions_grow_fourfold_and_again(world):
     right(world)
 
 
+async def test_children_of_the_second_growth_belong_to_the_split_that_has_their_urls(world):
+    """Another scheduler takes the first partitions over from their logs, and splits them for the second growth before
+    their siblings are split. The siblings have worked on since the first growth, and split their own children."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(URLS // 4)
+    world.grow(GROWN)
+    await born(world, "a")
+    await complete(world)
+    await world.until(URLS // 2)
+    await world.start("b")
+    world.grow(2 * GROWN, "b")
+    await world.hand_over("a", "b", *range(PARTITIONS))
+    births = [bool(world.broker.logs[FRONTIER.name, p]) for p in range(GROWN, 2 * GROWN)]
+    assert births == [True] * PARTITIONS + [False] * PARTITIONS
+    world.grow(2 * GROWN, "a")
+    await world.give("b", *range(GROWN, 2 * GROWN))
+    await complete(world)
+    await world.until(URLS)
+    right(world)
+
+
 async def test_new_partitions_belong_to_another_scheduler_that_knows_first(world):
     """It waits until the owner of the old partitions has split them; what it gets meanwhile is kept."""
     await world.start("a")
@@ -286,6 +309,61 @@ async def test_a_log_of_more_partitions_waits_for_the_setting(world):
     await world.until(URLS)
     world.check()
     assert world.outcomes() == ends(world.site)
+
+
+@pytest.mark.parametrize(("base", "count"), [(1, 16), (4, 4), (4, 8), (4, 64)])
+def test_each_new_partition_has_one_parent_whatever_the_growths(base, count):
+    """The parent is the second number of the lineage."""
+    layout = layout_of(base, count)
+    parents = {child: number for number in range(count) for child in layout.children(number)}
+    assert parents == {number: layout.lineage(number)[1] for number in range(base, count)}
+
+
+async def test_a_claim_on_its_way_reaches_the_broker_before_the_partition_is_released(tmp_path):
+    """A member loses partitions while it takes them over: its claim does not come after that of the next owner."""
+    world = World(tmp_path, web(HOSTS, PAGES, more=True))
+    first = await world.start("a")
+    await world.start("b")
+    world.rng = random.Random(1)
+    member = world.members["a"][0]
+    member.slow = True
+    taking = asyncio.create_task(first.on_assigned(frozenset(range(PARTITIONS))))
+    await world.breathe()
+    revoking = asyncio.create_task(first.on_revoking(frozenset(range(PARTITIONS))))
+    await world.breathe()
+    assert not revoking.done()
+    member.take()
+    await revoking
+    member.slow = False
+    await world.give("b")
+    begin(world)
+    await taking
+    await world.until(URLS)
+    right(world)
+
+
+async def test_a_member_that_waits_for_the_setting_claims_no_partition_that_it_has_lost(world):
+    """Each claim would fence the owner that follows."""
+    await world.start("a")
+    second = await world.start("b")
+    await world.give("a")
+    begin(world)
+    await world.until(URLS // 4)
+    world.grow(GROWN, "a")
+    await born(world, "a")
+    await complete(world)
+    world.kill("a")
+    taking = asyncio.create_task(second.on_assigned(frozenset(range(PARTITIONS))))
+    for _ in range(20):
+        await world.breathe()
+    second.on_lost(frozenset(range(PARTITIONS)))
+    claims = len(world.broker.logs[FRONTIER.name, 0])
+    while not taking.done():
+        await world.breathe()
+        world.clock.advance(0.1)
+        world.step()
+    assert len(world.broker.logs[FRONTIER.name, 0]) == claims
+    assert not second.owners
 
 
 def test_births_are_records_of_their_own(tmp_path):

@@ -184,7 +184,7 @@ class FrontierBirth(msgspec.Struct, array_like=True, gc=False):
     parent: int = 0
     # Offset of the claim in the parent's log that split it: the state is that of all commits before.
     offset: int = 0
-    # Number of partitions of the system then.
+    # Number of partitions with which this one first exists.
     partitions: int = 0
     # Leases with a lease_until up to this one were given by the parent, seconds since 1970 UTC.
     leases_until: float = 0.0

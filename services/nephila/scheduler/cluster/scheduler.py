@@ -91,6 +91,8 @@ class ClusterScheduler(Member):
         self._started = clock.now()
         self._taking_over: dict[int, object] = {}
         """Partitions being taken over → the call of `on_assigned` that does it."""
+        self._claims: dict[int, asyncio.Future[dict[int, int]]] = {}
+        """Partitions being taken over → their claim, which may still be on its way to the broker."""
         self._share_timer = OneTimer(self.clock, self._share)
         self._depth_limit = -1
         self._unknown_jobs = UnknownJobBuffer(clock)
@@ -160,29 +162,42 @@ class ClusterScheduler(Member):
     async def on_assigned(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: claim the partitions, restore them, serve them. New ones follow when the partitions
         that they are a part of are split."""
-        await self._take_over(await self.splits.born(partitions))
-
-    async def _take_over(self, partitions: frozenset[int]) -> None:
         # A partition that is lost and assigned again meanwhile is taken over twice; the later one counts.
         token = object()
         self._taking_over |= dict.fromkeys(partitions, token)
+        born = await self.splits.born(partitions, lambda p: self._taking_over.get(p) is token)
+        for partition in partitions - born:
+            if self._taking_over.get(partition) is token:
+                del self._taking_over[partition]
+        await self._restore(born, token)
+
+    async def _take_over(self, partitions: frozenset[int]) -> None:
+        token = object()
+        self._taking_over |= dict.fromkeys(partitions, token)
+        await self._restore(partitions, token)
+
+    async def _restore(self, partitions: frozenset[int], token: object) -> None:
         try:
-            owners = await self._claimed(sorted(partitions), lambda p: self._taking_over.get(p) is token)
+            owners = await self._claimed(partitions, lambda p: self._taking_over.get(p) is token)
         except UserError as error:
             self.fatal(error)
             # Nothing of these partitions may be delivered until a person has acted.
             await asyncio.Event().wait()
         for owner in owners:
             if self._taking_over.get(owner.number) is token and not self.dead:
-                del self._taking_over[owner.number]
+                del self._taking_over[owner.number], self._claims[owner.number]
                 self._adopt(owner)
             else:
                 self._abandon(owner)
 
-    async def _claimed(self, partitions: list[int], wanted: Callable[[int], bool]) -> list[PartitionOwner]:
+    async def _claimed(self, partitions: frozenset[int], wanted: Callable[[int], bool]) -> list[PartitionOwner]:
         for _ in range(STALE_TRIES):
             layout = self.bus.layout
-            epochs = await claim(self.bus, partitions, layout, self._started, self.clock.now())
+            # A claim of a partition that is lost by now would fence its owner.
+            mine = sorted(filter(wanted, partitions))
+            claiming = asyncio.ensure_future(claim(self.bus, mine, layout, self._started, self.clock.now()))
+            self._claims |= dict.fromkeys(mine, claiming)
+            epochs = await claiming
             takeover = Takeover(self.bus, self.clock, partial(self._new_owner, layout), wanted, self._abandon)
             try:
                 return await takeover.run(epochs)
@@ -236,8 +251,10 @@ class ClusterScheduler(Member):
     async def on_revoking(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""
         going = [self.owners[p] for p in partitions if p in self.owners]
+        claims = {self._claims[p] for p in partitions if p in self._taking_over and p in self._claims}
         try:
-            await asyncio.gather(*(owner.finish() for owner in going))
+            # A claim that the broker takes after that of the next owner would fence the next owner.
+            await asyncio.gather(*(owner.finish() for owner in going), *map(asyncio.shield, claims))
         finally:
             self.on_lost(partitions)
 
@@ -246,6 +263,7 @@ class ClusterScheduler(Member):
         self.splits.drop(partitions)
         for partition in partitions:
             self._taking_over.pop(partition, None)
+            self._claims.pop(partition, None)
             if (owner := self.owners.get(partition)) is not None:
                 self._release(owner)
         self._unknown_jobs.drop(partitions)

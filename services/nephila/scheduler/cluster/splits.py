@@ -87,16 +87,18 @@ class Splits:
 
     # ---- new partitions
 
-    async def born(self, partitions: frozenset[int]) -> frozenset[int]:
-        """Those of newly assigned partitions that have a log; the others are taken over when they have one."""
+    async def born(self, partitions: frozenset[int], still_assigned: Callable[[int], bool]) -> frozenset[int]:
+        """Those of newly assigned partitions that have a log; the others are taken over when they have one, unless
+        they are lost before this returns."""
         new = {one for one in partitions if one >= self._bus.layout.base}
-        unborn = new - await self._with_log(new)
+        without_log = new - await self._with_log(new)
+        unborn = set(filter(still_assigned, without_log))
         if unborn:
             log.info("%d new partitions wait for the split of those that they are a part of", len(unborn))
             self._unborn |= unborn
             self._kept.update({one: [] for one in unborn})
             self._timer.start(LOOK_S)
-        return partitions - unborn
+        return partitions - without_log
 
     async def _with_log(self, partitions: set[int]) -> set[int]:
         while partitions:

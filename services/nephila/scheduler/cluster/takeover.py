@@ -5,8 +5,10 @@ leases continue. A request that is committed but not in the topic `requests` is 
 in the order of their leases, so only the newest can be missing. Nothing is delivered to the partition meanwhile.
 
 A takeover with more partitions than before splits the partition: the state is reduced to the own part, and a birth
-record in the log of each new partition names the log and the offset with which that one begins. Invariant: a partition
-serves, and takes snapshots, only when its births are in their logs.
+record in the log of each child names the log and the offset with which that one begins. A child differs from its parent
+by one bit: after a growth by several bits, the child writes the births of its own children. So the parent of a
+partition depends on its number alone, in every order of growths and takeovers. Invariant: a partition serves, and takes
+snapshots, only when its births are in their logs.
 """
 
 from __future__ import annotations
@@ -220,24 +222,25 @@ class Takeover:
             )
 
     async def _publish_births(self, openings: list[_Opening]) -> None:
-        """Of the partitions that are split from these, unless an earlier owner has."""
+        """Write the births of children whose logs are empty. An owner serves only behind the births of its layout, so
+        such a child has its URLs in this state, whatever the claims before this one name."""
         births = {
-            number: self._birth_of(opening)
+            child: self._birth_of(opening, child)
             for opening in openings
-            for number in opening.owner.layout.descendants(opening.owner.number, opening.partitions)
+            for child in opening.owner.layout.children(opening.owner.number)
         }
         if not births:
             return
         bounds = await self._bus.bounds(FRONTIER, births)
         unborn = [number for number, (_, end) in bounds.items() if not end]
-        for receipt in [self._bus.publish(FRONTIER, one, FrontierRecord(birth=births[one])) for one in unborn]:
+        for receipt in [self._bus.publish(FRONTIER, child, FrontierRecord(birth=births[child])) for child in unborn]:
             await receipt
 
-    def _birth_of(self, opening: _Opening) -> FrontierBirth:
+    def _birth_of(self, opening: _Opening, child: int) -> FrontierBirth:
         owner = opening.owner
         config = owner.frontier.config
         leases_until = self._clock.now() + config.start_by_s + config.lease_s
-        return FrontierBirth(owner.number, opening.epoch, owner.layout.count, leases_until)
+        return FrontierBirth(owner.number, opening.epoch, 1 << child.bit_length(), leases_until)
 
     @staticmethod
     def _check(manifest: FrontierManifest, bounds: tuple[int, int]) -> None:
