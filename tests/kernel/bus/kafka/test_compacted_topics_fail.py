@@ -7,6 +7,7 @@ import logging
 
 import msgspec
 import pytest
+from aiokafka import TopicPartition
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
@@ -90,6 +91,38 @@ async def test_a_topic_that_was_deleted_and_made_again_is_reported_until_it_is_f
         assert bus.troubles == []
     finally:
         await bus.close()
+
+
+class Watermarks:
+    """A consumer with the high watermark of its last fetch answer, and the end that the broker names when asked."""
+
+    def __init__(self, topics: CompactedTopics, watermark: int, end: int) -> None:
+        (self.tp,) = topics._topics
+        self.watermark, self.end = watermark, end
+        self.asked = 0
+
+    def highwater(self, tp: TopicPartition) -> int:
+        return self.watermark
+
+    async def end_offsets(self, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
+        self.asked += 1
+        return dict.fromkeys(tps, self.end)
+
+
+@pytest.mark.parametrize(
+    ("watermark", "end", "asked", "lost"),
+    [(5, 5, 0, False), (4, 5, 1, False), (4, 7, 1, False), (4, 4, 1, True), (0, 2, 1, True)],
+    ids=["whole", "stale answer", "stale answer, and more came", "shorter", "made again"],
+)
+async def test_only_an_end_that_the_broker_confirms_is_a_loss(watermark, end, asked, lost):
+    """A fetch answer may have records beyond the high watermark that it names."""
+    topics = Broken(lambda error: None)
+    consumer = Watermarks(topics, watermark, end)
+    (state,) = topics._topics.values()
+    state.next = 5
+    await topics._check_log_ends(consumer, [state])
+    assert (consumer.asked, bool(topics.troubles)) == (asked, lost)
+    assert state.next == (0 if lost else 5)
 
 
 async def until_gone(client, name: str) -> None:

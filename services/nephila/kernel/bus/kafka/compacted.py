@@ -155,9 +155,7 @@ class CompactedTopics:
             relax_polling(consumer, wait_ms)
             while True:
                 await self._poll(consumer, wait_ms)
-                for topic_state in topics:
-                    if (end := consumer.highwater(topic_state.tp)) is not None:
-                        self._check_log_end(topic_state, end)
+                await self._check_log_ends(consumer, topics)
         finally:
             with contextlib.suppress(KafkaError):
                 await consumer.stop()
@@ -170,6 +168,19 @@ class CompactedTopics:
             await self._poll(consumer, POLL_MS)
         if not topic_state.stopped:
             consumer.resume(topic_state.tp)
+
+    async def _check_log_ends(self, consumer: AIOKafkaConsumer, topics: list[CompactedTopic]) -> None:
+        """Note logs that end before what was read of them. A fetch answer may have records beyond the high watermark
+        that it names, because the broker reads the watermark first: the broker is asked for the end again."""
+        doubtful = [
+            topic_state.tp
+            for topic_state in topics
+            if (end := consumer.highwater(topic_state.tp)) is not None and end < topic_state.next
+        ]
+        if doubtful:
+            ends = await consumer.end_offsets(doubtful)
+            for tp in doubtful:
+                self._check_log_end(self._topics[tp], ends[tp])
 
     def _check_log_end(self, topic_state: CompactedTopic, end: int) -> None:
         """Note a log that ends before what was read of it; its next records are read from its beginning."""
