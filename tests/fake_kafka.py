@@ -53,7 +53,23 @@ class FakeKafka:
 
     def all(self, topic: Topic, partition: int, start: int = 0) -> list[Any]:
         """Messages of a log from an offset on."""
-        return [message_of(topic.message, frame) for frame in self.logs[topic.name, partition][start:]]
+        return [message for _, message in self.records(topic, partition, start)]
+
+    def records(self, topic: Topic, partition: int, start: int = 0, end: int | None = None) -> list[tuple[int, Any]]:
+        """(offset, message) of the records in a range of a log."""
+        frames = enumerate(self.logs[topic.name, partition][start:end], start)
+        return [(offset, message_of(topic.message, frame)) for offset, frame in frames if frame is not None]
+
+    def compact(self, topic: Topic, partition: int = 0) -> int:
+        """Remove the records of a compacted topic that a later one of their key replaces, as the broker's cleaner does
+        behind its open segment; returns how many. Offsets stay: the log has gaps (None)."""
+        assert topic.key, f"{topic.name} is no compacted topic"
+        records = self.records(topic, partition)
+        last = {getattr(message, topic.key): offset for offset, message in records}
+        replaced = [offset for offset, message in records if last[getattr(message, topic.key)] != offset]
+        for offset in replaced:
+            self.logs[topic.name, partition][offset] = None
+        return len(replaced)
 
     def fail_once(self) -> None:
         """Raise `TemporaryError` while failures are set."""
@@ -149,10 +165,10 @@ class FakeKafkaBus:
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """See `LogReader`."""
         for p, (start, end) in ranges.items():
-            if start < self.broker.first[topic.name, p]:
+            if start < self.broker.first[topic.name, p] and not topic.key:
                 raise TemporaryError(f"{topic.name}/{p}: the beginning of the log was deleted while it was read")
             if end > start:
-                yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
+                yield p, self.broker.records(topic, p, start, end)
 
     async def end_offsets(self, topics: Iterable[Topic]) -> EndOffsets:
         """See `LogReader`."""
@@ -210,6 +226,9 @@ class FakeKafkaBus:
                 position = self._position(group, name, p, 0 if topic.key else self.broker.committed[group, name, p])
                 log = self.broker.logs[name, p]
                 while position.next < len(log) and self._positions.get((group, name, p)) is position:
+                    if log[position.next] is None:
+                        position.next += 1
+                        continue
                     message = message_of(topic.message, log[position.next])
                     receipt = Receipt()
                     commit = self._committing(group, name, p, position)

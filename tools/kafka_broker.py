@@ -73,6 +73,7 @@ num.io.threads=4
 background.threads=2
 num.recovery.threads.per.data.dir=2
 log.cleaner.dedupe.buffer.size=16777216
+log.cleaner.backoff.ms=200
 """
 
 LOG4J = """status = error

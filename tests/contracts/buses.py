@@ -8,13 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from nephila.kernel.bus.kafka.admin import topics as admin
+from nephila.kernel.bus.kafka.admin.topic_settings import alter
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.link import WorkerChannel
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.topics import TOPICS
+from nephila.kernel.topics import TOPICS, Topic
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 from tests.waits import until
@@ -36,6 +38,27 @@ def config_for(broker: Any, **settings: Any) -> KafkaConfig:
         "commit_interval_s": 0.05,
     }
     return KafkaConfig(**{**defaults, **settings})
+
+
+async def compacted(config: KafkaConfig, bus: KafkaBus, topic: Topic, last: Any) -> None:
+    """Let a real broker compact a topic at once, and publish `last` until its first record is gone."""
+    name = config.prefix + topic.name
+    async with admin.admin(config) as client:
+        await alter(client, {name: {"min.compaction.lag.ms": "0", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}})
+    consumer = AIOKafkaConsumer(bootstrap_servers=config.bootstrap, enable_auto_commit=False)
+    await consumer.start()
+    tp = TopicPartition(name, 0)
+    consumer.assign([tp])
+    try:
+
+        async def is_compacted() -> bool:
+            await bus.publish(topic, 0, last)
+            consumer.seek(tp, 0)
+            return (await consumer.getone(tp)).offset > 0
+
+        await until(is_compacted)
+    finally:
+        await consumer.stop()
 
 
 class LocalRig:
@@ -133,6 +156,10 @@ class KafkaRig:
         """It comes over the network."""
         await until(condition)
 
+    async def compact(self, topic: Topic, last: Any) -> None:
+        """The broker compacts a topic: its oldest record is gone. `last` is published until a segment is closed."""
+        await compacted(self.config, self.bus, topic, last)
+
     async def close(self) -> None:
         """Leave the group, send what waits."""
         await self.bus.close()
@@ -160,6 +187,10 @@ class FakeKafkaRig:
         """After everything was handed over."""
         await self.settle()
         assert condition()
+
+    async def compact(self, topic: Topic, last: Any) -> None:
+        """Remove what later records replace."""
+        assert self.bus.broker.compact(topic)
 
     async def close(self) -> None:
         """Nothing to end."""

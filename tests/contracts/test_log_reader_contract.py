@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.messages import FetchRequest, FrontierCommit, FrontierRecord, QueuedUrl, Seed
+from nephila.kernel.bus.contract import Delivery, newest
+from nephila.kernel.messages import FetchRequest, FrontierCommit, FrontierRecord, QueuedUrl, Seed, Setting
 from nephila.kernel.runtime.errors import TemporaryError
-from nephila.kernel.topics import FRONTIER, REQUESTS, SEEDS
+from nephila.kernel.topics import FRONTIER, REQUESTS, SEEDS, SETTINGS
 
 from tests.contracts.buses import FakeKafkaRig, KafkaRig
 
@@ -54,6 +54,23 @@ async def test_a_range_is_read_in_order_and_no_more(rig):
     assert await read(rig, 2, 4) == [(2, 3), (3, 4)]
     with pytest.raises(TemporaryError, match=r"frontier/1: the beginning of the log was deleted while it was read"):
         await read(rig, 0, 5)
+
+
+async def test_a_compacted_topic_is_read_whole(rig):
+    """The broker has removed the first records, which later ones replace: the newest of each key are left."""
+    await rig.start()
+    assert await newest(rig.bus, SETTINGS) == {}
+    for name, value in (("a", b"1"), ("a", b"2"), ("b", b"1"), ("a", b"3"), ("c", b"1")):
+        receipt = rig.bus.publish(SETTINGS, 0, Setting(name, value))
+        await rig.until(lambda receipt=receipt: receipt.done)
+    before = await newest(rig.bus, SETTINGS)
+    await rig.compact(SETTINGS, Setting("c", b"1"))
+    assert {name: setting.value for name, setting in before.items()} == {"a": b"3", "b": b"1", "c": b"1"}
+    assert await newest(rig.bus, SETTINGS) == before
+    (bounds,) = (await rig.bus.bounds(SETTINGS, [0])).values()
+    offsets = [offset async for _, records in rig.bus.read(SETTINGS, {0: bounds}) for offset, _ in records]
+    assert offsets == sorted(offsets)
+    assert offsets[0] > 0
 
 
 async def test_a_group_has_read_a_log_once_it_has_acked(rig):

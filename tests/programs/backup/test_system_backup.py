@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
+from nephila.kernel.messages import Setting
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.topics import JOBS, SETTINGS
 from nephila.programs.backup import archive, system
 from nephila.programs.backup.archive import Archive
 from nephila.programs.system_log import System
@@ -91,6 +93,31 @@ async def test_links_that_the_scheduler_has_not_taken_are_saved(tmp_path) -> Non
     second.clock.advance(first.clock.monotonic() - second.clock.monotonic())
     second.rows = dict(first.rows)
     await load(second, files, names)
+    await second.start("b")
+    await second.give("b")
+    await second.until(URLS)
+    assert second.outcomes() == ends(first.site)
+
+
+async def test_compacted_topics_are_saved_whole(tmp_path) -> None:
+    """The broker has removed the first record of each topic: a backup has the newest message of each key."""
+    first = World(tmp_path / "first", web(HOSTS, PAGES, more=True))
+    await first.start("a")
+    await first.give("a")
+    first.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)))
+    for value in (b"1", b"2", b"3"):
+        first.outside.publish(SETTINGS, 0, Setting("crawl-depth", value))
+        first.outside.publish(JOBS, 0, first.broker.all(JOBS, 0)[-1])
+    await first.until(20)
+    assert (first.broker.compact(JOBS), first.broker.compact(SETTINGS)) == (3, 2)
+    files, names = await saved(first, tmp_path / "backups")
+
+    second = World(tmp_path / "second", first.site)
+    second.clock.advance(first.clock.monotonic() - second.clock.monotonic())
+    second.rows = dict(first.rows)
+    await load(second, files, names)
+    assert second.broker.all(SETTINGS, 0) == [Setting("crawl-depth", b"3")]
+    assert len(second.broker.all(JOBS, 0)) == 1
     await second.start("b")
     await second.give("b")
     await second.until(URLS)

@@ -194,6 +194,24 @@ EndOffsets = Any
 """Ends of logs at the time of the call; opaque to the caller."""
 
 
+class RangeReader(Protocol):
+    """The calls of `LogReader` that `newest` needs."""
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `LogReader.bounds`."""
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader.read`."""
+
+
+async def newest(reader: RangeReader, topic: Topic) -> dict[Any, Any]:
+    """Key → the newest message of a compacted topic at the call. O(records of the topic). Raises as `read`."""
+    state: dict[Any, Any] = {}
+    async for _, records in reader.read(topic, await reader.bounds(topic, [0])):
+        state.update((getattr(message, topic.key), message) for _, message in records)
+    return state
+
+
 class LogReader(Protocol):
     """What a bus over a log offers in addition: offsets, reading a log again, deleting its beginning."""
 
@@ -219,8 +237,8 @@ class LogReader(Protocol):
         """Partition → (offset of the oldest record, offset of the next record). Raises `TemporaryError`."""
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """All records from the first offset of each pair up to, and without, the second. Raises `TemporaryError`, and
-        `UserError` for an unreadable record."""
+        """All records from the first offset of each pair up to, and without, the second; of a compacted topic those
+        that are left. Raises `TemporaryError`, and `UserError` for an unreadable record."""
 
     async def end_offsets(self, topics: Iterable[Topic]) -> EndOffsets:
         """Present ends of all partitions of these topics. Raises `TemporaryError`."""

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from nephila.kernel.blobs import Blobs
-from nephila.kernel.bus.contract import LogBus, Receipt, all_of
+from nephila.kernel.bus.contract import LogBus, Receipt, all_of, newest
 from nephila.kernel.bus.kafka.wire import CODECS, VERSION
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import FrontierClaim, FrontierManifest, FrontierRecord
@@ -88,10 +88,7 @@ async def save(bus: LogBus, system: System, written: Archive) -> None:
         for partition, (_, end) in bounds.items():
             await _save_range(bus, topic, partition, (first[partition], end), written)
     for topic in STATES:
-        newest: dict[Any, Any] = {}
-        async for _, found in bus.read(topic, await bus.bounds(topic, [0])):
-            newest.update((getattr(message, topic.key), message) for _, message in found)
-        _write(written, f"topics/{topic.name}", topic.message, newest.values())
+        _write(written, f"topics/{topic.name}", topic.message, (await newest(bus, topic)).values())
 
 
 async def _unread(bus: LogBus, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
-from nephila.kernel.bus.contract import LogBus, Receipt, all_of
+from nephila.kernel.bus.contract import LogBus, Receipt, all_of, newest
 from nephila.kernel.messages import CrawlJob, Record
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import JOBS, RECEIPTS, RECORDS
@@ -75,9 +75,7 @@ def _stored(server: ReadConnection, uid: str, keys: Sequence[str]) -> Iterator[t
 
 async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
     """Compare partition by partition. Raises `TemporaryError`."""
-    jobs: dict[str, CrawlJob] = {}
-    async for _, messages in bus.read(JOBS, await bus.bounds(JOBS, [0])):
-        jobs.update((job.uid, job) for _, job in messages)
+    jobs: dict[str, CrawlJob] = await newest(bus, JOBS)
     found = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
     for partition in range(bus.layout.count):
         lost = _missing(await _receipts(bus, partition, found), rows, found)
@@ -92,25 +90,25 @@ async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -
 
     A receipt from before a split is on the partition that was split, and one that was forwarded is on both: each is
     counted with the partition of its URL."""
-    newest: dict[Key, int] = {}
+    numbers: dict[Key, int] = {}
     async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, bus.layout.lineage(partition))):
         for _, batch in messages:
             for receipt in batch.receipts if batch.job in jobs else ():
                 if bus.layout.of(receipt.url_key) == partition:
                     key = (batch.job, receipt.url_key)
-                    newest[key] = max(newest.get(key, 0), receipt.fetch_no)
-    return newest
+                    numbers[key] = max(numbers.get(key, 0), receipt.fetch_no)
+    return numbers
 
 
-def _missing(newest: Mapping[Key, int], rows: Rows, found: Mapping[str, JobCheck]) -> dict[Key, int]:
+def _missing(numbers: Mapping[Key, int], rows: Rows, found: Mapping[str, JobCheck]) -> dict[Key, int]:
     of_job: dict[str, list[bytes]] = {}
-    for uid, url_key in newest:
+    for uid, url_key in numbers:
         of_job.setdefault(uid, []).append(url_key)
     lost: dict[Key, int] = {}
     for uid, keys in of_job.items():
         stored = rows(uid, keys)
-        gone = [key for key in keys if stored.get(key, 0) < newest[uid, key]]
-        lost.update(((uid, key), newest[uid, key]) for key in gone)
+        gone = [key for key in keys if stored.get(key, 0) < numbers[uid, key]]
+        lost.update(((uid, key), numbers[uid, key]) for key in gone)
         found[uid].ended += len(keys)
         found[uid].lost += len(gone)
     return lost

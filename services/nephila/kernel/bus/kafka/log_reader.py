@@ -3,7 +3,7 @@
 There is no group and no committed offset: the reader names the range of each partition. Every record must be readable:
 invalid bytes and records of a newer release are refused in one line, never skipped. If the beginning of the log is
 deleted while it is read, the caller must retry. Records are deleted by the caller, once a snapshot has their
-content.
+content. A compacted topic has gaps anywhere: the broker removes each record that a later one of its key replaces.
 """
 
 from __future__ import annotations
@@ -80,20 +80,32 @@ class KafkaLogReader:
                 consumer.seek(tp, ranges[tp.partition][0])
             begun: set[TopicPartition] = set()
             while ends:
-                for tp, records in (await consumer.getmany(timeout_ms=100, max_records=READ_RECORDS)).items():
-                    if tp not in begun and records[0].offset > ranges[tp.partition][0]:
+                batches = await consumer.getmany(timeout_ms=100, max_records=READ_RECORDS)
+                if not batches:
+                    await self._check_ends(consumer, ends)
+                for tp, records in batches.items():
+                    if not topic.key and tp not in begun and records[0].offset > ranges[tp.partition][0]:
                         # The client jumps to the oldest record when the wanted one was deleted meanwhile.
                         raise TemporaryError(
                             f"{tp.topic}/{tp.partition}: the beginning of the log was deleted while it was read"
                         )
                     begun.add(tp)
-                    wanted = [record for record in records if record.offset < ends.get(tp, 0)]
-                    for record in wanted:
-                        yield tp.partition, await self._messages(topic, record)
+                    for record in records:
+                        is_removed = topic.key and record.value is None
+                        if record.offset < ends.get(tp, 0) and not is_removed:
+                            yield tp.partition, await self._messages(topic, record)
                 for tp in list(ends):
                     if await consumer.position(tp) >= ends[tp]:
                         del ends[tp]
                         consumer.pause(tp)
+
+    @staticmethod
+    async def _check_ends(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> None:
+        """Raise `TemporaryError` for a log that ends before the range: its topic was deleted and made again."""
+        now = await consumer.end_offsets(list(ends))
+        for tp, end in ends.items():
+            if now[tp] < end:
+                raise TemporaryError(f"{tp.topic}/{tp.partition} was deleted while it was read: it ends at {now[tp]}")
 
     async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[tuple[int, Any]]:
         if len(record.value or b"") > LARGE_BYTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.bus.contract import newest
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.log_reader import KafkaLogReader
 from nephila.kernel.layout import LAYOUT, LayoutSetting
@@ -12,13 +13,8 @@ from nephila.kernel.topics import SETTINGS
 
 async def stored_layout(config: KafkaConfig) -> LayoutSetting | None:
     """The latest one; None for a system that has never grown. O(records of the topic). Raises `TemporaryError`."""
-    reader = KafkaLogReader(config, None)
-    found = None
-    async for _, records in reader.read(SETTINGS, await reader.bounds(SETTINGS, [0])):
-        for _, setting in records:
-            if setting.name == LAYOUT:
-                found = msgspec.json.decode(setting.value, type=LayoutSetting)
-    return found
+    setting = (await newest(KafkaLogReader(config, None), SETTINGS)).get(LAYOUT)
+    return None if setting is None else msgspec.json.decode(setting.value, type=LayoutSetting)
 
 
 def other_number(config: KafkaConfig, setting: LayoutSetting) -> str:
