@@ -342,6 +342,38 @@ async def test_a_claim_on_its_way_reaches_the_broker_before_the_partition_is_rel
     right(world)
 
 
+async def test_a_partition_that_is_handed_over_is_not_split_before(world):
+    """The layout comes while a partition finishes: its claim would come after that of the next owner."""
+    first = await world.start("a")
+    await world.start("b")
+    await world.give("a")
+    begin(world)
+    await world.until(URLS // 4)
+    claims = sum(record.claim is not None for _, record in world.broker.records(FRONTIER, 0))
+    revoking = asyncio.create_task(first.on_revoking(frozenset({0})))
+    await asyncio.sleep(0)
+    world.grow(GROWN)
+    while not revoking.done():
+        await world.breathe()
+        world.step()
+    await complete_without(world, 0)
+    assert sum(record.claim is not None for _, record in world.broker.records(FRONTIER, 0)) == claims
+    world.members["a"][0].forget({0})
+    await world.give("b", 0, *range(PARTITIONS, GROWN))
+    await complete(world)
+    await world.until(URLS)
+    right(world)
+
+
+async def complete_without(world: World, partition: int) -> None:
+    """Until all old partitions but this one are split."""
+    others = set(range(PARTITIONS)) - {partition}
+    owners = world.members["a"][1].owners
+    while set(owners) != others or any(owner.layout.count != GROWN for owner in owners.values()):
+        await world.breathe()
+        await world.run(0.05)
+
+
 async def test_a_member_that_waits_for_the_setting_claims_no_partition_that_it_has_lost(world):
     """Each claim would fence the owner that follows."""
     await world.start("a")

@@ -250,6 +250,7 @@ class ClusterScheduler(Member):
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""
+        self.splits.leave(partitions)
         going = [self.owners[p] for p in partitions if p in self.owners]
         claims = {self._claims[p] for p in partitions if p in self._taking_over and p in self._claims}
         try:

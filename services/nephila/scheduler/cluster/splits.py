@@ -47,6 +47,8 @@ class Splits:
         self._kept: dict[int, list[tuple[Handler, Delivery]]] = {}
         """Partition without an owner object → its deliveries."""
         self._unborn: set[int] = set()
+        self._leaving: set[int] = set()
+        """Partitions that are handed over now; their next owner splits them."""
         self._timer = OneTimer(clock, self._look)
         self._tasks: set[asyncio.Task[None]] = set()
         self._splitting = False
@@ -79,8 +81,13 @@ class Splits:
         for handler, delivery in self._kept.pop(partition, ()):
             handler(delivery)
 
+    def leave(self, partitions: Iterable[int]) -> None:
+        """These partitions are handed over: they are not claimed once more. `drop` follows."""
+        self._leaving.update(partitions)
+
     def drop(self, partitions: Iterable[int]) -> None:
         """Another member has these partitions."""
+        self._leaving.difference_update(partitions)
         for partition in partitions:
             self._kept.pop(partition, None)
             self._unborn.discard(partition)
@@ -132,7 +139,8 @@ class Splits:
 
     def _to_split(self) -> list[PartitionOwner]:
         count = self._bus.layout.count
-        return [owner for owner in self._owners.values() if owner.layout.count < count][:AT_ONCE]
+        old = (owner for owner in self._owners.values() if owner.layout.count < count)
+        return [owner for owner in old if owner.number not in self._leaving][:AT_ONCE]
 
     async def _split(self) -> None:
         try:
@@ -140,7 +148,11 @@ class Splits:
                 began = self._clock.monotonic()
                 self._kept.update({owner.number: [] for owner in owners})
                 await asyncio.gather(*(owner.finish() for owner in owners))
-                here = [owner for owner in owners if self._owners.get(owner.number) is owner]
+                here = [
+                    owner
+                    for owner in owners
+                    if self._owners.get(owner.number) is owner and owner.number not in self._leaving
+                ]
                 for owner in here:
                     self._release(owner)
                 await self._take_over(frozenset(owner.number for owner in here))
