@@ -1,4 +1,4 @@
-"""When a message counts as the cause of crashes: it is probed alone, and only crashes while it is alone count. Pure.
+"""When a message counts as the cause of crashes: it is probed, and only crashes while it is probed count. Pure.
 
 Used for a URL in worker processes (workers/poison.py) and for a record of members over Kafka (kafka/consumer/). A kill
 from outside or a lack of memory must not make a message poison: therefore two crashes, and a crash of a member without
@@ -12,16 +12,16 @@ from typing import TypeVar
 import msgspec
 
 MAX_CRASHES = 2
-"""Crashes while a message is probed alone, after which it is poison."""
+"""Crashes while a message is probed, after which it is poison: the last of them while it is alone in its member."""
 
 
 class Probe(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What is known of one suspect."""
 
     solo_crashes: int = 0
-    """Crashes of members while this message was probed alone."""
+    """Crashes of members while this message was probed."""
     in_hand: bool = False
-    """The suspect has been delivered, and nothing else. A crash before that does not count against it."""
+    """The suspect has been delivered. A crash before that does not count against it."""
     control: bool = False
     """The member waits without any message before it delivers the suspect again."""
 

@@ -258,7 +258,8 @@ class KafkaBus:
 
     @property
     def faults(self) -> list[tuple[str, str]]:
-        """The troubles with their kinds: `fault`, `producer`, `clock`, `topics`, `consumer`, `heartbeat`."""
+        """The troubles with their kinds: `fault`, `producer`, `clock`, `topics`, `consumer`, `heartbeat`,
+        `isolation`."""
         found = [("fault", str(self.fatal))] if self.fatal is not None else []
         if self.producer.trouble:
             found.append(("producer", self.producer.trouble))
@@ -272,6 +273,8 @@ class KafkaBus:
             elif group.held and not group.may_emit:
                 line = f"group {group.name}: the broker has not answered heartbeats in time; check broker and network"
                 found.append(("heartbeat", line))
+            if group.isolation_line:
+                found.append(("isolation", group.isolation_line))
         return found
 
     # ---- life

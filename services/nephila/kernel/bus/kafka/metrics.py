@@ -62,6 +62,19 @@ METRICS: tuple[Metric[KafkaBus], ...] = (
         counter=True,
     ),
     Metric(
+        "evictions_total",
+        "Times that the group removed this member while it lived. A rise: it was starved of CPU, frozen, or cut off.",
+        _by_group(lambda group: group.evictions),
+        GROUP,
+        counter=True,
+    ),
+    Metric(
+        "isolated_partitions",
+        "Partitions of this member whose messages are delivered one at a time. Above 0: members ended there in a row.",
+        _by_group(lambda group: len(group.inbox.isolation.isolated)),
+        GROUP,
+    ),
+    Metric(
         "partitions_gained_total",
         "Partitions that came to this member. A rise: another member has left, or this one has joined.",
         _by_group(lambda group: group.partitions_gained),

@@ -81,3 +81,13 @@ def test_what_others_write_beside_a_position_says_nothing(text):
 def test_a_note_is_short():
     """A broker takes 4,096 bytes."""
     assert len(encode_metadata(CommitMetadata(True, 10**6, 2**62, 10**6, solo_crashes=10**6))) < 200
+
+
+def test_a_member_that_was_removed_and_lives_has_not_crashed():
+    """Its partition was not released: whoever opens it next counts nothing, and takes back what was counted."""
+    held = CommitMetadata(held=True, crashes=1)
+    assert held.opened().crashes == 2
+    assert held.opened(survived=True) == held
+    released = CommitMetadata(crashes=2, offset=7, index=0, solo_crashes=1)
+    assert released.opened(survived=True) == CommitMetadata(True, 1, 7, 0)
+    assert CommitMetadata().opened(survived=True) == CommitMetadata().opened()

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import TopicPartition
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
@@ -203,6 +204,26 @@ async def test_a_leaving_partition_is_quiet_when_its_last_message_has_ended():
         await asyncio.wait_for(rig.inbox.idle(frozenset({0})), 0.01)
     rig.got[1].ack()
     await rig.inbox.idle(frozenset({0}))
+
+
+def test_other_partitions_are_read_while_one_is_isolated():
+    """They pause only while a message is accused; a member that lives takes the accusation back."""
+    rig = Rig()
+    tp, other = rig.open(1, 7), rig.open(2)
+    state = rig.inbox.partition_states[tp]
+    state.metadata = CommitMetadata(True, 2)
+    rig.inbox.isolation.isolate(tp, state.metadata, 7, 9)
+    assert (rig.inbox.open(tp), rig.inbox.open(other)) == (True, True)
+    state.metadata = CommitMetadata(True, 3, 7, 0, solo_crashes=1)
+    rig.inbox.isolation.isolate(tp, state.metadata, 7, 9)
+    assert (rig.inbox.open(tp), rig.inbox.open(other)) == (True, False)
+    assert rig.inbox.pardon({1}) == {tp: 7}
+    assert (rig.inbox.open(tp), rig.inbox.open(other)) == (True, True)
+    assert state.metadata == CommitMetadata(True, 2, 7, 0)
+    assert rig.inbox.pardon({1, 2}) == {tp: 7, other: 0}
+    assert not rig.inbox.isolation.active
+    assert state.metadata == HELD
+    assert rig.inbox.pardon(()) == {}
 
 
 def test_it_is_full_at_the_limit_and_open_again_at_half():

@@ -204,3 +204,74 @@ async def test_a_suspect_that_crashed_a_member_waits_for_a_member_with_nothing_i
     assert (trial.control, trial.in_hand, trial.opened().solo_crashes) == (False, True, MAX_CRASHES)
     room.got[-1].ack()
     await active
+
+
+async def test_messages_of_others_stay_in_hand_while_no_message_is_accused():
+    """Members ended without a message that was tried: the partition alone goes one by one."""
+    room = Room()
+    room.isolation.isolate(TP, NOTE, 7, 9)
+    room.reader.offer(5, Seed(url="other"), Receipt())
+    room.suspect(7, "a")
+    room.suspect(8, "b")
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    assert not room.isolation.exclusive
+    assert room.urls == ["other", "a"]
+    room.got[1].ack()
+    await room.turn()
+    assert room.urls == ["other", "b"]
+    room.got[2].ack()
+    await active
+    assert room.released == [TP]
+
+
+async def test_an_accused_message_is_alone_until_it_has_come_through():
+    """Then the others go on, while the rest of its partition is tried."""
+    room = Room()
+    room.isolation.isolate(TP, CommitMetadata(True, 3, 7, 0, solo_crashes=1), 7, 9)
+    room.reader.offer(5, Seed(url="other"), Receipt())
+    room.suspect(7, "a")
+    room.suspect(8, "b")
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    assert room.isolation.exclusive
+    assert room.urls == ["other"]
+    room.got[0].ack()
+    await room.turn()
+    assert room.urls == ["a"]
+    room.got[1].ack()
+    await room.turn()
+    assert not room.isolation.exclusive
+    assert room.isolation.isolated == {TP: 3}
+    room.got[2].ack()
+    await active
+    assert room.dead == []
+
+
+async def test_a_member_that_lives_takes_its_crash_back():
+    """The message in hand is the last one that is alone; all others follow as usual."""
+    room = Room()
+    other = TopicPartition("seeds", 4)
+    room.isolation.isolate(TP, NOTE, 7, 10)
+    room.isolation.isolate(other, NOTE, 0, 9)
+    for offset, url in enumerate("abc", 7):
+        room.suspect(offset, url)
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    assert room.urls == ["a"]
+    room.isolation.pardon(other)  # none of its messages is here yet
+    assert (room.released, room.isolation.isolated) == ([other], {TP: CRASHES_TO_ISOLATE})
+    room.isolation.pardon(TP)
+    room.got[0].ack()
+    await active
+    assert room.urls == ["b", "c"]
+    assert room.released == [other, TP]
+
+
+async def test_one_crash_taken_back_of_several_leaves_the_isolation():
+    """The count falls, and what a crash has said of the message as well."""
+    room = Room()
+    room.isolation.isolate(TP, CommitMetadata(True, 4, 7, 0, solo_crashes=1), 7, 9)
+    room.isolation.pardon(TP)
+    assert room.isolation.isolated == {TP: 3}
+    assert not room.isolation.exclusive

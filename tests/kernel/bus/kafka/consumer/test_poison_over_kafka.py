@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from typing import Any
 
@@ -12,6 +13,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE
+from nephila.kernel.bus.kafka.metrics import METRICS
 from nephila.kernel.bus.kafka.wire import HEADERS, message_of, unseal
 from nephila.kernel.bus.poison import MAX_CRASHES
 from nephila.kernel.messages import DeadLetter, FetchRequest, Outlinks, Page
@@ -141,6 +143,63 @@ async def test_members_that_come_and_go_in_order_raise_no_suspicion(rig):
         await until(lambda held=held: len(held) == 1)
         assert not bus.groups["parser"].inbox.isolation.active
         await bus.close()
+
+
+@pytest.mark.parametrize("names", ["p", "pq"])
+async def test_a_starved_member_raises_no_suspicion(rig, names):
+    """The group removes it while it holds a page, again and again: it lives, and says so when it joins again. Alone or
+    beside another one that gets its partitions meanwhile."""
+    operator = await rig.operator()
+    await operator.publish(PAGES, 1, Page("j", b"", "http://a.test/slow"))
+    buses = [KafkaBus(msgspec.structs.replace(rig.config, name=name), SystemClock()) for name in names]
+    held: list[Delivery] = []
+    for bus in buses:
+        bus.subscribe(PAGES, "parser", held.append, credits=99, on_dead=lambda page, error: ())
+        rig.buses.append(bus)
+        await bus.start()
+    groups = [bus.groups["parser"] for bus in buses]
+    await until(lambda: sum(len(group.held) for group in groups) == 4 and bool(held))
+    for evictions in range(1, CRASHES_TO_ISOLATE + 2):
+        starve(groups)
+        await until(lambda evictions=evictions: all(group.evictions >= evictions for group in groups))
+        await until(lambda: sum(len(group.held) for group in groups) == 4 and all(group.settled for group in groups))
+    assert not any(group.inbox.isolation.active for group in groups)
+    assert not any(bus.faults for bus in buses)
+    times = len(held)
+    await operator.publish(PAGES, 1, Page("j", b"", "http://a.test/next"))
+    await until(lambda: any(delivery.message.url.endswith("next") for delivery in held[times - 1 :]))
+
+
+def starve(groups: list[Any]) -> None:
+    """No CPU for longer than a session: the loop stands still, so no heartbeat is sent."""
+    time.sleep(1.5 * groups[0].config.session_s)
+
+
+async def test_isolation_is_seen_and_other_partitions_go_on(rig):
+    """A page that two members had when they ended is tried alone in its partition; readiness says so."""
+    operator = await rig.operator()
+    await operator.publish(PAGES, 1, Page("j", b"", POISON))
+    for turn in range(CRASHES_TO_ISOLATE):
+        bus = await rig.parser("p")
+        await until(lambda turn=turn: rig.ends == turn + 1)
+        await rig.end(bus)
+    bus = KafkaBus(msgspec.structs.replace(rig.config, name="p"), SystemClock())
+    held: list[Delivery] = []
+    bus.subscribe(PAGES, "parser", held.append, credits=99, on_dead=lambda page, error: ())
+    rig.buses.append(bus)
+    await bus.start()
+    await until(lambda: [delivery.message.url for delivery in held] == [POISON])
+    ((kind, line),) = bus.faults
+    assert kind == "isolation"
+    assert "2 members ended in a row" in line
+    assert "pages/1: the messages there are delivered one at a time, other partitions go on" in line
+    metrics = {metric.name: metric for metric in METRICS}
+    assert metrics["isolated_partitions"].read(bus) == {"parser": 1}
+    assert metrics["evictions_total"].read(bus) == {"parser": 0}
+    await operator.publish(PAGES, 2, Page("j", b"", "http://b.test/"))
+    await until(lambda: len(held) == 2)
+    held[0].ack()
+    await until(lambda: not bus.faults)
 
 
 @pytest.mark.parametrize("how", ["vanished", "closed"])

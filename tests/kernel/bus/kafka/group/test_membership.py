@@ -176,3 +176,34 @@ def test_a_claim_survives_the_wire_and_nonsense_is_nothing():
     assert msgspec.msgpack.decode(member.claim(), type=Claim) == Claim("a", 2.5, {1: 7, 5: 7}, [3])
     member.on_share(b"")
     assert member.leaving == frozenset()
+
+
+def test_a_member_that_was_removed_says_that_it_lives():
+    """The owner of each partition that it held hears it, once."""
+    group = Group(8)
+    for name in "ab":
+        group.join(name)
+    group.settle()
+    lost = sorted(group.members["a"].held)
+    away = group.members.pop("a")
+    group.rebalance()
+    assert group.owners == dict.fromkeys(range(8), "b")
+    away.removed()
+    group.members["a"] = away
+    claims = {name: msgspec.msgpack.decode(member.claim(), type=Claim) for name, member in group.members.items()}
+    shares = plan(claims, 8)
+    assert (shares["a"].pardoned, sorted(shares["b"].pardoned)) == ([], lost)
+    group.rebalance()
+    assert msgspec.msgpack.decode(away.claim(), type=Claim).survived == []
+
+
+def test_a_member_alone_gets_its_partitions_back_pardoned():
+    """It was removed and is the whole group."""
+    member = Membership("a", 1.0)
+    member.on_assignment(range(4), 1)
+    member.removed()
+    share = plan({"id": msgspec.msgpack.decode(member.claim(), type=Claim)}, 4)["id"]
+    member.on_share(msgspec.msgpack.encode(share))
+    assert member.pardoned == frozenset(range(4))
+    member.on_share(b"")
+    assert member.pardoned == frozenset()

@@ -1,8 +1,9 @@
 """Metadata of a committed offset: is the partition held, and which message crashed its members? Pure.
 
 Kafka stores a text with each committed offset. A living member writes `held`. A member that finds `held` takes the
-partition over after a crash or a freeze, and one of the messages behind the offset may be the cause. The metadata
-belongs to the partition, so the count continues on any member and any machine. Invariants: a crash counts only against
+partition over after a crash or a freeze, and one of the messages behind the offset may be the cause. A member that the
+group had removed and that joins again has not crashed: the next owner takes the crash back. The metadata belongs to
+the partition, so the count continues on any member and any machine. Invariants: a crash counts only against
 an offset that has not moved since; a message there is judged as every suspect is (`bus/poison.py`). A crash of a member
 without a message clears all suspicion at the offset.
 """
@@ -40,13 +41,22 @@ class CommitMetadata(Probe, frozen=True, omit_defaults=True):
             return self
         return CommitMetadata(True, self.crashes, offset, index)
 
-    def opened(self) -> CommitMetadata:
-        """The metadata with which the next member starts."""
+    def opened(self, *, survived: bool = False) -> CommitMetadata:
+        """The metadata with which the next member starts. `survived`: an earlier member was removed by the group and
+        lives: the last one that did not release the partition, or one whose crash is counted here."""
+        if survived:
+            return msgspec.structs.replace(self.ended() if self.held else self.pardoned(), held=True)
         if not self.held:
             return msgspec.structs.replace(self, held=True)
         if self.control:
             return HELD
         return msgspec.structs.replace(self.crashed(), crashes=self.crashes + 1)
+
+    def pardoned(self) -> CommitMetadata:
+        """The metadata after a crash that was none: the member lives."""
+        return msgspec.structs.replace(
+            self.ended(), crashes=max(self.crashes - 1, 0), solo_crashes=max(self.solo_crashes - 1, 0)
+        )
 
     def probing(self, offset: int, index: int) -> CommitMetadata:
         """To commit before a suspect is delivered."""

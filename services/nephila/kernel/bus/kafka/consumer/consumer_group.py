@@ -75,6 +75,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.membership = Membership(config.name, clock.now(), settings)
         self.restarts = 0
         """Consumers that were stuck and replaced."""
+        self.evictions = 0
+        """Times that the group removed this member while it held partitions."""
         self.rebalances = 0
         """Assignments received."""
         self.partitions_gained = self.partitions_lost = 0
@@ -159,6 +161,21 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     def held(self) -> frozenset[int]:
         """Partitions that this member owns and has opened."""
         return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.is_opened)
+
+    @property
+    def isolation_line(self) -> str:
+        """The isolated partitions of this member, in one line; empty when there are none."""
+        isolated = self.inbox.isolation.isolated
+        if not isolated:
+            return ""
+        names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(isolated)[:5])
+        more = f" and {len(isolated) - 5} more" if len(isolated) > 5 else ""
+        others = "all other partitions pause" if self.inbox.isolation.exclusive else "other partitions go on"
+        return (
+            f"group {self.name}: {max(isolated.values())} members ended in a row with {names}{more}: the messages "
+            f"there are delivered one at a time, {others}; the logs of these members have the cause (a crash, a lack "
+            "of memory, kills)"
+        )
 
     @property
     def may_emit(self) -> bool:
@@ -281,7 +298,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self._drop_lost(frozenset(self.membership.held))
             if self.membership.held and alive:
                 self._duplicate_member()
-            self.membership.held = {}
+            self.evictions += bool(self.membership.held)
+            self.membership.removed()
         else:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.commit(), self.config.rebalance_s / 2)
@@ -319,15 +337,17 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.inbox.partition_states[tp] = PartitionState()
             elif state.position is not None:
                 consumer.seek(tp, state.position.next)
+        if offsets := self.inbox.pardon(self.membership.pardoned):
+            self._spawn(self._commit(offsets))
         self._pauses.apply(consumer)
         if opening:
-            self._spawn(self._open(opening))
+            self._spawn(self._open(opening, self.membership.pardoned))
         if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
             self._spawn(self._revoke(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
-    async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
-        """Find the start offset, let the service load what it needs, then read."""
+    async def _open(self, opening: dict[TopicPartition, PartitionState], pardoned: frozenset[int]) -> None:
+        """Find the start offset, let the service load what it needs, then read. `pardoned`: see `Share`."""
         began = self._clock.monotonic()
         while True:
             consumer = self.consumer
@@ -336,7 +356,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             try:
                 if consumer is not None:
-                    found = await start_positions(consumer, self.inbox, list(mine))
+                    found = await start_positions(consumer, self.inbox, list(mine), pardoned)
                     break
             except (KafkaError, IllegalStateError) as error:
                 self._record_error(error)

@@ -309,14 +309,14 @@ class Inbox:
         state = self.partition_states.get(tp)
         if state is None or state.phase is not Phase.OPEN or state.stopped or state.missing_objects is not None:
             return False
-        if self.isolation.active and tp not in self.isolation:
+        if self.isolation.exclusive and tp not in self.isolation:
             return False
         return not self._full(self.topics[tp.topic])
 
     def gates(self) -> tuple[bool, ...]:
-        """What `open` asks beyond the state of a partition: whether poison is isolated, and whether each topic is full.
-        While it is the same, only partitions whose state has changed open or close."""
-        return (self.isolation.active, *(self._full(reader) for reader in self.topics.values()))
+        """What `open` asks beyond the state of a partition: whether a message is accused, and whether each topic is
+        full. While it is the same, only partitions whose state has changed open or close."""
+        return (self.isolation.exclusive, *(self._full(reader) for reader in self.topics.values()))
 
     def _full(self, reader: KafkaSubscription) -> bool:
         """Pause at the limit, resume at half of it: a pause discards what was read ahead."""
@@ -403,6 +403,18 @@ class Inbox:
         while any(reader.in_handlers[p] for reader in self.topics.values() for p in partitions):
             self._changed.clear()
             await self._changed.wait()
+
+    def pardon(self, partitions: Collection[int]) -> dict[TopicPartition, int]:
+        """Members that seemed to have crashed with these partitions live: take one crash of each back. Returns the
+        offsets to commit with the new metadata."""
+        offsets = {}
+        for tp, state in self.partition_states.items() if partitions else ():
+            if tp.partition in partitions and state.phase is Phase.OPEN and state.position is not None:
+                if tp in self.isolation:
+                    state.metadata = state.metadata.pardoned()
+                    self.isolation.pardon(tp)
+                offsets[tp] = state.position.committed_to
+        return offsets
 
     def clear_suspicion(self, tp: TopicPartition) -> None:
         """No message of the partition is a suspect any more."""

@@ -1,7 +1,7 @@
 """Which partitions of a consumer are paused: those that must not be read now.
 
 A member has thousands of partitions and polls ten times a second. After a poll only the partitions that were read are
-looked at, and all of them when a topic has become full or half empty, or poison is isolated.
+looked at, and all of them when a topic has become full or half empty, or messages are isolated.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Messages that may crash members are delivered one at a time, with nothing else in the member's handlers.
+"""Messages that may crash members are delivered one at a time.
 
-When members crash repeatedly at one committed offset (commit_metadata.py), the records behind it are suspects. While
-the isolation is active, the group's other partitions pause. Before each suspect the metadata of its offset says which
-message is being probed, so that the next member counts a crash. A poison message becomes a dead letter without being
-delivered. Invariants: at most one suspect is delivered at a time; at most one partition's metadata names a probe.
+When members crash repeatedly at one committed offset (commit_metadata.py), the records behind it are suspects. The
+member's other partitions go on. Before each suspect the metadata of its offset says which message is being probed, so
+that the next member counts a crash. The suspect of such a crash is accused: the other partitions pause until it has
+been probed with nothing else in a handler. A poison message becomes a dead letter without being delivered. Invariants:
+at most one suspect is delivered at a time; at most one partition's metadata names a probe; a message becomes poison
+only by a crash while it was alone.
 
-Kills from outside must not make a message poison. So a crash counts only within `BLAME_S` of the delivery, and a
-suspect that crashed a member is delivered again only after `control_s` without any message: a crash in this time clears
-it.
+Kills from outside must not make a message poison. So a crash counts only within `BLAME_S` of the delivery, and an
+accused message is delivered again only after `control_s` without any message: a crash in this time clears it. A member
+that the group had removed and that joins again takes its crash back (`pardon`).
 A suspect that neither crashes the member nor is acked within `PROBE_TIMEOUT_S` is slow, not poison: its partition
 continues as usual. Only topics whose readers end the URL of a dead letter are isolated: a dead letter of another topic
 would be a silent loss.
@@ -86,8 +88,18 @@ class PoisonIsolation:
 
     @property
     def active(self) -> bool:
-        """Whether a partition is isolated: all others pause."""
+        """Whether a partition is isolated."""
         return bool(self._isolated)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether a message is accused: all partitions but the isolated ones pause."""
+        return any(metadata.solo_crashes for metadata, _ in self._isolated.values())
+
+    @property
+    def isolated(self) -> dict[TopicPartition, int]:
+        """Isolated partition → crashes in a row at its offset."""
+        return {tp: metadata.crashes for tp, (metadata, _) in self._isolated.items()}
 
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._isolated
@@ -104,6 +116,19 @@ class PoisonIsolation:
     def drop(self, partitions: frozenset[int]) -> None:
         """These partitions leave or are lost; messages that were not delivered go to the next owner."""
         self._forget(lambda tp: tp.partition in partitions)
+
+    def pardon(self, tp: TopicPartition) -> None:
+        """One of the members that seemed to have crashed at the offset of this isolated partition lives."""
+        metadata, end = self._isolated[tp]
+        metadata = metadata.pardoned()
+        if metadata.needs_isolation:
+            self._isolated[tp] = metadata, end
+        elif any(suspect.tp == tp for suspect in self._suspects):
+            self._isolated[tp] = metadata, 0  # the record that is probed now is the last one
+        else:
+            del self._isolated[tp]
+            self._done(tp)
+            self._changed.set()
 
     def release(self, tp: TopicPartition) -> None:
         """The next record of this partition cannot be read: end its isolation."""
@@ -126,7 +151,8 @@ class PoisonIsolation:
                 await self._changed.wait()
                 continue
             suspect = self._suspects[0]
-            await self._quiet()
+            if self.exclusive:
+                await self._quiet()
             if not suspect.dropped and await self._probe(suspect):
                 await self._end(suspect)
 
@@ -145,6 +171,10 @@ class PoisonIsolation:
         self._suspects.popleft()
         if last:
             self._release(suspect)
+            return
+        metadata, end = self._isolated[suspect.tp]
+        if suspect.offset >= metadata.offset:  # the accused message has been probed
+            self._isolated[suspect.tp] = metadata.survived(), end
 
     def _release(self, last: Suspect) -> None:
         """The partition continues as usual, starting with the records kept here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -33,9 +33,10 @@ class StartPosition(NamedTuple):
 
 
 async def start_positions(
-    consumer: AIOKafkaConsumer, inbox: Inbox, tps: list[TopicPartition]
+    consumer: AIOKafkaConsumer, inbox: Inbox, tps: list[TopicPartition], pardoned: Collection[int] = ()
 ) -> dict[TopicPartition, StartPosition]:
-    """Committed offsets, or else the beginnings of the logs. Raises `KafkaError`."""
+    """Committed offsets, or else the beginnings of the logs. `pardoned`: partitions with an earlier holder that lives.
+    Raises `KafkaError`."""
     committed = await consumer._coordinator.fetch_committed_offsets(tps)
     first = await consumer.beginning_offsets(tps)
     last = await consumer.end_offsets(tps)
@@ -47,7 +48,8 @@ async def start_positions(
         if not first[tp] <= start <= last[tp]:
             refused = inbox.check_gap(tp, start, first[tp], last[tp])
             start = first[tp]
-        found[tp] = StartPosition(start, last[tp], metadata.opened(), refused, metadata.held)
+        opened = metadata.opened(survived=tp.partition in pardoned)
+        found[tp] = StartPosition(start, last[tp], opened, refused, metadata.held)
     return found
 
 

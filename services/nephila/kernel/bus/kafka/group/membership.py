@@ -30,6 +30,8 @@ class Claim(msgspec.Struct, array_like=True):
     # Settings that all members of a system must share (agreement.py).
     able: bool = True
     # False: a dependency of this member has been unavailable for long; able members get its partitions.
+    survived: list[int] = []
+    # Partitions that this member held when the group removed it: no message of them has ended it.
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -40,6 +42,8 @@ class Share(msgspec.Struct, array_like=True):
     # Those to finish and release.
     promised: list[int] = []
     # Partitions of others that this member will get.
+    pardoned: list[int] = []
+    # Those of its partitions that an earlier holder has survived.
 
 
 def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
@@ -53,10 +57,13 @@ def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
     # If no member is able, all keep their partitions.
     able = sorted(name for name, claim in living.items() if claim.able) or sorted(living)
     target = assign_partitions(able, partitions, {**holder, **promised})
-    shares = {member: Share([], [], []) for member in claims}
+    survived = {p for claim in living.values() for p in claim.survived}
+    shares = {member: Share([], [], [], []) for member in claims}
     for p, name in enumerate(target):
         has = holder.get(p, name)
         shares[by_name[has]].partitions.append(p)
+        if p in survived:
+            shares[by_name[has]].pardoned.append(p)
         if has != name:
             shares[by_name[has]].leaving.append(p)
             shares[by_name[name]].promised.append(p)
@@ -84,10 +91,16 @@ class Membership:
         self.held: dict[int, int] = {}
         self.leaving: frozenset[int] = frozenset()
         self.promised: frozenset[int] = frozenset()
+        self.pardoned: frozenset[int] = frozenset()
+        self._survived: set[int] = set()
+        """Partitions to name in the next claim."""
 
     def claim(self) -> bytes:
         """The claim for a join."""
-        claim = Claim(self.name, self.started, self.held, sorted(self.promised), self._settings, self.able)
+        claim = Claim(
+            *(self.name, self.started, self.held, sorted(self.promised), self._settings, self.able),
+            survived=sorted(self._survived),
+        )
         return msgspec.msgpack.encode(claim)
 
     def on_share(self, data: bytes) -> None:
@@ -95,13 +108,20 @@ class Membership:
         share = msgspec.msgpack.decode(data, type=Share) if data else Share()
         self.leaving = frozenset(share.leaving)
         self.promised = frozenset(share.promised)
+        self.pardoned = frozenset(share.pardoned)
 
     def on_assignment(self, partitions: Iterable[int], generation: int) -> tuple[frozenset[int], frozenset[int]]:
         """(new, lost) partitions of an assignment; a kept partition keeps its generation."""
         now = frozenset(partitions)
         new, gone = now - self.held.keys(), frozenset(self.held.keys() - now)
         self.held = {p: self.held.get(p, generation) for p in now}
+        self._survived.clear()  # the leader has told their owners
         return new, gone
+
+    def removed(self) -> None:
+        """The group has removed this member, which lives and joins again."""
+        self._survived.update(self.held)
+        self.held = {}
 
     def release(self, partitions: Iterable[int]) -> None:
         """These partitions are finished here."""
