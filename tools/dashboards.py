@@ -216,6 +216,7 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("Rebalances", rate("nephila_bus_rebalances_total", "group"), "ops", "{{group}}"),
                 Panel("Partitions gained", rate("nephila_bus_partitions_gained_total", "group"), "ops", "{{group}}"),
                 Panel("Partitions lost", rate("nephila_bus_partitions_lost_total", "group"), "ops", "{{group}}"),
+                Panel("Members removed", rate("nephila_bus_evictions_total", "group"), "ops", "{{group}}"),
                 Panel("URLs with lost messages", rate("nephila_scheduler_lost_messages_total"), "ops"),
                 Panel(
                     "Longest hand-over of the last hour",
@@ -475,6 +476,12 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "{{topic}} {{reason}}",
                 ),
                 Panel("Consumers replaced", rate("nephila_bus_consumers_replaced_total", "group"), "ops", "{{group}}"),
+                Panel(
+                    "Isolated partitions",
+                    total("nephila_bus_isolated_partitions", "group, pod"),
+                    "short",
+                    "{{group}} {{pod}}",
+                ),
             ),
             "Disks": (
                 Panel("Free disk of schedulers", total("nephila_scheduler_disk_free_bytes", "pod"), "bytes", "{{pod}}"),

@@ -84,10 +84,11 @@ def test_a_note_is_short():
 
 
 def test_a_member_that_was_removed_and_lives_has_not_crashed():
-    """Its partition was not released: whoever opens it next counts nothing, and takes back what was counted."""
+    """Its partition was not released, and the next owner counts a crash: it is taken back."""
     held = CommitMetadata(held=True, crashes=1)
     assert held.opened().crashes == 2
-    assert held.opened(survived=True) == held
-    released = CommitMetadata(crashes=2, offset=7, index=0, solo_crashes=1)
-    assert released.opened(survived=True) == CommitMetadata(True, 1, 7, 0)
-    assert CommitMetadata().opened(survived=True) == CommitMetadata().opened()
+    assert held.opened().pardoned() == held
+    assert held.opened().pardoned(5) == HELD
+    tried = HELD.probing(7, 0)
+    assert tried.opened() == CommitMetadata(True, 1, 7, 0, solo_crashes=1)
+    assert tried.opened().pardoned() == CommitMetadata(True, 0, 7, 0)

@@ -217,13 +217,13 @@ def test_other_partitions_are_read_while_one_is_isolated():
     state.metadata = CommitMetadata(True, 3, 7, 0, solo_crashes=1)
     rig.inbox.isolation.isolate(tp, state.metadata, 7, 9)
     assert (rig.inbox.open(tp), rig.inbox.open(other)) == (True, False)
-    assert rig.inbox.pardon({1}) == {tp: 7}
+    assert rig.inbox.pardon({1: 1}) == {tp: 7}
     assert (rig.inbox.open(tp), rig.inbox.open(other)) == (True, True)
     assert state.metadata == CommitMetadata(True, 2, 7, 0)
-    assert rig.inbox.pardon({1, 2}) == {tp: 7, other: 0}
+    assert rig.inbox.pardon({1: 2, 2: 1}) == {tp: 7, other: 0}
     assert not rig.inbox.isolation.active
     assert state.metadata == HELD
-    assert rig.inbox.pardon(()) == {}
+    assert rig.inbox.pardon({}) == {}
 
 
 def test_it_is_full_at_the_limit_and_open_again_at_half():

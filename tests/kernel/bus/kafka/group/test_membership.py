@@ -202,8 +202,24 @@ def test_a_member_alone_gets_its_partitions_back_pardoned():
     member = Membership("a", 1.0)
     member.on_assignment(range(4), 1)
     member.removed()
+    member.on_assignment(range(2), 2)
+    member.removed()
     share = plan({"id": msgspec.msgpack.decode(member.claim(), type=Claim)}, 4)["id"]
     member.on_share(msgspec.msgpack.encode(share))
-    assert member.pardoned == frozenset(range(4))
+    assert member.pardoned == {0: 1, 1: 1}
     member.on_share(b"")
-    assert member.pardoned == frozenset()
+    assert member.pardoned == {}
+
+
+def test_each_removal_is_said_until_a_leader_has_answered():
+    """A join that fails says nothing to the owners; two members may have held one partition one after the other."""
+    first, second = Membership("a", 1.0), Membership("b", 2.0)
+    first.on_assignment(range(2), 1)
+    first.removed()
+    second.on_assignment(range(2), 2)
+    second.removed()
+    second.held = {1: 3}
+    second.removed()
+    claims = {name: msgspec.msgpack.decode(one.claim(), type=Claim) for name, one in (("a", first), ("b", second))}
+    shares = plan(claims, 2)
+    assert sorted(shares["a"].pardoned + shares["b"].pardoned) == [0, 0, 1, 1, 1]

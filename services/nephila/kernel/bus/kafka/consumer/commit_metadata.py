@@ -41,21 +41,18 @@ class CommitMetadata(Probe, frozen=True, omit_defaults=True):
             return self
         return CommitMetadata(True, self.crashes, offset, index)
 
-    def opened(self, *, survived: bool = False) -> CommitMetadata:
-        """The metadata with which the next member starts. `survived`: an earlier member was removed by the group and
-        lives: the last one that did not release the partition, or one whose crash is counted here."""
-        if survived:
-            return msgspec.structs.replace(self.ended() if self.held else self.pardoned(), held=True)
+    def opened(self) -> CommitMetadata:
+        """The metadata with which the next member starts."""
         if not self.held:
             return msgspec.structs.replace(self, held=True)
         if self.control:
             return HELD
         return msgspec.structs.replace(self.crashed(), crashes=self.crashes + 1)
 
-    def pardoned(self) -> CommitMetadata:
-        """The metadata after a crash that was none: the member lives."""
+    def pardoned(self, times: int = 1) -> CommitMetadata:
+        """The metadata after so many crashes that were none: their members live."""
         return msgspec.structs.replace(
-            self.ended(), crashes=max(self.crashes - 1, 0), solo_crashes=max(self.solo_crashes - 1, 0)
+            self.ended(), crashes=max(self.crashes - times, 0), solo_crashes=max(self.solo_crashes - times, 0)
         )
 
     def probing(self, offset: int, index: int) -> CommitMetadata:

@@ -34,6 +34,7 @@ from nephila.kernel.bus.kafka.consumer.start_position import (
     has_committed_to,
     mark_held,
     open_partition,
+    pardon,
     start_positions,
 )
 from nephila.kernel.bus.kafka.group.assignor import assignor_for
@@ -337,17 +338,18 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.inbox.partition_states[tp] = PartitionState()
             elif state.position is not None:
                 consumer.seek(tp, state.position.next)
+        # After new states are there, so that those take their share.
         if offsets := self.inbox.pardon(self.membership.pardoned):
             self._spawn(self._commit(offsets))
         self._pauses.apply(consumer)
         if opening:
-            self._spawn(self._open(opening, self.membership.pardoned))
+            self._spawn(self._open(opening))
         if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
             self._spawn(self._revoke(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
-    async def _open(self, opening: dict[TopicPartition, PartitionState], pardoned: frozenset[int]) -> None:
-        """Find the start offset, let the service load what it needs, then read. `pardoned`: see `Share`."""
+    async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
+        """Find the start offset, let the service load what it needs, then read."""
         began = self._clock.monotonic()
         while True:
             consumer = self.consumer
@@ -356,7 +358,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             try:
                 if consumer is not None:
-                    found = await start_positions(consumer, self.inbox, list(mine), pardoned)
+                    found = await start_positions(consumer, self.inbox, list(mine))
                     break
             except (KafkaError, IllegalStateError) as error:
                 self._record_error(error)
@@ -371,7 +373,10 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._stop_partition(refused)
         if self.listener is not None:
             await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
+        pardon(mine, found)
         await self._mark(mine, found)
+        while pardon(mine, found):
+            await self._mark(mine, found)
         if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, found)):
             self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s, self._clock))
         for tp, state in mine.items():

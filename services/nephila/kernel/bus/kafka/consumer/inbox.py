@@ -58,13 +58,15 @@ NEXT_PHASES: dict[Phase, tuple[Phase, ...]] = {
 class PartitionState:
     """One partition of one topic while this member owns it."""
 
-    __slots__ = ("held_bytes", "metadata", "missing_objects", "objects", "phase", "position", "stopped")
+    __slots__ = ("held_bytes", "metadata", "missing_objects", "objects", "pardons", "phase", "position", "stopped")
 
     def __init__(self) -> None:
         self.position: PartitionPosition | None = None
         self.phase = Phase.OPENING
         self.metadata = HELD
         """Committed with the offset."""
+        self.pardons = 0
+        """Crashes to take back once its metadata is read (`Share.pardoned`)."""
         self.held_bytes = 0
         self.stopped = False
         """This program must not read the next record."""
@@ -404,15 +406,18 @@ class Inbox:
             self._changed.clear()
             await self._changed.wait()
 
-    def pardon(self, partitions: Collection[int]) -> dict[TopicPartition, int]:
-        """Members that seemed to have crashed with these partitions live: take one crash of each back. Returns the
-        offsets to commit with the new metadata."""
+    def pardon(self, pardoned: Mapping[int, int]) -> dict[TopicPartition, int]:
+        """Members that seemed to have crashed with these partitions live: take so many crashes of each back. Returns
+        the offsets to commit with the new metadata."""
         offsets = {}
-        for tp, state in self.partition_states.items() if partitions else ():
-            if tp.partition in partitions and state.phase is Phase.OPEN and state.position is not None:
+        for tp, state in self.partition_states.items() if pardoned else ():
+            times = pardoned.get(tp.partition, 0)
+            if times and state.phase is Phase.OPENING:
+                state.pardons += times
+            elif times and state.phase is Phase.OPEN and state.position is not None:
                 if tp in self.isolation:
-                    state.metadata = state.metadata.pardoned()
-                    self.isolation.pardon(tp)
+                    state.metadata = state.metadata.pardoned(times)
+                    self.isolation.pardon(tp, times)
                 offsets[tp] = state.position.committed_to
         return offsets
 

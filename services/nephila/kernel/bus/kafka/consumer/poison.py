@@ -117,10 +117,10 @@ class PoisonIsolation:
         """These partitions leave or are lost; messages that were not delivered go to the next owner."""
         self._forget(lambda tp: tp.partition in partitions)
 
-    def pardon(self, tp: TopicPartition) -> None:
-        """One of the members that seemed to have crashed at the offset of this isolated partition lives."""
+    def pardon(self, tp: TopicPartition, times: int = 1) -> None:
+        """So many of the members that seemed to have crashed at the offset of this isolated partition live."""
         metadata, end = self._isolated[tp]
-        metadata = metadata.pardoned()
+        metadata = metadata.pardoned(times)
         if metadata.needs_isolation:
             self._isolated[tp] = metadata, end
         elif any(suspect.tp == tp for suspect in self._suspects):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -33,10 +33,9 @@ class StartPosition(NamedTuple):
 
 
 async def start_positions(
-    consumer: AIOKafkaConsumer, inbox: Inbox, tps: list[TopicPartition], pardoned: Collection[int] = ()
+    consumer: AIOKafkaConsumer, inbox: Inbox, tps: list[TopicPartition]
 ) -> dict[TopicPartition, StartPosition]:
-    """Committed offsets, or else the beginnings of the logs. `pardoned`: partitions with an earlier holder that lives.
-    Raises `KafkaError`."""
+    """Committed offsets, or else the beginnings of the logs. Raises `KafkaError`."""
     committed = await consumer._coordinator.fetch_committed_offsets(tps)
     first = await consumer.beginning_offsets(tps)
     last = await consumer.end_offsets(tps)
@@ -48,8 +47,7 @@ async def start_positions(
         if not first[tp] <= start <= last[tp]:
             refused = inbox.check_gap(tp, start, first[tp], last[tp])
             start = first[tp]
-        opened = metadata.opened(survived=tp.partition in pardoned)
-        found[tp] = StartPosition(start, last[tp], opened, refused, metadata.held)
+        found[tp] = StartPosition(start, last[tp], metadata.opened(), refused, metadata.held)
     return found
 
 
@@ -59,6 +57,15 @@ def crashed_partitions(
     """Partitions of leased topics that their last members did not release, with their start offsets."""
     leased = [tp for tp in tps if inbox.topics[tp.topic].topic.leased]
     return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
+
+
+def pardon(mine: Mapping[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]) -> bool:
+    """Take back crashes of members that live; whether there were any."""
+    pardoned = {tp: state for tp, state in mine.items() if state.pardons}
+    for tp, state in pardoned.items():
+        found[tp] = found[tp]._replace(metadata=found[tp].metadata.pardoned(state.pardons))
+        state.metadata, state.pardons = found[tp].metadata, 0
+    return bool(pardoned)
 
 
 async def mark_held(

@@ -10,6 +10,7 @@ counts. Pure; Kafka's protocol is in assignor.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -31,7 +32,7 @@ class Claim(msgspec.Struct, array_like=True):
     able: bool = True
     # False: a dependency of this member has been unavailable for long; able members get its partitions.
     survived: list[int] = []
-    # Partitions that this member held when the group removed it: no message of them has ended it.
+    # Partitions that this member held when the group removed it, once for each time: no message has ended it.
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -43,7 +44,7 @@ class Share(msgspec.Struct, array_like=True):
     promised: list[int] = []
     # Partitions of others that this member will get.
     pardoned: list[int] = []
-    # Those of its partitions that an earlier holder has survived.
+    # Those of its partitions that earlier holders have survived, once for each of them.
 
 
 def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
@@ -57,13 +58,12 @@ def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
     # If no member is able, all keep their partitions.
     able = sorted(name for name, claim in living.items() if claim.able) or sorted(living)
     target = assign_partitions(able, partitions, {**holder, **promised})
-    survived = {p for claim in living.values() for p in claim.survived}
+    survived = Counter(p for claim in living.values() for p in claim.survived)
     shares = {member: Share([], [], [], []) for member in claims}
     for p, name in enumerate(target):
         has = holder.get(p, name)
         shares[by_name[has]].partitions.append(p)
-        if p in survived:
-            shares[by_name[has]].pardoned.append(p)
+        shares[by_name[has]].pardoned += [p] * survived[p]
         if has != name:
             shares[by_name[has]].leaving.append(p)
             shares[by_name[name]].promised.append(p)
@@ -91,15 +91,16 @@ class Membership:
         self.held: dict[int, int] = {}
         self.leaving: frozenset[int] = frozenset()
         self.promised: frozenset[int] = frozenset()
-        self.pardoned: frozenset[int] = frozenset()
-        self._survived: set[int] = set()
+        self.pardoned: Mapping[int, int] = {}
+        """Partition → earlier holders that have survived it."""
+        self._survived: list[int] = []
         """Partitions to name in the next claim."""
 
     def claim(self) -> bytes:
         """The claim for a join."""
         claim = Claim(
             *(self.name, self.started, self.held, sorted(self.promised), self._settings, self.able),
-            survived=sorted(self._survived),
+            survived=self._survived,
         )
         return msgspec.msgpack.encode(claim)
 
@@ -108,7 +109,7 @@ class Membership:
         share = msgspec.msgpack.decode(data, type=Share) if data else Share()
         self.leaving = frozenset(share.leaving)
         self.promised = frozenset(share.promised)
-        self.pardoned = frozenset(share.pardoned)
+        self.pardoned = Counter(share.pardoned)
 
     def on_assignment(self, partitions: Iterable[int], generation: int) -> tuple[frozenset[int], frozenset[int]]:
         """(new, lost) partitions of an assignment; a kept partition keeps its generation."""
@@ -120,7 +121,7 @@ class Membership:
 
     def removed(self) -> None:
         """The group has removed this member, which lives and joins again."""
-        self._survived.update(self.held)
+        self._survived += self.held
         self.held = {}
 
     def release(self, partitions: Iterable[int]) -> None:
