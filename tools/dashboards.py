@@ -476,6 +476,7 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                     "{{topic}} {{reason}}",
                 ),
                 Panel("Consumers replaced", rate("nephila_bus_consumers_replaced_total", "group"), "ops", "{{group}}"),
+                Panel("Failed backup", f"max(nephila_api_backup_failed{HERE})"),
                 Panel(
                     "Isolated partitions",
                     total("nephila_bus_isolated_partitions", "group, pod"),

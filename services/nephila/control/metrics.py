@@ -14,6 +14,11 @@ METRICS: tuple[Metric[ControlService], ...] = (
         "state",
     ),
     Metric(
+        "backup_failed",
+        "1 while the newest backup of the system is one that failed; nephila status has the reason.",
+        lambda s: float(bool(s.failed_backup)),
+    ),
+    Metric(
         "access_file_refused",
         "1 while the access file has a mistake and the one before it stays in effect; the log and the overview of the "
         "console have the line.",

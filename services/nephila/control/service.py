@@ -52,6 +52,11 @@ class ControlService:
         self.rows = rows
         self.firecrawl = firecrawl
 
+    @property
+    def failed_backup(self) -> str:
+        """The line of the newest backup of the system if it failed."""
+        return self._backend.failed_backup
+
     async def start(self) -> None:
         """The bus delivers once it is started."""
 

@@ -95,6 +95,8 @@ ADDRESSES = Topic("addresses", m.AddressAnnouncement, ("scheduler",), ("schedule
 EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, ("control",), ("scheduler",), key="slot")
 EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, ("scheduler",), ("control",), key="slot")
 SETTINGS = Topic("settings", m.Setting, ("control", "kernel"), ("program", "control"), key="name")
+BACKUP = "backup"
+"""Id and service of the message of `members` that says how the newest backup of the system ended."""
 MEMBERS = Topic("members", m.MemberStatus, ("programs",), ("control",), key="id", expires_s=86_400.0)
 CONTROL_LOG = Topic("control-log", m.ControlChange, ("control",), ("control",), key="id", expires_s=90 * 86_400.0)
 """Who changed what over the control API."""

@@ -16,6 +16,7 @@ from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStat
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
+from nephila.programs.backup.system import publish_result
 
 from tests.control.documents import document
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
@@ -333,6 +334,19 @@ async def test_the_table_of_members_has_each_partition_once():
     silent = {one.name: (one.state, system.clock.now() - one.silent_since) for one in members if one.silent_since}
     assert silent == {"killed": ("ready", 10.0), "silent": ("silent", 60.0)}
     assert [one.address for one in members if one.service == "scheduler"] == ["10.0.0.1:9100", "10.0.0.2:9100"]
+
+
+async def test_a_failed_backup_is_a_problem_until_one_works():
+    """The status has its line, the table of members as well."""
+    system = System()
+    await publish_result(system.bus, system.clock.now(), "the frontier of partition 3 cannot be read")
+    status = await system.control.status(requests.Empty())
+    assert any("the newest backup failed 0.0 h ago" in line and "partition 3" in line for line in status.problems)
+    (row,) = [one for one in (await system.control.list_members(requests.Empty())).members if one.name == "backup"]
+    assert (row.state, row.problem) == ("not_ready", "the frontier of partition 3 cannot be read")
+    await publish_result(system.bus, system.clock.now(), "")
+    status = await system.control.status(requests.Empty())
+    assert not any("backup" in line for line in status.problems)
 
 
 async def test_a_setting_of_one_member_is_stored_under_its_name():

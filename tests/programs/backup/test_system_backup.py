@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.messages import Setting
-from nephila.kernel.runtime.errors import UsageError
-from nephila.kernel.topics import JOBS, SETTINGS
+from nephila.kernel.messages import MemberState, Setting
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.topics import JOBS, MEMBERS, SETTINGS
 from nephila.programs.backup import archive, system
 from nephila.programs.backup.archive import Archive
 from nephila.programs.system_log import System
@@ -122,3 +123,42 @@ async def test_compacted_topics_are_saved_whole(tmp_path) -> None:
     await second.give("b")
     await second.until(URLS)
     assert second.outcomes() == ends(first.site)
+
+
+@pytest.mark.parametrize("problem", ["", "the frontier of partition 3 cannot be read"])
+def test_how_a_backup_ended_is_published(tmp_path, monkeypatch, problem) -> None:
+    """The command says it as well; the newest result replaces the one before."""
+    world = World(tmp_path, web(HOSTS, PAGES))
+
+    @asynccontextmanager
+    async def open_log(*_: object):
+        yield FakeKafkaBus(world.broker, world.clock, "backup")
+
+    async def save(*_: object) -> None:
+        if problem:
+            raise UserError(problem)
+
+    monkeypatch.setattr(system, "read", lambda *_, **options: (system_of(world), None))
+    monkeypatch.setattr(system, "open_log", open_log)
+    monkeypatch.setattr(system, "save", save)
+    with pytest.raises(UserError, match=problem) if problem else nullcontext():
+        system.back_up("system.yaml", tmp_path / "backups", 1.7e9, without_rows=True)
+    (result,) = world.broker.all(MEMBERS, 0)
+    assert (result.id, result.problem) == ("backup", problem)
+    assert result.state is (MemberState.NOT_READY if problem else MemberState.ENDED)
+
+
+def test_a_broker_that_is_away_hides_no_error(tmp_path, monkeypatch) -> None:
+    """The result cannot be published: the line of the backup stays the one that is raised."""
+    world = World(tmp_path, web(HOSTS, PAGES))
+
+    @asynccontextmanager
+    async def open_log(*_: object):
+        raise UserError("the broker does not answer")
+        yield
+
+    monkeypatch.setattr(system, "read", lambda *_, **options: (system_of(world), None))
+    monkeypatch.setattr(system, "open_log", open_log)
+    with pytest.raises(UserError, match="the broker does not answer"):
+        system.back_up("system.yaml", tmp_path / "backups", 1.7e9, without_rows=True)
+    assert not (tmp_path / "backups").exists() or not list((tmp_path / "backups").iterdir())

@@ -291,6 +291,13 @@ class ClusterBackend(Backend):
 
     async def complete(self, status: answers.Status) -> None:
         status.problems = [*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()]
+        if failed := self.failed_backup:
+            status.problems.append(failed)
+
+    @property
+    def failed_backup(self) -> str:
+        """The line of the newest backup if it failed."""
+        return self._members.failed_backup()
 
     def _lost_jobs_problems(self) -> list[str]:
         """Jobs that schedulers report and that the topic `jobs` does not have."""

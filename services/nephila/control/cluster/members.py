@@ -13,6 +13,7 @@ from nephila.kernel.layout import LAYOUT
 from nephila.kernel.messages import MemberState, MemberStatus, Setting
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.topics import BACKUP
 
 OVERDUE, SILENT = 1.5, 3.0
 """Intervals since the last report of a member after which the next one is overdue, and its state is silent."""
@@ -56,6 +57,14 @@ class Members:
             owners |= dict.fromkeys(((one.service, partition) for partition in one.partitions), one.id)
         members = [self._member(one, owners) for _, one in sorted(self._members.items())]
         return [one for one in members if one.reported_s < FORGOTTEN_S]
+
+    def failed_backup(self) -> str:
+        """The line of the newest backup if it failed."""
+        backup = self._members.get(BACKUP)
+        if backup is None or not backup.problem:
+            return ""
+        hours = max(self._clock.now() - backup.at, 0.0) / 3600
+        return f"the newest backup failed {hours:.1f} h ago on {backup.host}: {backup.problem}"
 
     def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> answers.Member:
         """`owners`: (service, partition) → the member that was the last to report it. A member that is silent has lost

@@ -12,6 +12,9 @@ whose receipt is in a copied frontier had its links published before, so they ar
 has no effect. A URL that has ended in the copied frontier has its row in the dump. Requests, pages and records in
 flight are not saved: their leases continue or end, and their URLs are fetched once more.
 
+The result of each backup is a message of the topic `members`, under one id: `nephila members`, `nephila status` and the
+metric of the API say that the newest one failed, and why.
+
 A restore publishes the commits under a claim of its own, and writes manifests that name this claim: offsets of the old
 broker are gone. The services have to be stopped; members begin with empty directories.
 """
@@ -19,6 +22,8 @@ broker are gone. The services have to be stopped; members begin with empty direc
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
@@ -26,13 +31,26 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
+from nephila import __version__
 from nephila.kernel.blobs import Blobs
 from nephila.kernel.bus.contract import LogBus, Receipt, all_of, newest
+from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import CODECS, VERSION
 from nephila.kernel.layout import Layout
-from nephila.kernel.messages import FrontierClaim, FrontierManifest, FrontierRecord
+from nephila.kernel.messages import FrontierClaim, FrontierManifest, FrontierRecord, MemberState, MemberStatus
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError, UserError
-from nephila.kernel.topics import FRONTIER, JOBS, OUTLINKS, RULE_VERDICTS, RULES, SEEDS, SETTINGS, Topic
+from nephila.kernel.topics import (
+    BACKUP,
+    FRONTIER,
+    JOBS,
+    MEMBERS,
+    OUTLINKS,
+    RULE_VERDICTS,
+    RULES,
+    SEEDS,
+    SETTINGS,
+    Topic,
+)
 from nephila.programs.backup import archive, rows
 from nephila.programs.backup.archive import Archive, Manifest
 from nephila.programs.system_log import System, open_log, read
@@ -48,12 +66,54 @@ TRIES: Final = 10
 BATCH: Final = 200
 """Messages that are published before the broker has confirmed the first of them."""
 MEMBER: Final = "restore"
+REPORT_S: Final = 30.0
+"""Longest time to report how a backup ended."""
 _MANIFEST, _LOG = "manifest", "log"
 
 
 def back_up(path: str, place: Path, now: float, *, without_rows: bool) -> Path:
     """Back up the system of a settings file; returns where. Raises `UserError`."""
     system, config = read(path, with_rows=not without_rows)
+    try:
+        target = _back_up(system, config, place, now, without_rows=without_rows)
+    except BaseException as error:
+        _report(system, config, now, str(error) or type(error).__name__)
+        raise
+    _report(system, config, now, "")
+    return target
+
+
+def _report(system: System, config: KafkaConfig, now: float, problem: str) -> None:
+    """Tell the members of the system how the backup of `now` ended, if the broker can be reached."""
+
+    async def main() -> None:
+        async with open_log(system, config) as bus:
+            await publish_result(bus, now, problem)
+
+    with contextlib.suppress(UserError, TemporaryError, TimeoutError):
+        asyncio.run(asyncio.wait_for(main(), REPORT_S))
+
+
+async def publish_result(bus: LogBus, began: float, problem: str) -> None:
+    """Publish how a backup ended."""
+    state = MemberState.NOT_READY if problem else MemberState.ENDED
+    await bus.publish(
+        MEMBERS,
+        0,
+        MemberStatus(
+            *(BACKUP, BACKUP, BACKUP),
+            host=socket.gethostname(),
+            version=__version__,
+            state=state,
+            problem=problem,
+            started_at=began,
+            at=bus.clock.now(),
+            interval_s=MEMBERS.expires_s,
+        ),
+    )
+
+
+def _back_up(system: System, config: KafkaConfig, place: Path, now: float, *, without_rows: bool) -> Path:
     written = Archive(place, KIND, system.place, now)
     try:
 
