@@ -164,8 +164,11 @@ class CompactedTopics:
         """Read one topic to the end that it had at the start; the later topics wait."""
         if topic_state.next < end:
             consumer.resume(topic_state.tp)
-        while not topic_state.stopped and await consumer.position(topic_state.tp) < end:
+        while not topic_state.stopped and (position := await consumer.position(topic_state.tp)) < end:
             await self._poll(consumer, POLL_MS)
+            if await consumer.position(topic_state.tp) == position:
+                # A topic that was made again meanwhile may never have this end.
+                end = min(end, (await consumer.end_offsets([topic_state.tp]))[topic_state.tp])
         if not topic_state.stopped:
             consumer.resume(topic_state.tp)
 
