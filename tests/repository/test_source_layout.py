@@ -41,6 +41,7 @@ SLEEPS = {
     "e2e/test_rendered_pages.py": (1, SERVES),
     "e2e/test_workers.py": (2, SERVES),
     "kernel/bus/kafka/client/test_secured_broker.py": (1, "messages for longer than a token is valid"),
+    "kernel/bus/kafka/consumer/test_poison_over_kafka.py": (1, "a member without CPU for a session"),
     "kernel/bus/kafka/group/test_rebalance.py": (1, PACES),
     "kernel/bus/kafka/test_broker_trouble.py": (1, PACES),
     "kernel/bus/kafka/test_kafka_bus.py": (3, f"{PACES}; work that is longer than the client's limit of a poll"),
@@ -48,6 +49,7 @@ SLEEPS = {
     "metrics/web.py": (1, SERVES),
     "parser/sandbox_tasks.py": (2, "work of a child that must be ended"),
     "scheduler/cluster/cluster_rig.py": (2, "a thread writes snapshots beside a busy loop"),
+    "scheduler/cluster/test_orders_of_growth.py": (1, "threads load and write snapshots beside a busy loop"),
     "scheduler/cluster/test_snapshot_store.py": (1, "owners that change at random instants of such a thread"),
     "waits.py": (2, "the polls of all tests"),
 }

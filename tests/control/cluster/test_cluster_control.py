@@ -339,12 +339,13 @@ async def test_the_table_of_members_has_each_partition_once():
 async def test_a_failed_backup_is_a_problem_until_one_works():
     """The status has its line, the table of members as well."""
     system = System()
-    await publish_result(system.bus, system.clock.now(), "the frontier of partition 3 cannot be read")
+    now = system.clock.now()
+    await publish_result(system.bus, now, now, "the frontier of partition 3 cannot be read")
     status = await system.control.status(requests.Empty())
     assert any("the newest backup failed 0.0 h ago" in line and "partition 3" in line for line in status.problems)
     (row,) = [one for one in (await system.control.list_members(requests.Empty())).members if one.name == "backup"]
     assert (row.state, row.problem) == ("not_ready", "the frontier of partition 3 cannot be read")
-    await publish_result(system.bus, system.clock.now(), "")
+    await publish_result(system.bus, now, now, "")
     status = await system.control.status(requests.Empty())
     assert not any("backup" in line for line in status.problems)
 

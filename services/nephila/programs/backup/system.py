@@ -88,13 +88,13 @@ def _report(system: System, config: KafkaConfig, now: float, problem: str) -> No
 
     async def main() -> None:
         async with open_log(system, config) as bus:
-            await publish_result(bus, now, problem)
+            await publish_result(bus, now, time.time(), problem)
 
     with contextlib.suppress(UserError, TemporaryError, TimeoutError):
         asyncio.run(asyncio.wait_for(main(), REPORT_S))
 
 
-async def publish_result(bus: LogBus, began: float, problem: str) -> None:
+async def publish_result(bus: LogBus, began: float, ended: float, problem: str) -> None:
     """Publish how a backup ended."""
     state = MemberState.NOT_READY if problem else MemberState.ENDED
     await bus.publish(
@@ -107,7 +107,7 @@ async def publish_result(bus: LogBus, began: float, problem: str) -> None:
             state=state,
             problem=problem,
             started_at=began,
-            at=bus.clock.now(),
+            at=ended,
             interval_s=MEMBERS.expires_s,
         ),
     )

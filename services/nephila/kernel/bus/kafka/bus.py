@@ -273,8 +273,8 @@ class KafkaBus:
             elif group.held and not group.may_emit:
                 line = f"group {group.name}: the broker has not answered heartbeats in time; check broker and network"
                 found.append(("heartbeat", line))
-            if group.isolation_line:
-                found.append(("isolation", group.isolation_line))
+            if group.inbox.isolation.trouble:
+                found.append(("isolation", f"group {group.name}: {group.inbox.isolation.trouble}"))
         return found
 
     # ---- life

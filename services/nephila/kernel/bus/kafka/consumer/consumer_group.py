@@ -74,10 +74,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
         self.membership = Membership(config.name, clock.now(), settings)
-        self.restarts = 0
-        """Consumers that were stuck and replaced."""
-        self.evictions = 0
-        """Times that the group removed this member while it held partitions."""
+        self.restarts = self.evictions = 0
+        """Consumers that were stuck and replaced; times that the group removed this member, which lived."""
         self.rebalances = 0
         """Assignments received."""
         self.partitions_gained = self.partitions_lost = 0
@@ -162,21 +160,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     def held(self) -> frozenset[int]:
         """Partitions that this member owns and has opened."""
         return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.is_opened)
-
-    @property
-    def isolation_line(self) -> str:
-        """The isolated partitions of this member, in one line; empty when there are none."""
-        isolated = self.inbox.isolation.isolated
-        if not isolated:
-            return ""
-        names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(isolated)[:5])
-        more = f" and {len(isolated) - 5} more" if len(isolated) > 5 else ""
-        others = "all other partitions pause" if self.inbox.isolation.exclusive else "other partitions go on"
-        return (
-            f"group {self.name}: {max(isolated.values())} members ended in a row with {names}{more}: the messages "
-            f"there are delivered one at a time, {others}; the logs of these members have the cause (a crash, a lack "
-            "of memory, kills)"
-        )
 
     @property
     def may_emit(self) -> bool:
@@ -338,7 +321,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.inbox.partition_states[tp] = PartitionState()
             elif state.position is not None:
                 consumer.seek(tp, state.position.next)
-        # After new states are there, so that those take their share.
         if offsets := self.inbox.pardon(self.membership.pardoned):
             self._spawn(self._commit(offsets))
         self._pauses.apply(consumer)
@@ -373,10 +355,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._stop_partition(refused)
         if self.listener is not None:
             await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
-        pardon(mine, found)
         await self._mark(mine, found)
-        while pardon(mine, found):
-            await self._mark(mine, found)
         if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, found)):
             self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s, self._clock))
         for tp, state in mine.items():
@@ -385,9 +364,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 client.seek_back(self.consumer, {tp: found[tp].start})
         self.handover_s.observe(self._clock.monotonic() - began)
         if self.inbox.isolation.active and (self._poison_task is None or self._poison_task.done()):
-            log.warning(
-                "%s: members crashed repeatedly at one offset; the messages there are probed one by one", self.name
-            )
             self._poison_task = self._spawn(self.inbox.isolation.run())
         self._pauses.apply(self.consumer)
 
@@ -395,15 +371,16 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
     ) -> None:
         """Commit that these partitions are held; retries, because a crash before it would not be counted."""
-        while True:
+        marked = False
+        while pardon(mine, found) or not marked:
             tps = [tp for tp, state in mine.items() if state.phase is Phase.OPENING]
+            marked = False
             async with self._committing:
-                try:
+                with contextlib.suppress(KafkaError, IllegalStateError):
                     if self.consumer is not None and not self._joining:
-                        return await mark_held(self.consumer, self.inbox, tps, found)
-                except (KafkaError, IllegalStateError) as error:
-                    log.debug("%s: not marked: %s", self.name, error)
-            await asyncio.sleep(MARK_S)
+                        await mark_held(self.consumer, self.inbox, tps, found)
+                        marked = True
+            await asyncio.sleep(0 if marked else MARK_S)
 
     def _stop_partition(self, error: UserError) -> None:
         self.trouble = str(error)

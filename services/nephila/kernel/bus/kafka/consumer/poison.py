@@ -101,6 +101,20 @@ class PoisonIsolation:
         """Isolated partition → crashes in a row at its offset."""
         return {tp: metadata.crashes for tp, (metadata, _) in self._isolated.items()}
 
+    @property
+    def trouble(self) -> str:
+        """The isolated partitions, in one line; empty when there are none."""
+        isolated = self.isolated
+        if not isolated:
+            return ""
+        names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(isolated)[:5])
+        more = f" and {len(isolated) - 5} more" if len(isolated) > 5 else ""
+        others = "all other partitions pause" if self.exclusive else "other partitions go on"
+        return (
+            f"{max(isolated.values())} members ended in a row with {names}{more}: the messages there are delivered one "
+            f"at a time, {others}; the logs of these members have the cause (a crash, a lack of memory, kills)"
+        )
+
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._isolated
 
@@ -145,6 +159,8 @@ class PoisonIsolation:
 
     async def run(self) -> None:
         """Probe all suspects until no partition is isolated."""
+        if self.active:
+            log.warning("%s", self.trouble)
         while self._isolated:
             if not self._suspects:
                 self._changed.clear()
