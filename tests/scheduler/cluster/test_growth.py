@@ -365,6 +365,36 @@ async def test_a_partition_that_is_handed_over_is_not_split_before(world):
     right(world)
 
 
+@pytest.mark.parametrize("owned", [True, False])
+async def test_a_partition_that_is_handed_over_while_its_log_is_looked_for_is_not_claimed(tmp_path, owned):
+    """Its birth comes while another partition of the member finishes, or before its first look has ended."""
+    world = World(tmp_path, web(HOSTS, PAGES, more=True))
+    first = await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(URLS // 4)
+    world.broker.grow(GROWN)
+    second = await world.start("b")
+    world.members["b"][0].see_layout()
+    leaving = frozenset(range(PARTITIONS, GROWN))
+    taking = asyncio.ensure_future(second.on_assigned(leaving))
+    if owned:
+        await taking
+    revoking = asyncio.ensure_future(second.on_revoking(leaving))
+    await revoking
+    await taking
+    world.members["a"][0].see_layout()
+    await born(world, "a")
+    await complete(world)
+    assert not second.owners
+    for partition in leaving:
+        claims = [record.claim.member for _, record in world.broker.records(FRONTIER, partition) if record.claim]
+        assert set(claims) == {"a"}
+    assert first.owners.keys() == set(range(GROWN))
+    await world.until(URLS)
+    right(world)
+
+
 async def complete_without(world: World, partition: int) -> None:
     """Until all old partitions but this one are split."""
     others = set(range(PARTITIONS)) - {partition}

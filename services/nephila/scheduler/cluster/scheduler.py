@@ -252,7 +252,9 @@ class ClusterScheduler(Member):
         """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""
         self.splits.leave(partitions)
         going = [self.owners[p] for p in partitions if p in self.owners]
-        claims = {self._claims[p] for p in partitions if p in self._taking_over and p in self._claims}
+        claims = {self._claims[p] for p in partitions if p in self._claims}
+        for partition in partitions:
+            self._taking_over.pop(partition, None)  # nothing of it is claimed from now on
         try:
             # A claim that the broker takes after that of the next owner would fence the next owner.
             await asyncio.gather(*(owner.finish() for owner in going), *map(asyncio.shield, claims))

@@ -84,6 +84,7 @@ class Splits:
     def leave(self, partitions: Iterable[int]) -> None:
         """These partitions are handed over: they are not claimed once more. `drop` follows."""
         self._leaving.update(partitions)
+        self._unborn.difference_update(partitions)
 
     def drop(self, partitions: Iterable[int]) -> None:
         """Another member has these partitions."""
