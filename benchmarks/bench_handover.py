@@ -130,7 +130,7 @@ class Schedulers:
             "NEPHILA_SCHEDULER__DIRECTORY": str(self.folder / name),
         }
         log = (self.folder / f"{name}.log").open("a")
-        words = [sys.executable, "-m", "nephila", "scheduler", "--config", str(self.folder / "system.yaml")]
+        words = [sys.executable, "-m", "nephila", "service", "scheduler", "--config", str(self.folder / "system.yaml")]
         self.programs[name] = subprocess.Popen(words, stderr=log, env=environment)
 
     def figure(self, name: str, figure: str) -> float:

@@ -46,8 +46,8 @@ SECTIONS = {
     "downloader": "Downloader",
     "parser": "Parser",
     "storage": "Storage",
-    "api": "Control API (`nephila api`)",
-    "operator": "Operator of Kubernetes (`nephila operator`)",
+    "api": "Control API (`nephila service api`)",
+    "operator": "Operator of Kubernetes (`nephila service operator`)",
 }
 NOTES = {
     "scheduler": "Over Kafka `status_interval_s` is 1 unless it is set, and `partitions` is that of the top.",

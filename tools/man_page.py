@@ -61,7 +61,7 @@ def text() -> str:
     for panel, names in panels.items():
         lines += [f'.SH "{roff(panel.upper())}"']
         for name in names:
-            for words, command in leaves(cli._load(name), name):
+            for words, command in leaves(cli.command_of(name), name):
                 lines += [f'.SS "nephila {roff(words)}"', roff(paragraph(command.help or command.short_help or ""))]
                 lines += _options(command)
                 if words in EXAMPLES:

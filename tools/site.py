@@ -231,7 +231,7 @@ def commands() -> str:
     for panel, names in panels.items():
         lines += [f"## {panel}", ""]
         for name in names:
-            for words, command in leaves(cli._load(name), name):
+            for words, command in leaves(cli.command_of(name), name):
                 lines += [f"### nephila {words}", "", paragraph(command.help or command.short_help or ""), ""]
                 if words in EXAMPLES:
                     lines += ["```sh", EXAMPLES[words], "```", ""]

@@ -112,7 +112,9 @@ class System:
         """Start broker and database, make the topics, write system.yaml."""
         self.broker.start()
         self.database.start()
-        self.nephila("topics", "apply", "--bootstrap", self.broker.address, "--partitions", str(self.partitions))
+        self.nephila(
+            "service", "topics", "apply", "--bootstrap", self.broker.address, "--partitions", str(self.partitions)
+        )
         storage = {**self._settings.get("storage", {}), "store": self.store}
         result = {**self._settings, "storage": storage, "bootstrap": self.broker.address, "partitions": self.partitions}
         (self.folder / "system.yaml").write_text("".join(f"{key}: {json.dumps(result[key])}\n" for key in result))
@@ -157,7 +159,15 @@ class System:
             "NEPHILA_SCHEDULER__DIRECTORY": str(member.folder / "frontier"),
             "NEPHILA_STORAGE__DIRECTORY": str(member.folder / "rows"),
         }
-        command = [sys.executable, "-m", "nephila", member.service, "--config", str(self.folder / "system.yaml")]
+        command = [
+            sys.executable,
+            "-m",
+            "nephila",
+            "service",
+            member.service,
+            "--config",
+            str(self.folder / "system.yaml"),
+        ]
         with member.log.open("ab") as log:
             member.process = subprocess.Popen(
                 command,

@@ -394,7 +394,7 @@ def test_one_program_fetches_and_parses_where_the_topology_says_so() -> None:
     """The downloader's pods run `fetchparse`, and nothing of a parser is rendered."""
     found = objects("--set", "crawler.topology=fetchparse,parser.autoscaling.enabled=true")
     args = {name: spec["containers"][0]["args"] for name, spec in pods(found) if "downloader" in name}
-    assert list(args.values()) == [["fetchparse"]]
+    assert list(args.values()) == [["service", "fetchparse"]]
     names = {(one["kind"], one["metadata"]["name"]) for one in found if one["metadata"]["name"].endswith("-parser")}
     assert {kind for kind, _ in names} <= {"NetworkPolicy"}
 

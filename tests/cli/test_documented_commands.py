@@ -35,7 +35,7 @@ def commands(text: str) -> Iterator[str]:
 def unknown(words: list[str]) -> Iterator[str]:
     """Words that are no command, and options that the commands do not have. a|b are two commands."""
     names = words[0].split("|")
-    found: list[Any] = [main._load(name) if name in main.COMMANDS else None for name in names]
+    found: list[Any] = [main.command_of(name) if name in main.COMMANDS else None for name in names]
     rest = words[1:]
     while rest and found[0] is not None and hasattr(found[0], "commands") and re.fullmatch(r"[a-z][a-z|-]*", rest[0]):
         names = rest.pop(0).split("|")

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from nephila.cli import main
 from nephila.cli.examples import EXAMPLES
+from nephila.cli.services.group import SERVICE
+from nephila.programs.options import RESULT
 from nephila.programs.output_directory import OutputDirectory, RunFile
 
 RUN_UNTIL_STOPPED = {
     "console",
     "mcp",
     *("up", "webhooks run", "sites run", "audit label", "browser install"),
-    *("scheduler", "downloader", "parser", "fetchparse", "frontier", "storage", "api", "operator"),
+    *("frontier", "api"),
+    *(f"service {name}" for name in ("scheduler", "downloader", "parser", "fetchparse", "storage", "api", "operator")),
 }
 """Commands that print no data: programs, a dialogue, and an installation."""
 
@@ -31,7 +34,7 @@ def leaves(command: Any, words: str) -> Iterator[tuple[str, Any]]:
 @pytest.fixture(scope="module")
 def commands() -> dict[str, Any]:
     """Words of a command → the command."""
-    return dict(pair for name in main.COMMANDS for pair in leaves(main._load(name), name))
+    return dict(pair for name in main.COMMANDS for pair in leaves(main.command_of(name), name))
 
 
 def options_of(command: Any) -> set[str]:
@@ -54,10 +57,44 @@ def test_each_command_that_prints_data_prints_json_too(commands):
 
 def test_help_has_groups_and_each_command_an_example(nephila):
     lines = nephila("--help").out
-    assert [
-        panel for panel in (main.CRAWL, main.RESULTS, main.RULES, main.MANY, main.SYSTEM) if panel not in lines
-    ] == []
+    panels = [row.panel for row in main.COMMANDS.values()]
+    assert [panel for panel in panels if panel not in lines] == []
+    assert panels == sorted(panels, key=panels.index), "a panel is in two places"
     assert "Example: nephila cost --out site" in nephila("cost", "--help").out
+
+
+def test_the_commands_for_a_system_over_kafka_are_one_group_with_their_earlier_names_hidden(nephila, commands):
+    lines = nephila("--help").out.splitlines()
+    first = {line.split()[1] for line in lines if len(line.split()) > 2 and line.startswith("│ ")}
+    assert first >= {"service", "crawl", "export"}
+    assert first.isdisjoint(SERVICE.keys() - {"api"})
+    listed = nephila("service", "--help").out
+    for name, row in SERVICE.items():
+        assert f"│ {name} " in listed
+        assert row.panel in listed
+        below = [words for words in commands if words.split()[:2] == ["service", name]]
+        for words in below:
+            named, earlier = nephila(*words.split(), "--help"), nephila(*words.split()[1:], "--help")
+            assert named.code == earlier.code == 0
+            if name != "api":
+                options = [line for line in named.out.splitlines() if line.startswith("│")]
+                assert [line for line in earlier.out.splitlines() if line.startswith("│")] == options
+    ran = nephila("service", "scheduller")
+    assert (ran.code, "Did you mean 'scheduler'" in ran.err) == (2, True)
+
+
+def test_commands_of_operators_are_not_among_those_for_results():
+    panels = {name: row.panel for name, row in main.COMMANDS.items()}
+    operators = {"backup", "restore", "check", "status", "hosts", "log", "service"}
+    assert {name for name, panel in panels.items() if panel == main.OPERATE} == operators
+
+
+def test_options_of_servers_and_systems_are_no_options_of_the_result(commands):
+    elsewhere = {"--server", "--bootstrap", "--token-file", "--api", "--api-token-file", "--api-access"}
+    for words, command in commands.items():
+        for one in command.params:
+            if elsewhere.intersection(one.opts):
+                assert one.rich_help_panel != RESULT, words
 
 
 def test_a_directory_is_an_argument_or_an_option(commands):

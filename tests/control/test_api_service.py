@@ -1,4 +1,4 @@
-"""`nephila api` over a real broker: the control API, health and metrics on one port; nothing is lost by a restart."""
+"""`nephila service api` over a real broker: API, health and metrics on one port; nothing is lost by a restart."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ SERVICES = ("storage", "parser-1", "parser-2", "parser-3", "downloader", "schedu
 def system(request, tmp_path, system_broker):  # noqa: F811
     """All services, three parsers among them, and a shop."""
     words = ("--bootstrap", system_broker.address, "--partitions", "16")
-    assert run("topics", "apply", *words, cwd=tmp_path).returncode == 0
+    assert run("service", "topics", "apply", *words, cwd=tmp_path).returncode == 0
     shop = request.param()
     with serve(shop) as web:
         made = System(tmp_path, system_broker, web)

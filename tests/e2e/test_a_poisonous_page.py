@@ -30,7 +30,9 @@ def system(tmp_path):
     with serve(answer) as web:
         made = System(tmp_path, broker, web)
         try:
-            applied = run("topics", "apply", "--bootstrap", broker.address, "--partitions", "4", cwd=tmp_path)
+            applied = run(
+                "service", "topics", "apply", "--bootstrap", broker.address, "--partitions", "4", cwd=tmp_path
+            )
             assert applied.returncode == 0, applied.stderr
             file = tmp_path / "system.yaml"
             file.write_text(file.read_text().replace("partitions: 16", "partitions: 4"))
@@ -46,7 +48,7 @@ def system(tmp_path):
 def mortal_parser(system: System) -> subprocess.Popen[bytes]:
     """One that dies of /poison."""
     environment = {**os.environ, "NEPHILA_FAILPOINT": "parse:/poison", "NEPHILA_PROGRAM__METRICS_PORT": "0"}
-    words = [*NEPHILA, "parser", "--config", "system.yaml"]
+    words = [*NEPHILA, "service", "parser", "--config", "system.yaml"]
     with (system.folder / "parser.log").open("a") as log:
         program = subprocess.Popen(words, cwd=system.folder, stderr=log, env=environment)
     system.programs["parser"] = program
@@ -79,9 +81,9 @@ def test_a_page_that_kills_the_parser_ends_as_a_dead_letter_and_can_be_replayed(
     system.end("parser")
     system.start("parser")
     where = ("--bootstrap", system.broker.address)
-    (letter,) = map(json.loads, run("dead", "list", *where, "--json", cwd=system.folder).stdout.splitlines())
+    (letter,) = map(json.loads, run("service", "dead", "list", *where, "--json", cwd=system.folder).stdout.splitlines())
     assert (letter["url"], letter["service"], letter["attempts"]) == ("http://a.test/poison", "parser", 4)
     assert "members ended while this was all they had in hand" in letter["error"]
-    replayed = run("dead", "replay", letter["id"], *where, cwd=system.folder)
+    replayed = run("service", "dead", "replay", letter["id"], *where, cwd=system.folder)
     assert replayed.stdout == "1 of 1 published again\n", replayed.stderr
     wait_until(lambda: system.rows() == {"stored": 5}, WAIT_S)

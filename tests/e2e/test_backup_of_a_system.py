@@ -64,7 +64,7 @@ class PostgresSystem(System):
         self.store = store
 
     def create(self) -> None:
-        done = run("topics", "apply", "--bootstrap", "system.yaml", "--partitions", "16", cwd=self.folder)
+        done = run("service", "topics", "apply", "--bootstrap", "system.yaml", "--partitions", "16", cwd=self.folder)
         assert done.returncode == 0, done.stderr
 
     def table(self) -> list[tuple]:

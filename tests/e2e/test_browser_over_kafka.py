@@ -69,7 +69,7 @@ def test_kills_of_the_browser_member_and_of_chromium_lose_nothing(tmp_path: Path
     broker = Broker(tmp_path / "broker").start()
     system = None
     try:
-        applied = run("topics", "apply", "--bootstrap", broker.address, "--partitions", "16", cwd=tmp_path)
+        applied = run("service", "topics", "apply", "--bootstrap", broker.address, "--partitions", "16", cwd=tmp_path)
         assert applied.returncode == 0, applied.stderr
         with serve(answer) as web:
             system = System(tmp_path, broker, web, "sqlite")

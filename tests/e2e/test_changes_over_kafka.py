@@ -37,7 +37,7 @@ class Editions:
 def system(tmp_path, system_broker):  # noqa: F811
     """All services, ready."""
     words = ("--bootstrap", system_broker.address, "--partitions", "16")
-    assert run("topics", "apply", *words, cwd=tmp_path).returncode == 0
+    assert run("service", "topics", "apply", *words, cwd=tmp_path).returncode == 0
     with serve(Editions()) as web:
         made = System(tmp_path, system_broker, web, "sqlite")
         made.start(*SERVICES)

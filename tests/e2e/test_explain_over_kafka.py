@@ -18,7 +18,9 @@ HOSTS = 8
 @pytest.fixture
 def system(tmp_path, system_broker):  # noqa: F811
     """Two schedulers and nobody who fetches: what is handed out stays so."""
-    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    applied = run(
+        "service", "topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path
+    )
     assert applied.returncode == 0, applied.stderr
     with serve(lambda request: page()) as web:
         system = System(tmp_path, system_broker, web)

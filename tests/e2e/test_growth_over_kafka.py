@@ -40,7 +40,7 @@ def growing(tmp_path):
     broker = Broker(tmp_path / "broker").start()
     with contextlib.ExitStack() as after, serve(site := Site()) as web:
         after.callback(broker.stop)
-        applied = run("topics", "apply", "--bootstrap", broker.address, "--partitions", "16", cwd=tmp_path)
+        applied = run("service", "topics", "apply", "--bootstrap", broker.address, "--partitions", "16", cwd=tmp_path)
         assert applied.returncode == 0, applied.stderr
         system = System(tmp_path, broker, web, "sqlite")
         system.start("storage", "parser", "downloader", "scheduler-a", "scheduler-b")
@@ -52,7 +52,9 @@ def growing(tmp_path):
 
 def grow(system: System, to: int) -> dict[str, int]:
     """By the command, beside the crawl."""
-    ran = run("topics", "grow", "--bootstrap", system.broker.address, "--to", str(to), "--json", cwd=system.folder)
+    ran = run(
+        "service", "topics", "grow", "--bootstrap", system.broker.address, "--to", str(to), "--json", cwd=system.folder
+    )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 
@@ -79,5 +81,5 @@ def test_partitions_grow_under_a_crawl(growing):
     site.check()
     again = site.twice()
     assert not again, (killed_at, again)
-    refused = run("topics", "grow", "--bootstrap", system.broker.address, "--to", "48", cwd=system.folder)
+    refused = run("service", "topics", "grow", "--bootstrap", system.broker.address, "--to", "48", cwd=system.folder)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)

@@ -30,7 +30,14 @@ def answer(request):
 def system(tmp_path, system_broker):  # noqa: F811
     """All services, and a second scheduler that has half of the partitions."""
     applied = run(
-        "topics", "apply", "--bootstrap", system_broker.address, "--partitions", str(PARTITIONS), cwd=tmp_path
+        "service",
+        "topics",
+        "apply",
+        "--bootstrap",
+        system_broker.address,
+        "--partitions",
+        str(PARTITIONS),
+        cwd=tmp_path,
     )
     assert applied.returncode == 0, applied.stderr
     with serve(answer) as web:

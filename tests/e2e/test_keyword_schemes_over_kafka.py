@@ -23,7 +23,7 @@ SERVICES = ("storage", "parser-1", "parser-2", "downloader", "scheduler")
 def system(tmp_path, system_broker):  # noqa: F811
     """All services, parsers twice, and the three platforms."""
     words = ("--bootstrap", system_broker.address, "--partitions", "16")
-    assert run("topics", "apply", *words, cwd=tmp_path).returncode == 0
+    assert run("service", "topics", "apply", *words, cwd=tmp_path).returncode == 0
     with serve(Sites(48)) as web:
         made = System(tmp_path, system_broker, web)
         made.web = web

@@ -55,7 +55,7 @@ def system(tmp_path, tmp_path_factory, site):
     """All services, ready; the downloader has a name."""
     broker = Broker(tmp_path_factory.mktemp("broker")).start()
     with serve(site.answer) as web:
-        applied = run("topics", "apply", "--bootstrap", broker.address, "--partitions", "16", cwd=tmp_path)
+        applied = run("service", "topics", "apply", "--bootstrap", broker.address, "--partitions", "16", cwd=tmp_path)
         assert applied.returncode == 0, applied.stderr
         system = System(tmp_path, broker, web)
         system.start(*(DOWNLOADER if name == "downloader" else name for name in SERVICES))
@@ -75,8 +75,8 @@ def crawl(system, name):
 
 
 def change(system, *changes, code=0):
-    """`nephila settings` of the downloader; returns what it prints."""
-    words = ("settings", *changes, "--member", DOWNLOADER, "--bootstrap", system.broker.address)
+    """`nephila service settings` of the downloader; returns what it prints."""
+    words = ("service", "settings", *changes, "--member", DOWNLOADER, "--bootstrap", system.broker.address)
     done = run(*words, cwd=system.folder)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr

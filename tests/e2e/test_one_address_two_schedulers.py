@@ -48,7 +48,9 @@ class Server:
 @pytest.fixture
 def system(tmp_path, system_broker):  # noqa: F811
     """All services, the scheduler twice, with the pace that is the default."""
-    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    applied = run(
+        "service", "topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path
+    )
     assert applied.returncode == 0, applied.stderr
     server = Server()
     with serve(server) as web:

@@ -64,7 +64,7 @@ MOVED = HOSTS * len(range(1, PRODUCTS, 4))
 def system(tmp_path, system_broker):  # noqa: F811
     """All services but the first parser, schedulers twice, and the shops."""
     words = ("--bootstrap", system_broker.address, "--partitions", str(PARTITIONS))
-    assert run("topics", "apply", *words, cwd=tmp_path).returncode == 0
+    assert run("service", "topics", "apply", *words, cwd=tmp_path).returncode == 0
     with serve(answer) as web:
         made = System(tmp_path, system_broker, web)
         made.start(*SERVICES)

@@ -58,9 +58,11 @@ def run(system: SimpleNamespace, *words: str) -> subprocess.CompletedProcess[str
 @pytest.fixture
 def api(system: SimpleNamespace) -> Iterator[subprocess.Popen[bytes]]:
     """The control API as a service of its own."""
-    assert run(system, "topics", "apply", "--bootstrap", "system.yaml").returncode == 0
+    assert run(system, "service", "topics", "apply", "--bootstrap", "system.yaml").returncode == 0
     with (system.folder / "log").open("wb") as log:
-        process = subprocess.Popen([*NEPHILA, "api", "--config", "system.yaml"], cwd=system.folder, stderr=log)
+        process = subprocess.Popen(
+            [*NEPHILA, "service", "api", "--config", "system.yaml"], cwd=system.folder, stderr=log
+        )
     yield process
     process.terminate()
     process.wait(60)
@@ -92,19 +94,19 @@ def test_commands_and_services_share_one_file(system, api):
     assert applied.stdout.startswith("secured: created"), applied.stderr
     server = ("--server", f"http://127.0.0.1:{system.port}", "--token-file", "token")
     assert "secured" in run(system, "jobs", "list", *server).stdout
-    assert run(system, "dead", "list", "--bootstrap", "system.yaml").returncode == 0
+    assert run(system, "service", "dead", "list", "--bootstrap", "system.yaml").returncode == 0
     assert PASSWORD not in (system.folder / "log").read_text() + applied.stdout + applied.stderr
 
 
 def test_a_wrong_password_is_one_line_and_no_end(system):
     """A command ends with the reason; a service waits, unready, for a correct one."""
     (system.folder / "password").write_text("wrong")
-    ran = run(system, "topics", "list", "--bootstrap", "system.yaml")
+    ran = run(system, "service", "topics", "list", "--bootstrap", "system.yaml")
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
     assert "check sasl_username 'alice' and sasl_password" in ran.stderr
     environment = {**os.environ, "NEPHILA_KAFKA__SASL_PASSWORD_FILE": str(system.folder / "password")}
     with (system.folder / "log").open("wb") as log:
-        words = [*NEPHILA, "api", "--config", "system.yaml"]
+        words = [*NEPHILA, "service", "api", "--config", "system.yaml"]
         process = subprocess.Popen(words, cwd=system.folder, stderr=log, env=environment)
     try:
         assert "check sasl_username 'alice'" in readiness(system, process, "check sasl_username")

@@ -65,7 +65,10 @@ kafka: {{session_s: 6}}
                 environment |= {"NEPHILA_PROGRAM__MEMBER": name, "NEPHILA_SCHEDULER__DIRECTORY": name}
             with (self.folder / f"{name}.log").open("a") as log:
                 self.programs[name] = subprocess.Popen(
-                    [*NEPHILA, service, "--config", "system.yaml"], cwd=self.folder, stderr=log, env=environment
+                    [*NEPHILA, "service", service, "--config", "system.yaml"],
+                    cwd=self.folder,
+                    stderr=log,
+                    env=environment,
                 )
         for name in names:
             self._ready(name)
@@ -162,7 +165,9 @@ sys.exit(1)
 @pytest.fixture
 def system(tmp_path, system_broker, web):
     """All services, ready."""
-    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    applied = run(
+        "service", "topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path
+    )
     assert applied.returncode == 0, applied.stderr
     system = System(tmp_path, system_broker, web)
     system.start(*SERVICES)
@@ -239,7 +244,9 @@ def test_services_that_are_killed_lose_nothing(system):
 @pytest.fixture
 def together(tmp_path, system_broker, web):
     """Scheduler, storage, and one program that fetches and parses."""
-    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    applied = run(
+        "service", "topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path
+    )
     assert applied.returncode == 0, applied.stderr
     system = System(tmp_path, system_broker, web, "sqlite")
     system.start("storage", "fetchparse", "scheduler")
@@ -327,7 +334,7 @@ class ManyHosts:
 def many(tmp_path, system_broker):
     """All services and a scheduler more, ready; the broker's topics are new."""
     prefix = ("--bootstrap", system_broker.address)
-    assert run("topics", "apply", *prefix, "--partitions", "16", cwd=tmp_path).returncode == 0
+    assert run("service", "topics", "apply", *prefix, "--partitions", "16", cwd=tmp_path).returncode == 0
     answers = ManyHosts()
     with serve(answers) as served:
         system = System(tmp_path, system_broker, served)

@@ -190,7 +190,7 @@ def test_a_list_that_redirects_is_fetched_in_every_run(tmp_path):
 @pytest.fixture
 def system(tmp_path, system_broker):  # noqa: F811
     """All services over a broker."""
-    words = ("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16")
+    words = ("service", "topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16")
     assert run(*words, cwd=tmp_path).returncode == 0
     with serve(Press()) as web:
         system = System(tmp_path, system_broker, web)

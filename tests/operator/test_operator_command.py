@@ -1,4 +1,4 @@
-"""`nephila operator`: its settings, its log lines, and the ends that are one line."""
+"""`nephila service operator`: its settings, its log lines, and the ends that are one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(folder: Path, values: dict[str, Any], *program: str) -> tuple[int, list[
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("NEPHILA_", "KUBE"))}
     environment |= {"HOME": str(folder), "KUBECONFIG": str(folder / "absent")}
     done = subprocess.run(
-        [sys.executable, *(program or ("-m", "nephila", "operator")), "--config", str(config)],
+        [sys.executable, *(program or ("-m", "nephila", "service", "operator")), "--config", str(config)],
         env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.stdout == ""

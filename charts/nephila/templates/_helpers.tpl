@@ -252,7 +252,7 @@ spec:
     - name: {{ .component }}
       image: {{ include "nephila.image" (dict "root" $root "service" (eq .component "api" | ternary "cli" .component)) }}
       imagePullPolicy: {{ $values.image.pullPolicy }}
-      args: [{{ and (eq .component "downloader") (eq $values.crawler.topology "fetchparse") | ternary "fetchparse" .component }}]
+      args: [service, {{ and (eq .component "downloader") (eq $values.crawler.topology "fetchparse") | ternary "fetchparse" .component }}]
       securityContext:
         {{- include "nephila.securityContext" . | nindent 8 }}
       env:

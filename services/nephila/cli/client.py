@@ -7,12 +7,13 @@ one line that names the remedy.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import getpass
 import os
 import shlex
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,6 +45,26 @@ def call(target: ControlTarget, work: Callable[[Control], Awaitable[T]], wait_s:
         token = read_token(target.token_file, "--token-file") if target.token_file else ""
         return asyncio.run(_run(at_url(target.server, token), work))
     return asyncio.run(_run(needed(target.out, wait_s), work))
+
+
+@contextlib.asynccontextmanager
+async def open_control(target: ControlTarget) -> AsyncIterator[Control]:
+    """The control API of the target; for a directory in which nothing runs, one over its stopped frontier."""
+    if target.bootstrap:
+        from nephila.control.cluster.connection import open_cluster
+        from nephila.control.operations import Operations
+
+        async with open_cluster(broker_settings(target.bootstrap, target.prefix)) as backend:
+            yield Operations(backend)
+    elif target.server:
+        yield at_url(target.server, read_token(target.token_file, "--token-file") if target.token_file else "")
+    elif (running := at_directory(target.out)) is not None:
+        yield running
+    else:
+        from nephila.programs.stopped_frontier import stopped_frontier
+
+        async with stopped_frontier(OutputDirectory(target.out)) as control:
+            yield control
 
 
 async def _run(control: Control, work: Callable[[Control], Awaitable[T]]) -> T:

@@ -7,22 +7,21 @@ runs, so that `nephila url key` does not load a crawler.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from nephila import __version__
-from nephila.cli.directory_argument import add_directory_argument
-from nephila.cli.examples import EXAMPLES
+from nephila.cli.lazy_group import Command, LazyGroup, load
 from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note
+from nephila.cli.services.group import SERVICE
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.kernel.runtime.errors import UsageError, UserError
 
@@ -33,18 +32,8 @@ CRAWL = "Crawl a site"
 RESULTS = "Use the result"
 RULES = "Extract items"
 MANY = "Run many jobs"
+OPERATE = "Operate a program or a system"
 TOOLS = "Examine one URL"
-SYSTEM = "Run services over Kafka"
-
-
-class Command(NamedTuple):
-    """One row of the table."""
-
-    panel: str
-    """Heading in --help."""
-    place: str
-    """Module and name of its function or group."""
-    help: str
 
 
 COMMANDS = {
@@ -88,6 +77,11 @@ COMMANDS = {
         "nephila.cli.services.console:console",
         "Show a crawl in a browser, whether it runs or has ended.",
     ),
+    "api": Command(
+        RESULTS,
+        "nephila.cli.services.read_only_api:api",
+        "Serve the JSON API of a finished crawl, read-only.",
+    ),
     "pages": Command(
         RESULTS,
         "nephila.cli.services.rows:pages",
@@ -97,11 +91,6 @@ COMMANDS = {
         RESULTS,
         "nephila.cli.services.search:search",
         "Search the pages of a crawl by words of title, URL and text.",
-    ),
-    "hosts": Command(
-        MANY,
-        "nephila.cli.services.rows:hosts",
-        "List hosts with queued URLs, and why each waits.",
     ),
     "changes": Command(
         RESULTS,
@@ -133,21 +122,6 @@ COMMANDS = {
         "nephila.cli.harvest.what_if:what_if",
         "Replay recrawls against other frequencies: requests, and changes found in time.",
     ),
-    "backup": Command(
-        RESULTS,
-        "nephila.cli.backup.backup:backup",
-        "Back a crawl or a system up while it runs.",
-    ),
-    "restore": Command(
-        RESULTS,
-        "nephila.cli.backup.backup:restore",
-        "Restore a backup into an empty directory or system.",
-    ),
-    "check": Command(
-        RESULTS,
-        "nephila.cli.backup.check:check",
-        "Compare the URLs that have ended with their rows, and fetch lost rows again.",
-    ),
     "rules": Command(
         RULES,
         "nephila.cli.rules.command:app",
@@ -157,16 +131,6 @@ COMMANDS = {
         MANY,
         "nephila.cli.services.up:up",
         "Run many jobs in one program, until it is stopped.",
-    ),
-    "mcp": Command(
-        MANY,
-        "nephila.cli.services.mcp:mcp",
-        "Serve crawling to agents by the Model Context Protocol.",
-    ),
-    "frontier": Command(
-        MANY,
-        "nephila.cli.services.frontier:frontier",
-        "Serve a frontier to the processes of Scrapy spiders.",
     ),
     "jobs": Command(
         MANY,
@@ -178,20 +142,60 @@ COMMANDS = {
         "nephila.cli.jobs.forget:forget",
         "Forget URLs of a job: they are crawled again when they are found again.",
     ),
-    "status": Command(
+    "sites": Command(
         MANY,
-        "nephila.cli.services.system:status",
-        "Show the state of a program or a system.",
+        "nephila.cli.harvest.sites:app",
+        "Harvest sites and their directories with frequencies and scores.",
     ),
     "schemes": Command(
         MANY,
         "nephila.cli.harvest.schemes:app",
         "Keyword schemes: searches on platforms, their pages and records.",
     ),
-    "sites": Command(
+    "mcp": Command(
         MANY,
-        "nephila.cli.harvest.sites:app",
-        "Harvest sites and their directories with frequencies and scores.",
+        "nephila.cli.services.mcp:mcp",
+        "Serve crawling to agents by the Model Context Protocol.",
+    ),
+    "frontier": Command(
+        MANY,
+        "nephila.cli.services.frontier:frontier",
+        "Serve a frontier to the processes of Scrapy spiders.",
+    ),
+    "status": Command(
+        OPERATE,
+        "nephila.cli.services.system:status",
+        "Show the state of a program or a system.",
+    ),
+    "hosts": Command(
+        OPERATE,
+        "nephila.cli.services.rows:hosts",
+        "List hosts with queued URLs, and why each waits.",
+    ),
+    "log": Command(
+        OPERATE,
+        "nephila.cli.services.log:log",
+        "Show who changed what over the control API, and when.",
+    ),
+    "backup": Command(
+        OPERATE,
+        "nephila.cli.backup.backup:backup",
+        "Back a crawl or a system up while it runs.",
+    ),
+    "restore": Command(
+        OPERATE,
+        "nephila.cli.backup.backup:restore",
+        "Restore a backup into an empty directory or system.",
+    ),
+    "check": Command(
+        OPERATE,
+        "nephila.cli.backup.check:check",
+        "Compare the URLs that have ended with their rows, and fetch lost rows again.",
+    ),
+    "service": Command(
+        OPERATE,
+        "nephila.cli.services.group:app",
+        "Run and control the services of a system over Kafka.",
     ),
     "url": Command(
         TOOLS,
@@ -202,71 +206,6 @@ COMMANDS = {
         TOOLS,
         "nephila.cli.tools.robots:app",
         "Check URLs against a robots.txt.",
-    ),
-    "members": Command(
-        SYSTEM,
-        "nephila.cli.services.system:members",
-        "Show the programs of a system and their states.",
-    ),
-    "log": Command(
-        MANY,
-        "nephila.cli.services.log:log",
-        "Show who changed what over the control API, and when.",
-    ),
-    "settings": Command(
-        SYSTEM,
-        "nephila.cli.services.system:settings",
-        "Show or change live settings of a system, as log_level.",
-    ),
-    "topics": Command(
-        SYSTEM,
-        "nephila.cli.services.topics:app",
-        "Create and list the topics of the route on a Kafka broker.",
-    ),
-    "dead": Command(
-        SYSTEM,
-        "nephila.cli.services.dead:app",
-        "List messages that no service over Kafka could process, and publish them again.",
-    ),
-    "scheduler": Command(
-        SYSTEM,
-        "nephila.cli.services.service:scheduler",
-        "Run the scheduler over Kafka.",
-    ),
-    "downloader": Command(
-        SYSTEM,
-        "nephila.cli.services.service:downloader",
-        "Run a downloader over Kafka.",
-    ),
-    "parser": Command(
-        SYSTEM,
-        "nephila.cli.services.service:parser",
-        "Run a parser over Kafka.",
-    ),
-    "fetchparse": Command(
-        SYSTEM,
-        "nephila.cli.services.service:fetchparse",
-        "Run a downloader and a parser in one program over Kafka.",
-    ),
-    "storage": Command(
-        SYSTEM,
-        "nephila.cli.services.service:storage",
-        "Run storage over Kafka.",
-    ),
-    "api": Command(
-        SYSTEM,
-        "nephila.cli.services.service:api",
-        "Serve the control API of a system over Kafka.",
-    ),
-    "operator": Command(
-        SYSTEM,
-        "nephila.operator.command:operator",
-        "Serve CrawlJob and ParseRule resources of Kubernetes.",
-    ),
-    "capacity": Command(
-        SYSTEM,
-        "nephila.cli.capacity.command:capacity",
-        "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
     ),
 }
 """In the order of --help."""
@@ -293,43 +232,32 @@ EXTRAS = {
 """Library → the extra of this distribution that installs it."""
 
 
-class LazyGroup(TyperGroup):
-    """The commands of the table; --help and did-you-mean are served from the table alone."""
+class Commands(LazyGroup):
+    """The commands of the table. A command of `service` is found without that word too: under its earlier name, which
+    --help leaves out."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for name, row in COMMANDS.items():
-            self.commands[name] = TyperCommand(name, help=row.help, rich_help_panel=row.panel)
+    rows = COMMANDS
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Import the command on the command line."""
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, _load(name) if name else None, rest
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Of the table, or the alias of a command of `service`."""
+        return super().get_command(ctx, cmd_name) or (
+            TyperCommand(cmd_name, hidden=True) if cmd_name in SERVICE else None
+        )
+
+    def load(self, name: str) -> Any:
+        """Import one command."""
+        return super().load(name) if name in self.rows else load(name, SERVICE[name], f"service {name}")
 
 
-def _load(name: str) -> Any:
-    place, attribute = COMMANDS[name].place.split(":")
-    target = getattr(importlib.import_module(place), attribute)
-    if not isinstance(target, typer.Typer):
-        function, target = target, typer.Typer(add_completion=False)
-        target.command(name)(function)
-    command = typer.main.get_command(target)
-    _complete(command, name)
+def command_of(name: str) -> Any:
+    """A command of the table with everything below it."""
+    command = load(name, COMMANDS[name], name)
+    if isinstance(command, LazyGroup):
+        command.load_all()
     return command
 
 
-def _complete(command: Any, words: str) -> None:
-    """Add to each command below this one its example, and the directory as an argument."""
-    for name, below in getattr(command, "commands", {}).items():
-        _complete(below, f"{words} {name}")
-    if words in EXAMPLES:
-        command.epilog = f"Example: {EXAMPLES[words]}"
-        add_directory_argument(command)
-
-
-app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, add_completion=True)
+app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, add_completion=True)
 
 
 def _print_version(wanted: bool) -> None:

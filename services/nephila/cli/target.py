@@ -16,7 +16,7 @@ import typer
 
 from nephila.cli.options import DEFAULT_OUT, Out
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.options import RESULT
+from nephila.programs.options import ELSEWHERE
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -41,27 +41,37 @@ Bootstrap = Annotated[
         metavar="HOST:PORT|FILE",
         help="The services at this Kafka broker, or the settings file of the services (TLS, SASL, prefix), not DIR "
         "(NEPHILA_BOOTSTRAP is not read).",
+        rich_help_panel=ELSEWHERE,
     ),
 ]
 Server = Annotated[
-    str, typer.Option("--server", metavar="URL", help="The control API at http(s)://HOST:PORT, not DIR.")
+    str,
+    typer.Option(
+        "--server", metavar="URL", help="The control API at http(s)://HOST:PORT, not DIR.", rich_help_panel=ELSEWHERE
+    ),
 ]
 TokenFile = Annotated[
     str,
-    typer.Option("--token-file", metavar="FILE", envvar="NEPHILA_TOKEN_FILE", help="File with the token of --server."),
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        envvar="NEPHILA_TOKEN_FILE",
+        help="File with the token of --server.",
+        rich_help_panel=ELSEWHERE,
+    ),
 ]
 Api = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=RESULT)
+    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=ELSEWHERE)
 ]
 ApiTokenFile = Annotated[
-    str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=RESULT)
+    str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=ELSEWHERE)
 ]
 ApiAccess = Annotated[
     str,
     typer.Option(
         metavar="FILE",
         help="File with tokens of roles, OIDC and proxies of --api (docs/access.md).",
-        rich_help_panel=RESULT,
+        rich_help_panel=ELSEWHERE,
     ),
 ]
 

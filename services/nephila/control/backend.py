@@ -182,7 +182,7 @@ class Backend(Protocol):
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:
         """The configuration of each service of the program. Raises `UserError` where there are several programs."""
-        raise UserError("each member has its own settings; see its settings file, or nephila settings")
+        raise UserError("each member has its own settings; see its settings file, or nephila service settings")
 
     def downloaders(self) -> Sequence[Downloader]:
         """What fetches in this process. Raises `UserError` where other programs do."""

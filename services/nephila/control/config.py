@@ -1,4 +1,4 @@
-"""Settings of the control API over Kafka (`nephila api`)."""
+"""Settings of the control API over Kafka (`nephila service api`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control API over Kafka as a service of its own: `nephila api`.
+"""The control API over Kafka as a service of its own: `nephila service api`.
 
 IN   jobs, job-status, rules, rule-verdicts, explain-answers, members, settings (compacted topics, read whole); HTTP
      requests below /api/v1.

@@ -103,7 +103,7 @@ CONTROL_LOG = Topic("control-log", m.ControlChange, ("control",), ("control",), 
 CHANGES = Topic("changes", m.PageChange, ("storage",), (), waiting=Waiting.ROW)
 """The change feed for readers outside of the system; no service reads it."""
 DEAD = Topic("dead", m.DeadLetter, ("kernel",), (), retention_s=30 * 86_400.0)
-"""Written by the bus for every service; `nephila dead` reads it."""
+"""Written by the bus for every service; `nephila service dead` reads it."""
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),

@@ -1,4 +1,4 @@
-"""`nephila operator --config F`: CrawlJob and ParseRule resources of a namespace."""
+"""`nephila service operator --config F`: CrawlJob and ParseRule resources of a namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the operator (`nephila operator`)."""
+"""Settings of the operator (`nephila service operator`)."""
 
 from __future__ import annotations
 

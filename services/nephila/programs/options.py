@@ -17,6 +17,8 @@ SCOPE = "What belongs to the crawl"
 LIMITS = "Limits"
 POLITENESS = "Politeness"
 RESULT = "Result"
+OUTPUT = "What is printed"
+ELSEWHERE = "Servers and systems"
 MAX_NUMBER = 10**12
 """Largest count: more pages than exist. A larger number is a typing error."""
 

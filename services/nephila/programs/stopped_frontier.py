@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager
 
 from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.operations import Operations
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.fetch_page import config_of
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import OutputDirectory
+from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
 
@@ -29,8 +31,19 @@ async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operatio
     with directory.locked():
         async with held_scheduler(directory) as scheduler:
             store = rows if isinstance(rows, str) else None
-            parts = Parts(scheduler.bus, scheduler.clock, scheduler)
+            parts = Parts(scheduler.bus, scheduler.clock, scheduler, downloader=_single_fetches(run))
             yield Operations(LocalBackend(parts, directory.path, (), store, once=True))
+
+
+def _single_fetches(run: RunFile) -> DownloaderConfig:
+    """How the studio fetches a page: under the name of the crawl, and where the crawl may fetch."""
+    options = run.options
+    return config_of(
+        user_agent=options.get("user_agent", ""),
+        contact=options.get("contact", ""),
+        allow_private=options.get("allow_private", False),
+        host_map=options.get("host_map"),
+    )
 
 
 @asynccontextmanager

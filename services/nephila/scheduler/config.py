@@ -20,7 +20,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Directory of the commit log; created if absent."""
     partitions: Positive = 64
     """Partitions of the keyed topics at the creation of the system: a power of two, the same for all services.
-    `nephila topics grow` adds partitions, and this number stays."""
+    `nephila service topics grow` adds partitions, and this number stays."""
     concurrency: Positive = 100
     """Simultaneous fetches: the capacity of the downloader. Over Kafka it is divided among the partitions of a
     scheduler that have work; each has at least 16."""

@@ -1,4 +1,4 @@
-"""`nephila capacity` against calculations by hand, its sources, and its errors."""
+"""`nephila service capacity` against calculations by hand, its sources, and its errors."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ def test_a_plan_beyond_a_limit_is_refused_with_the_limit_its_source_and_the_reme
 
 
 def test_a_refused_plan_is_one_line_and_no_table(capsys):
-    assert main(["capacity", "--pages-per-day", "1e9", "--days", "1"]) == 1
+    assert main(["service", "capacity", "--pages-per-day", "1e9", "--days", "1"]) == 1
     found = capsys.readouterr()
     assert not found.out
     assert len(found.err.strip().splitlines()) == 1
-    assert main(["capacity", "--pages-per-day", "1e9", "--days", "1", "--databases", "3"]) == 0
+    assert main(["service", "capacity", "--pages-per-day", "1e9", "--days", "1", "--databases", "3"]) == 0
 
 
 def test_a_plan_within_the_limits_is_not_refused():
@@ -175,11 +175,11 @@ def test_cpu_and_bytes_are_those_of_their_files():
 
 
 def test_the_table_and_json_have_the_same_lines(capsys):
-    assert main(["capacity", "--pages", "1e9", "--days", "100"]) == 0
+    assert main(["service", "capacity", "--pages", "1e9", "--days", "100"]) == 0
     text = capsys.readouterr().out
     assert "71.2 GB" in text
     assert "1,000,000,000 pages" in text
-    assert main(["capacity", "--pages-per-day", "1e7", "--days", "100", "--json"]) == 0
+    assert main(["service", "capacity", "--pages-per-day", "1e7", "--days", "100", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["plan"]) == len(text.splitlines()) - 1
 
@@ -188,5 +188,5 @@ def test_the_table_and_json_have_the_same_lines(capsys):
     "words", [[], ["--pages", "1e9", "--pages-per-day", "5"], ["--pages", "-1"], ["--pages", "1", "--days", "0"]]
 )
 def test_what_makes_no_sense_is_one_line(capsys, words):
-    assert main(["capacity", *words]) == 2
+    assert main(["service", "capacity", *words]) == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1

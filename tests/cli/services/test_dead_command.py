@@ -1,4 +1,4 @@
-"""`nephila dead`: what is there, said in a line each; published again as it was, or refused with the reason."""
+"""`nephila service dead`: what is there, said in a line each; published again as it was, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def _where(config) -> tuple[str, ...]:
 def test_list_says_what_is_there(nephila, system, tmp_path, monkeypatch):
     """In order, harmless for a terminal; in JSON with everything; of one job."""
     monkeypatch.setenv("NEPHILA_KAFKA__BLOBS", str(tmp_path / "blobs"))
-    plain = nephila("dead", "list", *_where(system))
+    plain = nephila("service", "dead", "list", *_where(system))
     assert plain.code == 0, plain.err
     lines = plain.out.splitlines()
     assert [line.split()[0] for line in lines] == ["0:0", "1:0", "2:0", "3:0"]
     assert "parser  Page on pages/1  http://a.test/x  3 attempts: ValueError: no" in lines[1]
     assert "\x1b" not in plain.out
-    rows = [json.loads(line) for line in nephila("dead", "list", *_where(system), "--json").out.splitlines()]
+    rows = [json.loads(line) for line in nephila("service", "dead", "list", *_where(system), "--json").out.splitlines()]
     assert [(row["message"], row["partition"], row["attempts"], row["job"]) for row in rows] == [
         ("FetchRequest", 0, 1, "j1"),
         ("Page", 1, 3, "j1"),
@@ -85,15 +85,15 @@ def test_list_says_what_is_there(nephila, system, tmp_path, monkeypatch):
     ]
     assert rows[1]["url_key"] == (b"k" * 16).hex()
     assert [bool(row["refused"]) for row in rows] == [True, False, False, True]
-    assert len(nephila("dead", "list", *_where(system), "--job", "j2").out.splitlines()) == 1
+    assert len(nephila("service", "dead", "list", *_where(system), "--job", "j2").out.splitlines()) == 1
 
 
 def test_replay_publishes_the_messages_as_they_were(nephila, system, tmp_path, monkeypatch):
     """One by its place, then all of a job; what cannot be is said, and why."""
     monkeypatch.setenv("NEPHILA_KAFKA__BLOBS", str(tmp_path / "blobs"))
-    one = nephila("dead", "replay", "2:0", *_where(system))
+    one = nephila("service", "dead", "replay", "2:0", *_where(system))
     assert (one.code, one.out) == (0, "1 of 1 published again\n"), one.err
-    ran = nephila("dead", "replay", "--all", *_where(system))
+    ran = nephila("service", "dead", "replay", "--all", *_where(system))
     assert (ran.code, ran.out) == (0, "2 of 4 published again\n")
     assert "0:0: a request is not replayed: its lease has brought its URL back" in ran.err
     assert "3:0: the message was not kept" in ran.err
@@ -110,7 +110,7 @@ def test_a_file_of_settings_says_where(nephila, system, tmp_path):
     file = tmp_path / "system.yaml"
     kafka = f"{{prefix: {system.prefix}, blobs: {system.blobs}}}"
     file.write_text(f"bootstrap: {system.bootstrap}\npartitions: 4\nkafka: {kafka}\nstorage: {{directory: rows}}\n")
-    assert len(nephila("dead", "list", "--bootstrap", str(file)).out.splitlines()) == 4
+    assert len(nephila("service", "dead", "list", "--bootstrap", str(file)).out.splitlines()) == 4
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_file_of_settings_says_where(nephila, system, tmp_path):
 )
 def test_what_is_wrong_is_one_line(nephila, arguments, says, code):
     """Place and remedy."""
-    ran = nephila("dead", *arguments)
+    ran = nephila("service", "dead", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert says in ran.err
     assert ran.err.count("\n") == 1
@@ -135,9 +135,9 @@ def test_a_place_where_no_letter_is(nephila, broker):
     """Nothing is published."""
     config = config_for(broker)
     asyncio.run(admin.apply(config))
-    ran = nephila("dead", "replay", "7:7", *_where(config))
+    ran = nephila("service", "dead", "replay", "7:7", *_where(config))
     assert ran.code == 1
-    assert "no dead letter at 7:7; see nephila dead list" in ran.err
-    ran = nephila("dead", "replay", "seven", *_where(config))
+    assert "no dead letter at 7:7; see nephila service dead list" in ran.err
+    ran = nephila("service", "dead", "replay", "seven", *_where(config))
     assert ran.code == 2
     assert "'seven' is no PARTITION:OFFSET" in ran.err

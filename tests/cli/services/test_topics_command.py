@@ -1,4 +1,4 @@
-"""`nephila topics`: made once, never silently different, one line for what is wrong."""
+"""`nephila service topics`: made once, never silently different, one line for what is wrong."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_apply_twice_then_list(nephila, broker):
     """The second time nothing changes; the list says what is there."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-    first = nephila("topics", "apply", *where, "--partitions", "4")
+    first = nephila("service", "topics", "apply", *where, "--partitions", "4")
     assert first.code == 0, first.err
     assert f"{config.prefix}jobs: created, 1 partitions" in first.out
     assert f"{config.prefix}pages: created, 4 partitions" in first.out
-    again = nephila("topics", "apply", *where, "--partitions", "4", "--json")
+    again = nephila("service", "topics", "apply", *where, "--partitions", "4", "--json")
     assert {row["created"] for row in map(json.loads, again.out.splitlines())} == {False}
-    listed = [json.loads(line) for line in nephila("topics", "list", *where, "--json").out.splitlines()]
+    listed = [json.loads(line) for line in nephila("service", "topics", "list", *where, "--json").out.splitlines()]
     assert {row["topic"].removeprefix(config.prefix): row["partitions"] for row in listed}["outcomes"] == 4
 
 
@@ -41,8 +41,8 @@ def test_another_number_of_partitions_is_refused(nephila, broker):
     """Before anything is changed, with the number that is right."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-    nephila("topics", "apply", *where, "--partitions", "4")
-    ran = nephila("topics", "apply", *where, "--partitions", "8")
+    nephila("service", "topics", "apply", *where, "--partitions", "4")
+    ran = nephila("service", "topics", "apply", *where, "--partitions", "8")
     assert ran.code == 2
     assert f"topic {config.prefix}seeds has 4 partitions, not 8" in ran.err
     assert "--partitions 4" in ran.err
@@ -53,7 +53,7 @@ def test_settings_of_others_stay_and_own_ones_are_set_again(nephila, broker):
     """An operator's min.insync.replicas outlives every apply; what was changed of the route's own is said."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-    nephila("topics", "apply", *where, "--partitions", "4")
+    nephila("service", "topics", "apply", *where, "--partitions", "4")
     pages = f"{config.prefix}pages"
 
     async def operator() -> None:
@@ -61,15 +61,15 @@ def test_settings_of_others_stay_and_own_ones_are_set_again(nephila, broker):
             await topic_settings.alter(client, {pages: {"min.insync.replicas": "1", "retention.ms": "60000"}})
 
     asyncio.run(operator())
-    listed = nephila("topics", "list", *where).out
+    listed = nephila("service", "topics", "list", *where).out
     drift = "retention.ms is 60000, the route's is 604800000; also set: min.insync.replicas=1"
     assert f"{pages}: 4 partitions; {drift}" in listed
-    again = nephila("topics", "apply", *where, "--partitions", "4")
+    again = nephila("service", "topics", "apply", *where, "--partitions", "4")
     assert (
         f"{pages}: changed, 4 partitions; retention.ms 60000 -> 604800000; also set: min.insync.replicas=1" in again.out
     )
     assert again.out.count("unchanged") == len(TOPICS) - 1
-    third = nephila("topics", "apply", *where, "--partitions", "4", "--json")
+    third = nephila("service", "topics", "apply", *where, "--partitions", "4", "--json")
     rows = {row["topic"]: row for row in map(json.loads, third.out.splitlines())}
     assert rows[pages]["others"] == {"min.insync.replicas": "1"}
     assert not any(row["changes"] or row["created"] for row in rows.values())
@@ -80,12 +80,14 @@ def test_settings_may_be_chosen(nephila, broker):
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
     choices = ("--config", "*:compression.type=zstd", "--config", "pages:retention.ms=86400000")
-    nephila("topics", "apply", *where, "--partitions", "4", *choices)
-    again = nephila("topics", "apply", *where, "--partitions", "4", *choices)
+    nephila("service", "topics", "apply", *where, "--partitions", "4", *choices)
+    again = nephila("service", "topics", "apply", *where, "--partitions", "4", *choices)
     assert again.out.count("unchanged") == len(TOPICS), again.out
-    third = nephila("topics", "apply", *where, "--partitions", "4", *choices, "--config", "pages:compression.type=lz4")
+    third = nephila(
+        "service", "topics", "apply", *where, "--partitions", "4", *choices, "--config", "pages:compression.type=lz4"
+    )
     assert f"{config.prefix}pages: changed, 4 partitions; compression.type zstd -> lz4" in third.out
-    wrong = nephila("topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=long")
+    wrong = nephila("service", "topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=long")
     assert wrong.code == 1
     assert f"topic {config.prefix}pages: InvalidConfigurationError: Invalid value long" in wrong.err
     assert wrong.err.count("\n") == 1
@@ -102,7 +104,7 @@ def test_settings_may_be_chosen(nephila, broker):
 )
 def test_a_choice_without_sense_is_one_line(nephila, choice, says):
     """Before anybody is asked."""
-    ran = nephila("topics", "apply", "--bootstrap", "a:1", "--config", choice)
+    ran = nephila("service", "topics", "apply", "--bootstrap", "a:1", "--config", choice)
     assert ran.code == 2
     assert says in ran.err
     assert ran.err.count("\n") == 1
@@ -120,7 +122,7 @@ def test_a_choice_without_sense_is_one_line(nephila, choice, says):
 )
 def test_what_is_wrong_is_one_line(nephila, arguments, says, code):
     """Place and remedy, no traceback."""
-    ran = nephila("topics", "apply", *arguments)
+    ran = nephila("service", "topics", "apply", *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert says in ran.err
     assert ran.err.count("\n") == 1
@@ -128,7 +130,7 @@ def test_what_is_wrong_is_one_line(nephila, arguments, says, code):
 
 def test_nothing_but_the_one_line_is_said():
     """As a program of its own: the client library's log stays out of it."""
-    command = [sys.executable, "-m", "nephila", "topics", "list", "--bootstrap", "127.0.0.1:1"]
+    command = [sys.executable, "-m", "nephila", "service", "topics", "list", "--bootstrap", "127.0.0.1:1"]
     path = os.pathsep.join(sys.path)
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": path})
     assert ran.returncode == 1
@@ -139,9 +141,9 @@ def test_nothing_but_the_one_line_is_said():
 def test_the_environment_names_the_broker(nephila, monkeypatch):
     """NEPHILA_BOOTSTRAP where no option is given; an unknown setting is named."""
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "127.0.0.1:2")
-    assert "at 127.0.0.1:2" in nephila("topics", "list").err
+    assert "at 127.0.0.1:2" in nephila("service", "topics", "list").err
     monkeypatch.setenv("NEPHILA_KAFKA__SESION_S", "1")
-    assert "did you mean 'session_s'" in nephila("topics", "list").err
+    assert "did you mean 'session_s'" in nephila("service", "topics", "list").err
 
 
 def test_a_system_grows(nephila, broker):
@@ -149,16 +151,16 @@ def test_a_system_grows(nephila, broker):
     the number at the creation."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-    nephila("topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=60000")
-    ran = nephila("topics", "grow", *where, "--to", "8", "--wait", "0")
+    nephila("service", "topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=60000")
+    ran = nephila("service", "topics", "grow", *where, "--to", "8", "--wait", "0")
     assert ran.code == 0, ran.err
     assert ran.out == "8 partitions; 0 of 4 new ones have begun\n"
     assert "as soon as they run" in ran.err
-    listed = nephila("topics", "list", *where).out
+    listed = nephila("service", "topics", "list", *where).out
     assert "pages: 8 partitions; retention.ms is 60000" in listed
     assert f"{config.prefix}jobs: 1 partitions" in listed
-    assert nephila("topics", "apply", *where, "--partitions", "4").code == 0
-    other = nephila("topics", "apply", *where, "--partitions", "16")
+    assert nephila("service", "topics", "apply", *where, "--partitions", "4").code == 0
+    other = nephila("service", "topics", "apply", *where, "--partitions", "16")
     assert other.code == 2
     assert "has grown from 4 to 8 partitions, and the settings here name 16: set partitions: 4" in other.err
     asyncio.run(grown(config))
@@ -190,11 +192,11 @@ def test_an_impossible_growth_is_one_line(nephila, broker, to, line):
     """Nothing is changed."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-    nephila("topics", "apply", *where, "--partitions", "4")
-    ran = nephila("topics", "grow", *where, "--to", to)
+    nephila("service", "topics", "apply", *where, "--partitions", "4")
+    ran = nephila("service", "topics", "grow", *where, "--to", to)
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert line in ran.err
-    assert f"{config.prefix}seeds: 4 partitions" in nephila("topics", "list", *where).out
+    assert f"{config.prefix}seeds: 4 partitions" in nephila("service", "topics", "list", *where).out
 
 
 def test_a_growth_that_was_interrupted_is_repeated(broker):

@@ -511,7 +511,7 @@ async def below_the_depth_of_the_job(tmp_path: Path) -> Case:
 
 @case(
     "unknown",
-    "within depth 1 (live setting depth of the scheduler; taken back with: nephila settings depth= --out o)",
+    "within depth 1 (live setting depth of the scheduler; taken back with: nephila service settings depth= --out o)",
 )
 async def below_the_depth_of_a_member(tmp_path: Path) -> Case:
     """The smaller limit is named."""

@@ -1,4 +1,4 @@
-"""`nephila capacity`: how many replicas, cores, bytes and partitions a crawl needs, with the source of each figure."""
+"""`nephila service capacity`: replicas, cores, bytes and partitions that a crawl needs, each figure with its source."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import typer
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.target import Api, ApiAccess, ApiTokenFile, ControlTarget, tcp_address
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.options import RESULT, CommandOptions
+from nephila.programs.options import ELSEWHERE, OUTPUT, CommandOptions
 
 
 @with_options("crawl")
@@ -33,18 +33,26 @@ def crawl(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start a new crawl; an old result is moved to DIR/old.")
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=OUTPUT)] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print only errors and, with --refresh, changes.", rich_help_panel=OUTPUT),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Print each URL when it ends.", rich_help_panel=OUTPUT)
+    ] = False,
     bootstrap: Annotated[
         str,
         typer.Option(
             metavar="HOST:PORT|FILE",
             help="Let the services over this Kafka broker, or with this settings file, do the crawl.",
-            rich_help_panel=RESULT,
+            rich_help_panel=ELSEWHERE,
         ),
     ] = "",
     server: Annotated[
         str,
         typer.Option(
-            metavar="URL", help="Let the program or system behind this API do the crawl.", rich_help_panel=RESULT
+            metavar="URL", help="Let the program or system behind this API do the crawl.", rich_help_panel=ELSEWHERE
         ),
     ] = "",
     token_file: Annotated[
@@ -53,20 +61,12 @@ def crawl(
             metavar="FILE",
             envvar="NEPHILA_TOKEN_FILE",
             help="File with the token of --server.",
-            rich_help_panel=RESULT,
+            rich_help_panel=ELSEWHERE,
         ),
     ] = "",
     api: Api = "",
     api_token_file: ApiTokenFile = "",
     api_access: ApiAccess = "",
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", help="Print only errors and, with --refresh, changes.", rich_help_panel=RESULT),
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Print each URL when it ends.", rich_help_panel=RESULT)
-    ] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
     """Crawl from URLs into DIR/nephila.db, politely. Ctrl-C stops the crawl, --resume continues it."""

@@ -61,7 +61,7 @@ def crawl(request: CrawlRequest, target: ControlTarget, *, as_json: bool, quiet:
             raise UsageError(f"--{option} works with a directory here, not with {where}")
         if name in request.given:
             raise UsageError(
-                f"--{option} belongs to the settings of the services (nephila downloader --config …), not "
+                f"--{option} belongs to the settings of the services (nephila service downloader --config …), not "
                 f"to a crawl with {where}"
             )
     document = read_job(request)
@@ -90,14 +90,17 @@ def crawl(request: CrawlRequest, target: ControlTarget, *, as_json: bool, quiet:
         try:
             return job, await dead_letters(control, job.name, began - CLOCKS_S)
         except UserError as error:  # the crawl is done, and its summary is printed
-            note(f"whether there are dead letters is not known: {error}; see nephila dead list")
+            note(f"whether there are dead letters is not known: {error}; see nephila service dead list")
             return job, None
 
     job, letters = call(target, work)
     for what, why in refused:
         print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
     if letters and not as_json:
-        note(f"{dead_letters_line(letters)}; see nephila dead list, and nephila dead replay when the cause is repaired")
+        note(
+            f"{dead_letters_line(letters)}; see nephila service dead list, and nephila service dead "
+            "replay when the cause is repaired"
+        )
     _print_summary(job, letters, as_json=as_json, quiet=quiet)
     return 0 if job.stored else NOTHING_FETCHED
 

@@ -1,4 +1,4 @@
-"""`nephila dead …`: messages that no service could process, listed and published again."""
+"""`nephila service dead …`: messages that no service could process, listed and published again."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def list_letters(target: ControlTarget, job: JobUid = "", json: Json = False) ->
 @with_target(letters_target)
 def replay(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="PARTITION:OFFSET as nephila dead list has them.")
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="PARTITION:OFFSET as nephila service dead list has them."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters (with --job: of that job).")] = False,
     *,

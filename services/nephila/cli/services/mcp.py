@@ -38,7 +38,7 @@ def mcp(
     """
     import mcp as sdk  # noqa: F401 - what is missing is named before a program starts
 
-    from nephila.cli.services.console import open_control
+    from nephila.cli.client import open_control
     from nephila.cli.target import tcp_address
     from nephila.programs.output_directory import OutputDirectory
 

@@ -1,4 +1,4 @@
-"""`nephila scheduler|downloader|parser|fetchparse|storage --config F`: one service of a system, as an image runs it."""
+"""`nephila service scheduler|downloader|… --config F`: one service of a system, as an image runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nephila topics …`: the topics of the route on a Kafka broker."""
+"""`nephila service topics …`: the topics of the route on a Kafka broker."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def apply(
     partitions: Annotated[
         int | None,
         typer.Option(
-            metavar="P", help="Number of partitions (default 64): a power of two. To add some: nephila topics grow."
+            metavar="P",
+            help="Number of partitions (default 64): a power of two. To add some: nephila service topics grow.",
         ),
     ] = None,
     replication: Annotated[

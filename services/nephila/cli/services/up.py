@@ -19,7 +19,7 @@ from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.cli.target import Api, ApiAccess, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
-from nephila.programs.options import RESULT, CommandOptions
+from nephila.programs.options import ELSEWHERE, CommandOptions
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 
 LOG_S = 60.0
@@ -47,7 +47,7 @@ def up(
     api_token_file: ApiTokenFile = "",
     api_access: ApiAccess = "",
     firecrawl: Annotated[
-        bool, typer.Option("--firecrawl", help="Serve Firecrawl's API at --api too.", rich_help_panel=RESULT)
+        bool, typer.Option("--firecrawl", help="Serve Firecrawl's API at --api too.", rich_help_panel=ELSEWHERE)
     ] = False,
     webhooks: Annotated[
         str, typer.Option(metavar="FILE", help="Deliver changes of pages to the webhooks of this file.")

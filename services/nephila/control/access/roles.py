@@ -24,6 +24,11 @@ class Role(IntEnum):
     """Change the system, and read who changed what."""
 
 
+STUDIO: Final = (
+    *("list_studio_pages", "open_studio_page", "studio_step", "studio_view", "studio_frame", "studio_rule"),
+    "render_studio_page",
+)
+"""The rule studio without what stores a rule."""
 OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
     Role.VIEWER: (
         *("try_exclusion", "list_samples", "get_sample", "get_audit_outcome", "compare_frequencies"),
@@ -46,8 +51,8 @@ OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
         *("apply_job", "delete_job", "pause_job", "resume_job", "add_seeds", "release_quarantine", "forget"),
         *("exclude", "draw_sample", "label_row"),
         *("apply_rules", "delete_rule"),
-        *("list_studio_pages", "open_studio_page", "studio_step", "studio_view", "studio_frame", "studio_rule"),
-        *("render_studio_page", "studio_commit", "replay_dead_letters"),
+        *STUDIO,
+        *("studio_commit", "replay_dead_letters"),
     ),
     Role.ADMIN: ("change_settings", "list_control_log", "get_configuration"),
 }
@@ -55,8 +60,8 @@ NEEDS: Final[Mapping[str, Role]] = {name: role for role, names in OPERATIONS.ite
 """Operation → the least role that may use it."""
 NOT_FOR_TENANTS: Final = frozenset(
     {
-        *("get_body", "list_studio_pages", "open_studio_page", "render_studio_page", "studio_step", "studio_view"),
-        *("studio_frame", "studio_rule", "studio_commit", "list_members", "list_dead_letters", "replay_dead_letters"),
+        *STUDIO,
+        *("get_body", "studio_commit", "list_members", "list_dead_letters", "replay_dead_letters"),
         *("get_settings", "change_settings", "list_control_log"),
         *("get_configuration", "get_network", "list_webhooks", "list_topics"),
         *("list_samples", "draw_sample", "get_sample", "label_row", "get_audit_outcome", "compare_frequencies"),

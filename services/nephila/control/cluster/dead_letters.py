@@ -102,7 +102,7 @@ def _position(place: str) -> tuple[int, int, int]:
     record, _, number = place.partition(".")
     partition, colon, offset = record.partition(":")
     if not (colon and _number(partition) and _number(offset) and (not number or _number(number))):
-        raise UsageError(f"{place[:100]!r} is no PARTITION:OFFSET; see nephila dead list")
+        raise UsageError(f"{place[:100]!r} is no PARTITION:OFFSET; see nephila service dead list")
     return int(partition), int(offset), int(number or 0)
 
 
@@ -124,7 +124,7 @@ def _ranges(places: Sequence[str], bounds: dict[int, tuple[int, int]], after: st
         partition, offset, _ = _position(place)
         first, last = bounds.get(partition, (0, 0))
         if not first <= offset < last:
-            raise NotFound(f"no dead letter at {place}; see nephila dead list")
+            raise NotFound(f"no dead letter at {place}; see nephila service dead list")
         found.add((partition, offset, offset + 1))
     return sorted(found)
 

@@ -44,7 +44,7 @@ class Members:
     def on_setting(self, setting: Setting) -> None:
         """A setting was changed."""
         if setting.name == LAYOUT:
-            return  # `nephila topics grow` changes it
+            return  # `nephila service topics grow` changes it
         if setting.deleted:
             self.settings.pop(setting.name, None)
         else:
@@ -108,7 +108,11 @@ class Members:
             known = sorted({one.member for one in self._members.values()})
             raise UsageError(
                 f"there is no member {member[:100]!r}; "
-                + (f"there are {', '.join(known[:20])}" if known else "none has reported yet, see nephila members")
+                + (
+                    f"there are {', '.join(known[:20])}"
+                    if known
+                    else "none has reported yet, see nephila service members"
+                )
             )
         row = live_settings.LIVE_SETTINGS.get(setting)
         readers = [one for one in found if row is None or not row.services or one.service in row.services] or found

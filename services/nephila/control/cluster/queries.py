@@ -166,7 +166,7 @@ class Queries:
         trouble = "".join(f"; {line}" for line in self._troubles())
         return NotReadyError(
             f"no scheduler has answered {what} in {ANSWER_S:g} s: none has it, or it is being taken over; see "
-            f"nephila members, and repeat the command{trouble}"
+            f"nephila service members, and repeat the command{trouble}"
         )
 
 

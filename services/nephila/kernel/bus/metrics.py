@@ -16,7 +16,8 @@ class CountsDeadLetters(Protocol):
 
 DEAD_LETTERS: Metric[CountsDeadLetters] = Metric(
     "dead_letters_total",
-    "Messages that ended as dead letters, by topic and class of error. Any rise is a fault; see `nephila dead list`.",
+    "Messages that ended as dead letters, by topic and class of error. Any rise is a fault; see `nephila service dead "
+    "list`.",
     lambda bus: bus.dead_letters,
     ("topic", "reason"),
     counter=True,

@@ -259,7 +259,7 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
             if bus.layout.count != count:
                 raise UsageError(
                     f"{path} is of a system that has grown to {count} partitions, and this one has {bus.layout.count}: "
-                    f"nephila topics grow --to {count} --wait 0, then repeat the command"
+                    f"nephila service topics grow --to {count} --wait 0, then repeat the command"
                 )
             await load(bus, system, files, saved)
 
@@ -293,7 +293,7 @@ async def _require_empty(bus: LogBus, system: System, names: set[str]) -> None:
     if used:
         raise UsageError(
             f"the broker at {system.place} has a frontier already (partition {used[0]}); restore into new topics: "
-            "nephila topics apply on a new broker, or with another kafka.prefix"
+            "nephila service topics apply on a new broker, or with another kafka.prefix"
         )
     if not any(name.endswith(f"/{_MANIFEST}") for name in names):
         return

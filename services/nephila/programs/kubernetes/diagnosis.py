@@ -138,7 +138,7 @@ def _metrics(release: Release, now: float) -> Iterator[Finding]:
             what = f"{early:.0f} fetches came before their delay was over"
             yield Finding("fail", name, what, "pause the jobs; docs/operations.md#nephilapolitenessbreach")
         if letters := _sum(found, "nephila_bus_dead_letters_total"):
-            yield Finding("warn", name, f"{letters:.0f} messages became dead letters", "nephila dead list")
+            yield Finding("warn", name, f"{letters:.0f} messages became dead letters", "nephila service dead list")
         ready += _sum(found, "nephila_scheduler_hosts_ready")
         flying += _sum(found, "nephila_downloader_requests_in_flight")
     if ready > 0 and not flying and not any(_is_component(release, pod, "downloader") for pod in release.answers):

@@ -1,4 +1,4 @@
-"""A downloader and a parser side by side on one loop over Kafka: `nephila fetchparse`.
+"""A downloader and a parser side by side on one loop over Kafka: `nephila service fetchparse`.
 
 Pages stay in the process; every other message goes through the broker as between the services. Invariant: the outcome
 of a page is sent when the broker has the links and the record of that page. After a crash a request therefore has no

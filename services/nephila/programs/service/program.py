@@ -1,4 +1,4 @@
-"""One service as a program: `nephila scheduler|downloader|parser|storage`.
+"""One service as a program: `nephila service scheduler|downloader|parser|storage`.
 
 Start: the service, the bus, then ready. SIGTERM: not ready; the service finishes or returns its work within the grace
 period; the bus commits finished work and leaves its groups. After a fault that it cannot handle the program ends with

@@ -40,7 +40,7 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Stable name of this member, unique among the members of the service. Empty: the host name."""
     partitions: int = DEFAULT_PARTITIONS
     """Partitions of each keyed topic at the creation of the system: a power of two, the same for all services. It
-    stays when `nephila topics grow` adds partitions."""
+    stays when `nephila service topics grow` adds partitions."""
     user_agent: str = ""
     """User-Agent of all requests; its product token selects the group in robots.txt. Empty: `Nephila/<version>
     (+<contact>)`, or with an empty contact the project's page."""
@@ -55,7 +55,7 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tenants: tuple[str, ...] = ()
     """Tenants with their quota and their share: "news pages=100000 per=day share=2" (docs/operations.md)."""
     metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
-    """Port of /metrics, /healthz and /readyz, and of the control API of `nephila api`; 0 = any free port."""
+    """Port of /metrics, /healthz and /readyz, and of the control API of `nephila service api`; 0 = any free port."""
     grace_s: float = 20.0
     """Time that unfinished work may take after SIGTERM; less than the time after which the machine kills."""
     log_level: str = "info"
@@ -68,7 +68,7 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class FetchParseConfig(NamedTuple):
-    """Settings of `nephila fetchparse`: of both services, each from its own section."""
+    """Settings of `nephila service fetchparse`: of both services, each from its own section."""
 
     downloader: DownloaderConfig
     parser: ParserConfig

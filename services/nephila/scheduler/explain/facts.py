@@ -205,7 +205,7 @@ def depth(dispatcher: Dispatcher, job: Job, home: Home) -> DepthFact | None:
     of_job, of_member = job.scope.max_depth, dispatcher.frontier.depth_limit
     if of_member >= 0 and (of_job < 0 or of_member < of_job):
         member = f" --member {shlex.quote(home.member)}" if home.member else ""
-        return DepthFact(of_member, "member", of_job, f"nephila settings {DEPTH}={member}{home.option}")
+        return DepthFact(of_member, "member", of_job, f"nephila service settings {DEPTH}={member}{home.option}")
     return DepthFact(of_job, "job", of_job) if of_job >= 0 else None
 
 

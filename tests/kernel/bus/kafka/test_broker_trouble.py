@@ -39,7 +39,7 @@ async def test_a_topic_that_is_deleted_and_made_again(bus):
     await bus.publish(SEEDS, 1, Seed("j", "before"))
     await until(lambda: bus.got == ["before"])
     await admin.delete(bus.config, (SEEDS,))
-    await until(lambda: any("see nephila topics apply" in line for line in bus.troubles))
+    await until(lambda: any("see nephila service topics apply" in line for line in bus.troubles))
     assert f"no topic {bus.config.prefix}seeds on the broker" in bus.troubles[-1]
     # Made again before that, partitions whose log ends before what was read stand still, as they should.
     await until(lambda: not bus.held("reader"))
@@ -86,7 +86,7 @@ async def test_a_bus_that_found_no_topics_can_be_started_later(broker):
     config = config_for(broker)
     made, got = KafkaBus(config, SystemClock()), []
     made.subscribe(SEEDS, "reader", lambda d: (got.append(d.message.url), d.ack()), credits=99)
-    with pytest.raises(NotReadyError, match="create them with: nephila topics apply"):
+    with pytest.raises(NotReadyError, match="create them with: nephila service topics apply"):
         await made.start()
     await admin.apply(config)
     await made.start()

@@ -450,7 +450,7 @@ async def test_what_a_broker_says_is_told_as_it_is(error, line):
 async def test_no_topics_is_one_line_with_the_remedy(rig):
     """It names them and the command."""
     bus = rig.bus(prefix="nothing-")
-    with pytest.raises(UserError, match=r"has no topic nothing-jobs, .*nephila topics apply --bootstrap"):
+    with pytest.raises(UserError, match=r"has no topic nothing-jobs, .*nephila service topics apply --bootstrap"):
         await bus.start()
 
 

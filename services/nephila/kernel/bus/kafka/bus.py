@@ -267,7 +267,8 @@ class KafkaBus:
             found.append(("clock", self.producer.skew.trouble))
         found += [("topics", line) for line in self.compacted.troubles]
         for group in self.groups.values():
-            found += [("topics", f"no topic {name} on the broker: see nephila topics apply") for name in group.missing]
+            missing = "no topic {} on the broker: see nephila service topics apply"
+            found += [("topics", missing.format(name)) for name in group.missing]
             if group.trouble:
                 found.append(("consumer", f"group {group.name}: {group.trouble}"))
             elif group.held and not group.may_emit:

@@ -37,7 +37,7 @@ async def present(config: KafkaConfig) -> LayoutSetting:
     there = await admin.existing(config)
     counts = {there[topic.name] for topic in TOPICS if not topic.key and topic.name in there}
     if not counts:
-        raise UserError(f"the broker at {config.bootstrap} has no topics of a system; see nephila topics apply")
+        raise UserError(f"the broker at {config.bootstrap} has no topics of a system; see nephila service topics apply")
     setting = await stored_layout(config) if SETTINGS.name in there else None
     if setting is None and len(counts) > 1:
         raise UserError(f"partition counts differ ({min(counts)} to {max(counts)}), and no growth has begun")

@@ -70,7 +70,7 @@ REMEDIES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ),
     ((UnsupportedVersionError, IncompatibleBrokerVersion), "it is too old for this program"),
     ((CoordinatorNotAvailableError,), "it has no coordinator for groups yet, or too few brokers for its offsets topic"),
-    ((MessageSizeTooLargeError,), "apply the topics of this release: nephila topics apply"),
+    ((MessageSizeTooLargeError,), "apply the topics of this release: nephila service topics apply"),
 )
 """What to do, by the broker's error."""
 UNSET = "unset"
@@ -261,7 +261,7 @@ async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[
         name, count = others[0].name, there[others[0].name]
         raise UsageError(
             f"topic {config.prefix}{name} has {count} partitions, not {wanted[others[0]]}: use "
-            f"--partitions {count}, or another --prefix; nephila topics grow adds partitions"
+            f"--partitions {count}, or another --prefix; nephila service topics grow adds partitions"
         )
     return grown
 
@@ -275,7 +275,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> LayoutSetting |
     if missing:
         raise NotReadyError(
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
-            f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
+            f"create them with: nephila service topics apply --bootstrap {config.bootstrap}"
         )
     return grown
 
