@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
 
-from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
+from tests.e2e.web import NEPHILA, Reply, crawl, page, rows, run, run_json, serve
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,17 @@ from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
         (["crawl", "--seeds", "nowhere.txt"], "nowhere.txt"),
         (["crawl", "--resume", "--out", "nowhere"], "nowhere holds no crawl"),
         (["crawl", "http://a.test/", "--workers", "-1"], "--workers"),
+        (["crawl", "http://a.test/", "--out", "-"], "a result is a directory, not a stream"),
+        (["up", "--out", "-"], "a result is a directory, not a stream"),
+        (["crawl", "http://a.test/", "-o", "x"], "has no option -o: --out DIR names its directory"),
+        (["pages", "-o", "x"], "has no option -o: --out DIR names its directory"),
+        (["extract", "http://a.test/", "-o", "x"], "has no option -o: it prints; redirect that with > FILE"),
+        (["crawl", "http://a.test/", "--format", "markdwon"], "did you mean 'markdown'?"),
+        (["export", "--format", "markdwon"], "did you mean 'markdown'?"),
+        (["crawl", "nowhere.txt"], "'nowhere.txt' is neither a URL nor a file that exists"),
+        (["crawl", "./nowhere"], "'./nowhere' is neither a URL nor a file that exists"),
+        (["crawl", "-"], "--seeds -"),
+        (["rules", "apply"], "name a directory, as an argument or by --from"),
     ],
     ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "",
 )
@@ -48,6 +60,79 @@ def test_a_local_file_as_url(tmp_path):
     done = run("crawl", "page.html", cwd=tmp_path)
     assert done.returncode == 2
     assert "nephila extract page.html" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["crawl", "list.csv"], "--seeds list.csv"),
+        (["crawl", "folder"], "folder is a directory, not a URL"),
+        (["crawl", "./folder"], "./folder is a directory, not a URL"),
+        (["crawl", "old"], "nephila crawl --resume --out old"),
+        (["crawl", "--seeds", "job.yaml"], "a job is an argument: nephila crawl job.yaml"),
+        (["crawl", "job.yaml"], "job.yaml:2:1: this line is indented by a tab; YAML takes spaces only"),
+        (["crawl", "http://a.test/", "--out", "list.csv"], "list.csv is a file; a result is a directory"),
+        (["up", "--out", "list.csv"], "list.csv is a file; a result is a directory"),
+        (["explain", "http://a.test/", "--out", "list.csv"], "list.csv is a file; a result is a directory"),
+    ],
+    ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "",
+)
+def test_a_file_where_something_else_was_meant(tmp_path, words, says):
+    """The line names what the file is, and the command for it."""
+    (tmp_path / "list.csv").write_text("http://a.test/\n")
+    (tmp_path / "job.yaml").write_text("kind: CrawlJob\n\tmetadata: {name: a}\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "run.json").write_text("{}")
+    before = sorted(tmp_path.rglob("*"))
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_host_may_be_called_as_a_directory_here(tmp_path):
+    """The second crawl of a.test beside the directory a.test of the first one."""
+    (tmp_path / "a.test").mkdir()
+    (tmp_path / "a.test" / "run.json").write_text("{}")
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        assert crawl(web, "a.test", cwd=tmp_path).returncode == 0
+
+
+def test_a_job_as_json_is_a_job(tmp_path):
+    spec = {"seeds": ["http://a.test/"], "politeness": {"delay": "0"}}
+    job = {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": "a"}, "spec": spec}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        done = crawl(web, "job.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [r[0] for r in rows(tmp_path)] == ["http://a.test/"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "says"),
+    [
+        ({}, (), "no page was stored: 1 failed(http_404); see nephila explain http://a.test/ --out o"),
+        ({"/robots.txt": "User-agent: *\nDisallow: /"}, (), "no page was stored: 1 denied(robots)"),
+    ],
+)
+def test_a_quiet_crawl_that_stored_nothing_says_why_in_one_line(tmp_path, answers, options, says):
+    def answer(request):
+        text = answers.get(request.path)
+        return Reply(text, type="text/plain") if text else None
+
+    with serve(answer) as web:
+        done = crawl(web, "http://a.test/", "--quiet", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_quiet_crawl_of_a_private_address_names_the_option(tmp_path):
+    done = run("crawl", "http://127.0.0.1:9/", "--quiet", "--out", "o", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "nephila: no page was stored: 1 denied(address); --allow-private opens private addresses\n"
 
 
 def test_seeds_from_a_file_and_from_standard_input(tmp_path):

@@ -183,3 +183,21 @@ def test_jobs_of_up_name_their_rules(tmp_path: Path, up: Any) -> None:
         program.until(lambda jobs: all(one["stored"] for one in jobs.values()))
         assert program.end()[0] == 0
     assert items(tmp_path) == {"http://a.test/0": [{"t": "a.test"}], "http://b.test/0": [{"u": "b.test"}]}
+
+
+def test_rules_are_tried_and_induced_on_hosts_that_are_mapped_and_private(tmp_path):
+    """Without the options the line names the one that is missing."""
+    with serve(lambda r: Reply('<html><body><h1>Kettle</h1><p class="price">24.50</p>')) as web:
+        for words in (["try", "http://a.test/"], ["induce", "http://a.test/", "price=24.50"]):
+            where = ["--host-map", web.host_map]
+            refused = run("rules", *words, *where, cwd=tmp_path)
+            assert refused.returncode == 1
+            assert "denied(address)" in refused.stderr
+            assert "--allow-private opens it" in refused.stderr
+        made = run("rules", "induce", "http://a.test/", "price=24.50", "--out", "rules/shop", *where, "--allow-private",
+                   cwd=tmp_path)  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        tried = run("rules", "try", "http://a.test/", "--rule", "shop", *where, "--allow-private", cwd=tmp_path)
+        assert "24.5" in tried.stdout, tried.stderr
+        first = run("rules", "init", "rules/two", "--page", "http://a.test/", *where, "--allow-private", cwd=tmp_path)
+        assert first.returncode == 0, first.stderr

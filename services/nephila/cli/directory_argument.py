@@ -22,11 +22,12 @@ def add_directory_argument(command: Any) -> None:
         return
     metavar = option.metavar or "DIR"
     argument = TyperArgument(param_decls=[NAME], required=False, metavar=f"[{metavar}]", help="The same as --out.")
+    required, option.required = option.required, False
     command.params = [argument, *command.params]
-    command.callback = _with_directory(command.callback, option)
+    command.callback = _with_directory(command.callback, option, required=required)
 
 
-def _with_directory(callback: Callable[..., Any], option: Any) -> Callable[..., Any]:
+def _with_directory(callback: Callable[..., Any], option: Any, *, required: bool) -> Callable[..., Any]:
     def run(**given: Any) -> Any:
         place = given.pop(NAME)
         if place is not None:
@@ -37,6 +38,8 @@ def _with_directory(callback: Callable[..., Any], option: Any) -> Callable[..., 
             if source is not None and source.name == "COMMANDLINE":
                 raise UsageError(f"the directory is given twice: {place} and --out {given[option.name]}")
             given[option.name] = option.type_cast_value(context, place)
+        if required and given[option.name] is None:
+            raise UsageError(f"name a directory, as an argument or by {option.opts[0]} {option.metavar}")
         return callback(**given)
 
     return run

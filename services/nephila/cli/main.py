@@ -319,6 +319,8 @@ def _failed(error: Exception) -> int:
         context = getattr(error, "ctx", None)
         hint = f" Try '{context.command_path} --help'." if context is not None else ""
         text = usage()
+        if context is not None and getattr(error, "option_name", "") in ("-o", "--output"):
+            text = _no_output_option(context)
         note(f"{text}{'' if text.endswith(('.', '?', ')')) else '.'}{hint}")
         return int(getattr(error, "exit_code", 2))
     if os.environ.get("NEPHILA_DEBUG") == "1":
@@ -339,6 +341,13 @@ def _failed(error: Exception) -> int:
         return 1
     note(f"{type(error).__name__}: {sanitize(str(error), 1000)}; run with NEPHILA_DEBUG=1 for the traceback")
     return 1
+
+
+def _no_output_option(context: Any) -> str:
+    """The line for -o at a command that has none."""
+    names = {name for one in context.command.params for name in one.opts}
+    place = "--out DIR names its directory" if "--out" in names else "it prints; redirect that with > FILE"
+    return f"{context.command_path} has no option -o: {place}"
 
 
 def _tolerate_any_text() -> None:

@@ -19,6 +19,7 @@ from nephila.programs.option_values import read
 from nephila.programs.options import Option, is_list, table
 
 DEFAULT_OUT = Path("crawl-out")
+NO_STREAM = "a result is a directory, not a stream; nephila export --out DIR prints its rows (./- is a directory)"
 F = TypeVar("F", bound=Callable[..., None])
 
 
@@ -27,6 +28,8 @@ def _directory(text: str | Path) -> Path:
     name = os.fspath(text)
     if not name.strip():
         raise typer.BadParameter("the name of the directory is empty; . is the current one")
+    if name == "-":
+        raise typer.BadParameter(NO_STREAM)
     if "\0" in name or not name.isprintable():
         # Surrogates stand for bytes that are not UTF-8: run.json and messages could not hold the name.
         raise typer.BadParameter(f"{sanitize(name)!r} is no name that can be written as text (UTF-8 without controls)")

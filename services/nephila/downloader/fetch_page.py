@@ -196,4 +196,6 @@ def _failure(url: str, outcome: FetchOutcome) -> str:
         ended = f"{'denied' if outcome.result is FetchResult.DENIED else 'failed'}({outcome.reason or 'unknown'})"
     if outcome.reason == Reason.STEP:
         return f"{url}: {ended}: {outcome.detail}"
+    if outcome.reason == Reason.ADDRESS:
+        return f"{url}: {ended}: a private or otherwise non-public address; --allow-private opens it"
     return f"{url}: {ended}{f', status {outcome.status}' if outcome.status else ''}"

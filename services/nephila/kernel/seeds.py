@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,18 +16,21 @@ from pathlib import Path
 
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import UrlError
 
 STDIN = "-"
 MAX_URL = 8192
 """Characters of a seed, the same limit as for a link on a page."""
+_FILE_ENDINGS = late_pattern(r"^[^/]*\.(txt|csv|tsv|json|jsonl|ndjson|html?|xml|pdf|lst|list|gz)$", re.IGNORECASE)
+"""Names with these ends are files: no top-level domain is called so."""
 MAX_LINE = 1 << 24
 """Bytes of one line of a seed file. A file without line ends is not a list of URLs."""
 
 
 def is_job_file(text: str) -> bool:
     """Whether an argument is the name of a job file and not a URL."""
-    return text.endswith((".yaml", ".yml")) and "://" not in text
+    return (text.endswith((".yaml", ".yml")) and "://" not in text) or (text.endswith(".json") and os.path.isfile(text))
 
 
 @contextmanager
@@ -47,10 +51,7 @@ def seed_url(text: str) -> str:
     if len(url) > MAX_URL:
         raise UsageError(f"{url[:60]!r}… is not a URL that can be crawled: longer than {MAX_URL:,} characters")
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url):
-        if os.path.isfile(url):  # unlike Path.is_file, no error for text that cannot be a file name
-            raise UsageError(
-                f"{url} is a file: read it with `nephila extract {url}`, or take its URLs with --seeds {url}"
-            )
+        _check_no_file(url)
         if not re.match(r"(localhost|\[.*\]|[^/]*[.:][^/]*)(/|$)", url):
             name = url if re.fullmatch(r"[\w-]+", url) else "example"
             raise UsageError(f"{text!r} is not a URL; did you mean http://{name}/ or http://{name}.com/?")
@@ -61,12 +62,33 @@ def seed_url(text: str) -> str:
         raise UsageError(f"{text!r} is not a URL that can be crawled: {error}") from None
 
 
+def _check_no_file(text: str) -> None:
+    """Raise `UsageError` where a person means a file or a directory, not a host."""
+    name = shlex.quote(text)
+    if os.path.isfile(text):  # unlike Path.is_file, no error for text that cannot be a file name
+        raise UsageError(
+            f"{text} is a file: read it with `nephila extract {name}`, or take its URLs with --seeds {name}"
+        )
+    if text == STDIN:
+        raise UsageError("- is no URL: URLs come from standard input with --seeds -")
+    if "." in text.strip("./") and not text.startswith(("./", "../", "/", "~")) and not _FILE_ENDINGS.search(text):
+        return  # a host may be called as the directory that its crawl has
+    if os.path.isfile(os.path.join(text, "run.json")):
+        raise UsageError(f"{text} is the directory of a crawl: continue it with `nephila crawl --resume --out {name}`")
+    if os.path.isdir(text):
+        raise UsageError(f"{text} is a directory, not a URL; a list of URLs is given by --seeds FILE")
+    if text.startswith(("./", "../", "/", "~")) or _FILE_ENDINGS.search(text):
+        raise UsageError(f"{text[:100]!r} is neither a URL nor a file that exists")
+
+
 def read_seeds(name: str, on_bad_line: Callable[[str, str], None], option: str = "--seeds ") -> Iterator[str]:
     """URLs of a seed file, one a line, read lazily. Empty lines and lines that begin with # are skipped.
 
     `on_bad_line` gets the position and the reason of each line that is not a URL; the other lines are still read.
     Raises `UsageError` when the file cannot be read or holds no URL; `option` is the text before the name in errors.
     """
+    if is_job_file(name):
+        raise UsageError(f"{option}{name} is no list of URLs; a job is an argument: nephila crawl {shlex.quote(name)}")
     source = "standard input" if name == STDIN else name
     good = bad = 0
     try:

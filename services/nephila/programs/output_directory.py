@@ -154,6 +154,8 @@ class OutputDirectory:
             data = self.run_file.read_bytes()
         except FileNotFoundError:
             return None
+        except NotADirectoryError:
+            raise UsageError(f"{self.path} is a file; a result is a directory: choose another --out") from None
         except OSError as error:
             raise UserError(f"cannot read {self.run_file}: {error.strerror}") from None
         try:

@@ -23,7 +23,7 @@ from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load, secret_variable
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
 from nephila.programs.headers import basic_auth, headers_of
@@ -234,7 +234,7 @@ def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
     formats = [name.strip() for name in names.split(",") if name.strip()]
     for name in formats:
         if name not in FORMATS:
-            raise UsageError(f"--format {name!r} is none of {', '.join(FORMATS)}")
+            raise UsageError(f"--format {name!r} {none_of(name, FORMATS)}")
     return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
 
 

@@ -48,10 +48,10 @@ _PAGE: Final = """<!-- url: https://{name}.example/2026/first -->
 """
 
 
-def create(directory: Path, target: str, *, allow_private: bool) -> list[Path]:
+def create(directory: Path, target: str, *, allow_private: bool, host_map: list[str]) -> list[Path]:
     """Write the files of a new rule; returns their paths. Raises `UserError`."""
     name = name_of(directory)
-    page = page_of(target, "", allow_private=allow_private, host_map=[]) if target else _example(name)
+    page = page_of(target, "", allow_private=allow_private, host_map=host_map) if target else _example(name)
     if not page.url:
         raise UsageError(f"the URL of {page.origin} is not known; begin the file with <!-- url: https://… -->")
     return write_files(directory, _rule(name, page), [page])

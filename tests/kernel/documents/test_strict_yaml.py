@@ -62,7 +62,7 @@ def test_several_documents(loader):
         (b"? [a]\n: b", "j:1:3: a key must be a word"),
         (b"a: }", "j:1:4: "),
         (b"a: b: c", "j:1:5: mapping values are not allowed"),
-        (b"\ta: 1", "j:1:1: found character"),
+        (b"\ta: 1", "j:1:1: this line is indented by a tab"),
         (b"a: \x01", "j:1:4: a control character"),
         (b"a: 1\nb: \xff", "j:2:4: not UTF-8 text"),
         (b"[" * 500, f"nested more than {MAX_DEPTH} deep"),

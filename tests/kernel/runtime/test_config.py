@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.config import check_environment, load, secret_variable
 from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.config import SchedulerConfig
@@ -25,6 +26,23 @@ def test_a_wrong_type_is_refused():
     """The line names the field."""
     with pytest.raises(UsageError, match=r"here: .*tries"):
         load(SchedulerConfig, {"tries": "many"}, "here")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("http://u:secret@p:3128", "PROXIES is a list: write it in brackets, NEPHILA_DOWNLOADER__PROXIES='"),
+        ("p:3128", "PROXIES is a list: write it in brackets"),
+        ("[1]", "environment: NEPHILA_DOWNLOADER__PROXIES: Expected `str`, got `int`"),
+    ],
+)
+def test_a_wrong_type_in_the_environment_names_the_variable_and_not_its_value(monkeypatch, value, says):
+    monkeypatch.setenv("NEPHILA_DOWNLOADER__PROXIES", value)
+    with pytest.raises(UsageError) as refused:
+        load(DownloaderConfig, {}, "command line", "downloader")
+    assert says in str(refused.value)
+    assert "secret" not in str(refused.value)
+    assert "command line" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

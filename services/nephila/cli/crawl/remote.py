@@ -102,6 +102,8 @@ def crawl(request: CrawlRequest, target: ControlTarget, *, as_json: bool, quiet:
             "replay when the cause is repaired"
         )
     _print_summary(job, letters, as_json=as_json, quiet=quiet)
+    if quiet and not as_json and not job.stored:
+        note(f"no page was stored: {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped")
     return 0 if job.stored else NOTHING_FETCHED
 
 

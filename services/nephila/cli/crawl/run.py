@@ -56,7 +56,10 @@ def crawl(request: CrawlRequest, *, as_json: bool, quiet: bool, verbose: bool = 
         )
     changed = changes.found() if changes is not None and result.error is None else None
     summary.show(directory, run, result, counts, changed, as_json=as_json, quiet=quiet)
-    return exit_code(run, result, changed)
+    code = exit_code(run, result, changed)
+    if code == NOTHING_FETCHED and quiet and not as_json:
+        note(summary.nothing_fetched(directory, run, result))
+    return code
 
 
 def exit_code(run: RunFile, result: Result, changed: Changed | None) -> int:

@@ -209,6 +209,21 @@ def _items(console: Console, counts: Summary, result: Result) -> None:
         )
 
 
+def nothing_fetched(directory: OutputDirectory, run: RunFile, result: Result) -> str:
+    """Why a crawl has fetched nothing, in one line."""
+    causes = [f"{count:,} {name}" for name, count in sorted(run.reasons.items(), key=lambda item: -item[1])]
+    errors = ", ".join(f"{name} {count:,}" for name, count in result.errors.items())
+    causes += [f"{run.left:,} left in the queue" + (f" (errors: {errors})" if errors else "")] if run.left else []
+    causes += [f"{len(result.refused_seeds):,} seeds left out"] if result.refused_seeds else []
+    line = f"no page was stored: {', '.join(map(sanitize, causes[:5])) or 'there was nothing to fetch'}"
+    if set(run.reasons) == {Reason.ADDRESS.ended}:
+        return f"{line}; --allow-private opens private addresses"
+    if run.seeds and run.seeds[0] == sanitize(run.seeds[0], 500):
+        explain = f"nephila explain {shlex.quote(run.seeds[0])} --out {shlex.quote(str(directory.path))}"
+        return f"{line}; see {explain}"
+    return line
+
+
 def remarks(run: RunFile, result: Result) -> list[str]:
     """Lines that explain the numbers."""
     lines = []

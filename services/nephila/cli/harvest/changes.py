@@ -19,7 +19,7 @@ from nephila.cli.output import print_json
 from nephila.cli.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.control import answers, requests
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.programs.output_directory import find_rows
 from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
@@ -71,9 +71,9 @@ def changes(
 ) -> None:
     """Show pages that are new, changed, moved, gone or returned, oldest first."""
     if change and change not in KINDS:
-        raise UsageError(f"--change {change!r} is none of {', '.join(KINDS)}")
+        raise UsageError(f"--change {change!r} {none_of(change, KINDS)}")
     if format and format not in FEEDS:
-        raise UsageError(f"--format {format!r} is none of {', '.join(FEEDS)}")
+        raise UsageError(f"--format {format!r} {none_of(format, FEEDS)}")
     if format and (follow or json):
         raise UsageError("--format writes one document; leave out --follow and --json")
     wanted = requests.ListChanges(since=since, job=job, change=change, limit=requests.MAX_CHANGES)  # type: ignore[arg-type]

@@ -19,6 +19,11 @@ app = typer.Typer(add_completion=False, help="Rules: which fields are extracted 
 Paths = Annotated[list[Path] | None, typer.Argument(metavar="[DIR|FILE...]", help="Rules; by default rules/.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Scripts = Annotated[bool, typer.Option("--scripts", help="Run the scripts of rules, in a confined process.")]
+Private = Annotated[bool, typer.Option("--allow-private", help="Reach loopback and private addresses.")]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--host-map", metavar="PATTERN=ADDRESS", help="Resolve hosts like '*.x.test=127.0.0.1'."),
+]
 HERE = [Path("rules")]
 
 
@@ -92,8 +97,8 @@ def try_rule(
     url: Annotated[str, typer.Option(help="URL of the page in a FILE.")] = "",
     json: Json = False,
     scripts: Scripts = False,
-    allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
-    host_map: Annotated[list[str] | None, typer.Option(metavar="PATTERN=ADDRESS", help="Resolve hosts.")] = None,
+    allow_private: Private = False,
+    host_map: Hosts = None,
     time_limit: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", min=0.1, max=3600.0, help="Of fetch and rules together.")
     ] = TRY_S,
@@ -116,7 +121,9 @@ def try_rule(
 def apply(
     source: Annotated[
         Path,
-        typer.Option("--from", metavar="DIR|FILE", help="A crawl with bodies (--keep-raw) or WARC files, or pages."),
+        typer.Option(
+            "--from", "--out", metavar="DIR|FILE", help="A crawl with bodies (--keep-raw) or WARC files, or pages."
+        ),
     ],
     rules: Annotated[
         list[Path] | None, typer.Option("--rules", "-r", metavar="DIR|FILE", help="Rules; by default rules/.")
@@ -206,13 +213,14 @@ def schema(json: AlwaysJson = True) -> None:
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the new rule, as rules/shop.")],
     page: Annotated[str, typer.Option("--page", metavar="URL|FILE", help="A page of the site to start from.")] = "",
-    allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
+    allow_private: Private = False,
+    host_map: Hosts = None,
     json: Json = False,
 ) -> None:
     """Create a rule: rule.yaml with a few fields, the page, and its current items."""
     from nephila.rulekit.init import create
 
-    for path in create(directory, page, allow_private=allow_private):
+    for path in create(directory, page, allow_private=allow_private, host_map=host_map or []):
         print_json({"path": str(path)}) if json else typer.echo(str(path))
 
 
@@ -232,13 +240,14 @@ def induce(
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of the rule; by default that of --out.")] = "",
     json: Json = False,
-    allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
+    allow_private: Private = False,
+    host_map: Hosts = None,
 ) -> None:
     """Make a rule from values that stand on one to three pages; --pages are compared, too."""
     from nephila.cli.rules.render import show_induction
     from nephila.rulekit.induction.make_rule import make_rule
 
-    made = make_rule(page, values or [], pages, out, name, allow_private=allow_private)
+    made = make_rule(page, values or [], pages, out, name, allow_private=allow_private, host_map=host_map or [])
     if json:
         print_json(made.as_json())
     else:

@@ -11,7 +11,7 @@ import typer
 from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.programs.output_directory import find_rows
 from nephila.storage.source import Source, display_name, is_url
 
@@ -170,7 +170,7 @@ def _check(wanted: _Wanted) -> None:
     if not wanted.format:
         raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, blocks, cdxj or wacz")
     if wanted.format not in (*FORMATS, *ARCHIVES):
-        raise UsageError(f"--format {wanted.format!r} is none of {', '.join((*FORMATS, *ARCHIVES))}")
+        raise UsageError(f"--format {wanted.format!r} {none_of(wanted.format, (*FORMATS, *ARCHIVES))}")
     if wanted.raw_csv and wanted.format != "csv":
         raise UsageError("--raw-csv needs --format csv")
     if wanted.since and not wanted.changes:

@@ -72,10 +72,18 @@ def parse(data: bytes, name: str, loader: Any = None) -> list[Node]:
         mark = error.problem_mark or error.context_mark
         location = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         problem = " ".join(str(error.problem or error.context).split())
+        if mark and _is_indented_by_tab(text, mark.line):
+            problem = "this line is indented by a tab; YAML takes spaces only"
         raise UsageError(f"{location}: {_TOO_DEEP if problem == _TOO_DEEP_OF_LIBYAML else problem}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # Other errors of libyaml: one line, without its own position.
         raise UsageError(f"{name}: not YAML ({' '.join(str(error).split())[:200]})") from None
+
+
+def _is_indented_by_tab(text: str, line: int) -> bool:
+    """Whether a tab stands before the first word of a line."""
+    lines = text.splitlines()[line : line + 1]
+    return any("\t" in found[: len(found) - len(found.lstrip())] for found in lines)
 
 
 def from_builtins(value: Any, location: str) -> Node:

@@ -43,17 +43,29 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
         if key not in names:
             raise UsageError(f"{where}: unknown setting {key!r}; {suggest(key, sorted(names))}")
     merged = _with_files(values, secrets, where)
-    if service:
-        merged |= _with_files(_environment(names, service), secrets, "environment")
+    environment = _environment(names, service) if service else {}
+    if environment:
+        merged |= _with_files(environment, secrets, "environment")
     try:
         config = msgspec.convert(merged, cls, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{where}: {error}") from None
+        raise UsageError(_wrong_value(str(error), where, service, environment)) from None
     for name in known:
         value = getattr(config, name)
         if isinstance(value, int | float) and not 0 <= value < math.inf:
             raise UsageError(f"{where}: {name} must be a number from 0 on, not {value}")
     return config
+
+
+def _wrong_value(error: str, where: str, service: str, environment: Mapping[str, Any]) -> str:
+    """The line for a value of the wrong type. It does not repeat the value, which may be a secret."""
+    field = re.search(r" - at `\$\.(\w+)", error)
+    if field is None or field[1] not in environment:
+        return f"{where}: {error}"
+    variable = f"NEPHILA_{service.upper()}__{field[1].upper()}"
+    if "`array`, got `str`" in error:
+        return f"environment: {variable} is a list: write it in brackets, {variable}='[\"VALUE\"]'"
+    return f"environment: {variable}: {error.partition(' - at ')[0]}"
 
 
 def check_environment(sections: Mapping[str, type[msgspec.Struct]]) -> None:

@@ -79,6 +79,13 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(words)}"
 
 
+def none_of(word: str, known: Iterable[str]) -> str:
+    """The end of an error line about a word that has to be one of a few: all of them, and the nearest."""
+    words = list(known)
+    close = difflib.get_close_matches(word[:60], words, n=1)
+    return f"is none of {', '.join(words)}" + (f"; did you mean {close[0]!r}?" if close else "")
+
+
 def without_resume(text: str) -> str:
     """The line for a program that resumes by itself after a new start: --resume is an option of a crawl only."""
     return _WITH_RESUME.sub("start it again", text).replace("--resume", "a new start")

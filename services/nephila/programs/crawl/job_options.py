@@ -14,7 +14,7 @@ from nephila.kernel.documents.field_types import duration_text
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.struct_reader import unwrapped
 from nephila.kernel.requisites import PER_PAGE
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.programs.options import Option, table
 
 BROWSER = ("wait_for", "screenshot")
@@ -68,7 +68,7 @@ def _checked(field: FieldInfo, value: Any, flag: str, option: Option) -> Any:
         known = option.metavar.split("|") if isinstance(value, str) else kind.values
         for word in words:
             if word not in kind.values:
-                raise UsageError(f"{flag} {word!r} is none of {', '.join(map(str, known))}")
+                raise UsageError(f"{flag} {word!r} {none_of(word, map(str, known))}")
     if not isinstance(kind, inspect.StrType) or "check" not in notes or not value:
         return value
     kept = [_passed(word, notes["check"], flag) for word in words]

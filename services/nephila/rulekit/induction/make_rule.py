@@ -67,12 +67,19 @@ def selector_text(one: Choice) -> str:
 
 
 def make_rule(
-    page: str, values: Sequence[str], others: Path | None, out: Path | None, name: str, *, allow_private: bool
+    page: str,
+    values: Sequence[str],
+    others: Path | None,
+    out: Path | None,
+    name: str,
+    *,
+    allow_private: bool,
+    host_map: list[str],
 ) -> MadeRule:
     """See the module. Raises `UsageError`, `UserError`."""
     name = name or (name_of(out) if out is not None else "rule")
     examples = _examples(page, values)
-    stored = [page_of(one.page, "", allow_private=allow_private, host_map=[]) for one in examples]
+    stored = [page_of(one.page, "", allow_private=allow_private, host_map=host_map) for one in examples]
     for one in stored:
         _check(one)
     compared = _compared(others, stored) if others is not None else []
