@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nephila.cli.terminal import sanitize
 from nephila.control import job_view
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.messages import Outcome, Record
+from nephila.kernel.messages import FetchKind, FetchOutcome, Outcome, Record
+from nephila.kernel.reasons.table import words
 from nephila.kernel.topics import RECORDS
 
 if TYPE_CHECKING:
@@ -23,10 +24,21 @@ if TYPE_CHECKING:
 
 WINDOW_S = 5.0
 """Seconds over which pages per second are averaged on a terminal."""
+ESTIMATE_S = 60.0
+"""Seconds over which the speed for the time left is averaged."""
 REFRESH_S = 0.5
 LOG_S = 10.0
 """Seconds between two lines where standard error is a file or a pipe."""
 ENDING = "ending: fetches in flight get up to {grace_s:.0f} s; Ctrl-C again to stop at once"
+
+
+class Mark(NamedTuple):
+    """Counts of the crawl at one instant."""
+
+    at: float
+    stored: int
+    ended: int
+    queued: int
 
 
 class ProgressPrinter:
@@ -36,8 +48,8 @@ class ProgressPrinter:
         """Without a console nothing is printed, and Rich is not imported."""
         self._console = console
         self._verbose = verbose
-        self._marks: deque[tuple[float, int]] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._marks: deque[Mark] = deque()
+        self._tasks: list[asyncio.Task[None]] = []
         self._ending = ""
 
     def watch(self, crawl: CrawlProgram) -> None:
@@ -47,7 +59,7 @@ class ProgressPrinter:
         if self._verbose:
             crawl.bus.subscribe(RECORDS, "progress", self._print_record, credits=1000)
         run = self._rewrite if self._console.is_terminal else self._log
-        self._task = asyncio.ensure_future(run(crawl))
+        self._tasks = [asyncio.ensure_future(run(crawl)), asyncio.ensure_future(self._first_try(crawl))]
 
     def ending(self, grace_s: float) -> None:
         """The crawl drains from now on."""
@@ -57,9 +69,10 @@ class ProgressPrinter:
 
     async def stop(self) -> None:
         """Remove the live line."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _rewrite(self, crawl: CrawlProgram) -> None:
         from rich.live import Live
@@ -76,13 +89,24 @@ class ProgressPrinter:
             await asyncio.sleep(LOG_S)
             self._print(self.line(crawl))
 
+    async def _first_try(self, crawl: CrawlProgram) -> None:
+        """Say that the only URL cannot be reached, not first when its last try has failed minutes later."""
+        scheduler = crawl.scheduler
+        while not any(scheduler.ended(crawl.plan.job.uid).values()):
+            if scheduler.first_error is not None:
+                waiting = scheduler.waiting_hosts()
+                if scheduler.queued <= 1 and waiting:
+                    self._print(f"nephila: {first_try(scheduler.first_error, waiting[0][1])}")
+                return
+            await asyncio.sleep(REFRESH_S)
+
     def line(self, crawl: CrawlProgram) -> str:
         """The state of the crawl in one line."""
         scheduler = crawl.scheduler
         ended = scheduler.ended(crawl.plan.job.uid)
         total = sum(ended.values())
         limit = job_view.page_limit(scheduler, crawl.plan.job.uid)
-        rate = self._rate(total)
+        rate = self._rate(Mark(time.monotonic(), ended[Outcome.STORED], total, scheduler.queued))
         parts = [
             duration(crawl.elapsed_s),
             f"{ended[Outcome.STORED]:,}/{limit:,} pages" if limit else f"{total:,} pages",
@@ -91,6 +115,14 @@ class ProgressPrinter:
             f"{job_view.in_flight(scheduler)} in flight",
             f"{scheduler.hosts_waiting():,} hosts waiting",
         ]
+        lined, address = scheduler.waiting_for_address()
+        if lined:
+            parts.append(f"{lined:,} wait for the address {sanitize(address, 50)} (--per-address)")
+        left_s = self._left_s(limit)
+        if left_s is not None:
+            if crawl.plan.max_time_s:
+                left_s = min(left_s, crawl.plan.max_time_s - crawl.elapsed_s)
+            parts.insert(1, f"about {duration(max(left_s, 0.0))} left")
         errors = scheduler.errors.most_common(3)
         if errors:
             parts.append("errors: " + ", ".join(f"{sanitize(name, 30)} {count:,}" for name, count in errors))
@@ -110,15 +142,38 @@ class ProgressPrinter:
         # Above the live line, which the console draws again afterwards.
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def _rate(self, total: int) -> float:
+    def _rate(self, mark: Mark) -> float:
+        """URLs that ended per second, lately."""
         assert self._console is not None
         window_s = WINDOW_S if self._console.is_terminal else LOG_S
-        now = time.monotonic()
-        self._marks.append((now, total))
-        while len(self._marks) > 2 and now - self._marks[0][0] > window_s:
+        self._marks.append(mark)
+        while len(self._marks) > 2 and mark.at - self._marks[0].at > ESTIMATE_S:
             self._marks.popleft()
-        (start, before) = self._marks[0]
-        return (total - before) / (now - start) if now > start else 0.0
+        before = [one for one in self._marks if mark.at - one.at <= window_s]
+        # The line before the last is older than the window where lines come seldom.
+        start = before[0] if len(before) > 1 else self._marks[max(len(self._marks) - 2, 0)]
+        return (mark.ended - start.ended) / (mark.at - start.at) if mark.at > start.at else 0.0
+
+    def _left_s(self, limit: int) -> float | None:
+        """Seconds until the limit of pages, or until the end of a queue that shrinks; None: nobody knows."""
+        start, mark = self._marks[0], self._marks[-1]
+        took_s = mark.at - start.at
+        if took_s <= 0:
+            return None
+        ends: list[float] = []
+        if limit and mark.stored > start.stored:
+            ends.append((limit - mark.stored) * took_s / (mark.stored - start.stored))
+        if 0 < mark.queued < start.queued and mark.ended > start.ended:
+            ends.append(mark.queued * took_s / (mark.ended - start.ended))
+        return min(ends, default=None)
+
+
+def first_try(outcome: FetchOutcome, wait_s: float) -> str:
+    """Why the first fetch has failed, and when the next one is."""
+    what = "robots.txt of " if outcome.kind is FetchKind.ROBOTS else ""
+    host, detail = sanitize(outcome.host, 100), f": {sanitize(outcome.detail, 200)}" if outcome.detail else ""
+    why = words(Outcome.FAILED.name.lower(), outcome.reason)
+    return f"{what}{host}: failed({outcome.reason}), {why}{detail}; the next try is in {duration(wait_s + 0.5)}"
 
 
 def duration(seconds: float) -> str:

@@ -256,6 +256,19 @@ class Options(TypedDict, total=False):
             most=10_000,
         ),
     ]
+    per_address: Annotated[
+        Count | None,
+        Option(
+            "Fetches at once from one server address, over all hosts that it has; 0 = no limit; default: 4, and no "
+            "limit with --delay 0.",
+            "N",
+            POLITENESS,
+            commands=CRAWL_UP,
+            in_service=True,
+            least=0,
+            most=10_000,
+        ),
+    ]
     user_agent: Annotated[
         str,
         Option("User-Agent to send.", "S", POLITENESS, default="", commands=CRAWL_UP_EXTRACT, in_service=True),

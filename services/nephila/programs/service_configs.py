@@ -123,6 +123,7 @@ def make_configs(
             "concurrency": options["concurrency"],
             "agent": product_token(downloader.agent()),
             "recrawl": recrawls,
+            **_per_address(options),
             **({"tries": retries + 1} if (retries := options.get("retries")) is not None else {}),
             # A lease outlives the longest fetch.
             **({"lease_s": timeout + LEASE_MARGIN_S} if (timeout := options.get("timeout", 0.0)) > FETCH_S else {}),
@@ -194,6 +195,12 @@ def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     return workers
 
 
+def _per_address(options: dict[str, Any]) -> dict[str, int]:
+    """The setting for --per-address; empty without the option."""
+    limit = options.get("per_address")
+    return {} if limit is None else {"per_address": limit}
+
+
 def _timeouts(limit_s: float) -> dict[str, float]:
     """The settings of a downloader whose fetches may take this time; 0 = as they are."""
     if not limit_s:
@@ -255,6 +262,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "concurrency": options["concurrency"],
         # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
         **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
+        **_per_address(options),
         "user_agent": options["user_agent"],
         "contact": options["contact"],
         "headers": headers,

@@ -299,6 +299,14 @@ class Scheduler(Member):
         found = [(store.name(host), at - now, store.queued(host)) for host, at in store.scheduled(WAITING_SHOWN)]
         return sorted(found, key=lambda row: row[1])
 
+    def waiting_for_address(self) -> tuple[int, str]:
+        """Hosts that wait until their server address takes one more fetch, and the address of most of them. O(addresses
+        with such hosts)."""
+        readiness = self.frontier.readiness
+        addresses = readiness.addresses
+        most = max(addresses.lined(), key=lambda address: len(addresses.line(address)), default="")
+        return len(readiness.waiting_for_address), most
+
     def hosts_waiting(self) -> int:
         """Hosts with queued URLs that wait for time alone."""
         return self.frontier.store.waiting()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections import Counter
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from nephila.cli.progress import ProgressPrinter, duration
 from nephila.cli.services import up
@@ -18,17 +20,31 @@ from nephila.kernel.topics import RECORDS
 from rich.console import Console
 
 
-def crawl_with(*, stored=0, failed=0, limit=0, errors=None, elapsed_s=0.0):
+def crawl_with(
+    *,
+    stored=0,
+    failed=0,
+    limit=0,
+    errors=None,
+    elapsed_s=0.0,
+    queued=1234,
+    lined=(0, ""),
+    max_time_s=0.0,
+    first_error=None,
+):
     """As much of a crawl as the line reads."""
     job = SimpleNamespace(max_pages=limit)
     scheduler = SimpleNamespace(
         ended=lambda uid: {Outcome.STORED: stored, Outcome.FAILED: failed},
         frontier=SimpleNamespace(jobs={"j": job}, in_flight=SimpleNamespace(leases=range(3))),
-        queued=1234,
+        queued=queued,
         hosts_waiting=lambda: 7,
+        waiting_for_address=lambda: lined,
+        first_error=first_error,
+        waiting_hosts=lambda: [("a.test", 59.6, 1)],
         errors=Counter(errors or {}),
     )
-    plan = SimpleNamespace(job=SimpleNamespace(uid="j"))
+    plan = SimpleNamespace(job=SimpleNamespace(uid="j"), max_time_s=max_time_s)
     return SimpleNamespace(scheduler=scheduler, plan=plan, elapsed_s=elapsed_s, bus=LocalBus(SystemClock()))
 
 
@@ -39,6 +55,52 @@ def console(**options):
 def test_a_line_says_time_limit_queue_hosts_and_errors():
     line = ProgressPrinter(console()).line(crawl_with(stored=87, failed=3, limit=100, errors={"dns": 2}, elapsed_s=65))
     assert line == "1 m 05 s · 87/100 pages · 0.0/s · 1,234 queued · 3 in flight · 7 hosts waiting · errors: dns 2"
+
+
+def test_hosts_that_wait_for_their_server_are_named_beside_those_that_pause():
+    line = ProgressPrinter(console()).line(crawl_with(lined=(126, "127.0.0.81")))
+    assert "7 hosts waiting · 126 wait for the address 127.0.0.81 (--per-address)" in line
+
+
+@pytest.fixture
+def instants(monkeypatch):
+    """Sets the instants at which lines are made."""
+
+    def set_to(*seconds):
+        steps = iter(seconds)
+        monkeypatch.setattr("nephila.cli.progress.time", SimpleNamespace(monotonic=lambda: next(steps)))
+
+    return set_to
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        ({}, {"stored": 20, "limit": 100}, "about 40 s left"),
+        ({}, {"stored": 20}, None),  # the queue is as long as before only because links came
+        ({"queued": 100}, {"stored": 20, "queued": 80}, "about 40 s left"),
+        ({"queued": 100}, {"stored": 20, "queued": 400}, None),
+        ({"queued": 100}, {"stored": 20, "queued": 80, "limit": 1000}, "about 40 s left"),
+        ({"queued": 100}, {"stored": 20, "queued": 80, "max_time_s": 70.0, "elapsed_s": 60.0}, "about 10 s left"),
+        ({}, {"failed": 20, "limit": 100, "queued": 2000}, None),
+        ({"stored": 100, "limit": 100}, {"stored": 101, "limit": 100}, "about 0 s left"),
+    ],
+)
+def test_the_time_left_follows_from_the_limit_or_from_a_queue_that_shrinks(instants, first, second, says):
+    instants(100.0, 110.0)
+    progress = ProgressPrinter(console())
+    assert "left" not in progress.line(crawl_with(**first))
+    line = progress.line(crawl_with(**second))
+    assert ("left" in line) is (says is not None)
+    assert (says or "") in line
+
+
+def test_the_rate_is_that_of_the_last_seconds(instants):
+    instants(0.0, 30.0, 40.0)
+    progress = ProgressPrinter(console())
+    progress.line(crawl_with())
+    progress.line(crawl_with(stored=300))
+    assert " · 2.0/s · " in progress.line(crawl_with(stored=320))
 
 
 def test_without_a_limit_all_ended_urls_count():
@@ -70,6 +132,31 @@ async def test_verbose_prints_each_url_that_ends_and_acks_it():
     assert "\x1b" not in lines[0]
     assert lines[1] == "denied(robots) - http://a.test/x"
     assert crawl.bus.unacked == 0
+
+
+REFUSED = FetchOutcome(host="a.test", result=FetchResult.FAILED, reason="connect", detail="refused")
+ROBOTS = msgspec.structs.replace(REFUSED, kind=FetchKind.ROBOTS, detail="\x1b[2J")
+
+
+@pytest.mark.parametrize(
+    ("crawl", "says"),
+    [
+        (crawl_with(queued=1, first_error=REFUSED), "a.test: failed(connect), its server could not be connected to: "
+         "refused; the next try is in 1 m 00 s"),
+        (crawl_with(queued=2, first_error=REFUSED), ""),
+        (crawl_with(queued=1, stored=1, first_error=REFUSED), ""),
+        (crawl_with(queued=1, first_error=ROBOTS), "nephila: robots.txt of a.test: failed(connect), its server"),
+    ],
+)  # fmt: skip
+async def test_a_single_url_that_cannot_be_reached_is_named_after_its_first_try(crawl, says):
+    out = console()
+    progress = ProgressPrinter(out)
+    progress.watch(crawl)
+    await asyncio.sleep(0)
+    await progress.stop()
+    assert says in out.file.getvalue()
+    assert bool(says) is bool(out.file.getvalue())
+    assert "\x1b" not in out.file.getvalue()
 
 
 async def test_the_drain_is_announced_where_there_is_no_terminal():
