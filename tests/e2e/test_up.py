@@ -14,7 +14,7 @@ import threading
 import pytest
 
 from tests.e2e.program import job
-from tests.e2e.web import NEPHILA, page, run, run_json, serve
+from tests.e2e.web import NEPHILA, Reply, page, run, run_json, serve
 
 PAGES = 120
 
@@ -278,3 +278,22 @@ def test_mistakes_on_the_command_line(tmp_path, words, code, says):
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_members_shows_pages_and_bytes_since_the_start(up):
+    def answer(request):
+        return {"/0": page("/1"), "/1": Reply("x" * 50_000)}.get(request.path)
+
+    with serve(answer) as web:
+        program = up(web)
+        program.apply(job("a"))
+        program.until(lambda jobs: jobs["a"]["stored"] == 2 and not jobs["a"]["in_flight"])
+        done = run("service", "members", "--out", "o", "--json", cwd=program.cwd)
+        first = json.loads(done.stdout.splitlines()[0])
+        first = first[0] if isinstance(first, list) else first
+        assert first["pages"] == 2
+        assert 50_000 < first["bytes"] < 60_000
+        head, row = run("service", "members", "--out", "o", cwd=program.cwd).stdout.splitlines()[:2]
+        assert "pages  MB read" in head
+        assert " 2      0.1" in row
+        program.end()

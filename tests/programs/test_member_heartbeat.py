@@ -54,7 +54,9 @@ def rig():
         Metric("waiting", "A gauge.", lambda s: 5),
     ]
     state = [(MemberState.READY, "")]
-    heartbeat = MemberHeartbeat("parser", bus, clock, counters_of(service, metrics), lambda: state[0])
+    heartbeat = MemberHeartbeat(
+        "parser", bus, clock, counters_of(service, metrics), lambda: state[0], work=lambda: (service.pages, 5000)
+    )
     return bus, clock, service, heartbeat, state
 
 
@@ -112,3 +114,13 @@ def test_a_program_that_never_reached_its_broker_says_nothing_at_its_end(rig):
 def test_the_address_of_a_member_is_that_on_the_way_to_its_broker(peer, address):
     """Without a message to it; empty where there is no way."""
     assert local_address(peer) == address
+
+
+def test_pages_and_bytes_are_those_since_the_start(rig):
+    bus, clock, service, heartbeat, _ = rig
+    heartbeat.start()
+    service.pages = 40
+    clock.advance(INTERVAL_S)
+    service.pages = 100
+    clock.advance(INTERVAL_S)
+    assert [(one.pages, one.bytes) for one in bus.statuses] == [(0, 5000), (40, 5000), (100, 5000)]

@@ -379,6 +379,10 @@ class Member(msgspec.Struct, kw_only=True):
     memory_bytes: int = 0
     rates: dict[str, float] = {}
     """Its counters, per second."""
+    pages: int = 0
+    """Pages since its start: fetched, parsed or stored, by its service; 0 for services that have none."""
+    bytes: int = 0
+    """Bytes received from servers since its start, by what fetches."""
     admitted: int = 0
     """Of a downloader: concurrent fetches that memory and CPU of its container allow; 0: not limited."""
     bound_by: str = ""

@@ -128,8 +128,14 @@ class Downloader:
         self._connections = config.concurrency
         """Concurrent fetches at most, as configured or as changed while it runs."""
         self.ended: Counter[m.FetchResult] = Counter()
+        self.pages = 0
         self.wire_bytes = 0
         """Bytes received from servers."""
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Pages fetched, and bytes received from servers, since the start."""
+        return self.pages, self.wire_bytes
 
     @property
     def fetch_s(self) -> Histogram:
@@ -356,6 +362,7 @@ class Downloader:
         """Publish the page, then the outcome. `memory` of the page is released when its record is durable."""
         receipts = []
         if page is not None:
+            self.pages += 1
             try:
                 receipts.append(self._bus.publish(PAGES, partition, page))
                 admission, size = self.admission, len(page.body)

@@ -109,6 +109,11 @@ class Parser:
         """Steps by job, kind of page, and whether it was rendered."""
 
     @property
+    def work(self) -> tuple[int, int]:
+        """Pages parsed since the start; no bytes are received here."""
+        return self.pages, 0
+
+    @property
     def in_children(self) -> int:
         """Pages that wait for a child process or are read by one."""
         return len(self._child_queue)

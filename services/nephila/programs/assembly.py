@@ -101,6 +101,7 @@ class Assembly:
             self.clock,
             self.scheduler,
             verdicts=self.judge.verdicts,
+            pages=lambda: self.storage.outcomes["stored"],
             no_browser=self._no_browser,
             downloader=self._downloader_config,
             processes=(lambda: workers.pids) if workers is not None else tuple,

@@ -131,6 +131,11 @@ class Storage:
         bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
 
     @property
+    def work(self) -> tuple[int, int]:
+        """Pages stored since the start; no bytes are received here."""
+        return self.outcomes["stored"], 0
+
+    @property
     def free_bytes(self) -> int:
         """Free space on the disk of its directory."""
         return free_bytes(self._config.directory)

@@ -30,13 +30,26 @@ def status(target: ControlTarget, json: Json = False) -> None:
 
 @with_target()
 def members(target: ControlTarget, json: Json = False) -> None:
-    """Show the programs that take part."""
+    """Show the programs that take part; pages and MB read are counted since the start of each."""
     found = call(target, lambda control: control.list_members(requests.Empty())).members
     if json:
         print_json(found)
         return
     rows: list[tuple[str, ...]] = [
-        ("service", "name", "state", "version", "host", "address", "partitions", "in flight", "cpu", "MB")
+        (
+            "service",
+            "name",
+            "state",
+            "version",
+            "host",
+            "address",
+            "partitions",
+            "in flight",
+            "pages",
+            "MB read",
+            "cpu",
+            "MB",
+        )
     ]
     for one in found:
         state = _state(one)
@@ -48,8 +61,9 @@ def members(target: ControlTarget, json: Json = False) -> None:
             sanitize(one.host),
             sanitize(one.address),
         )
-        numbers = (len(one.partitions), one.in_flight, f"{one.cpu:.2f}", one.memory_bytes >> 20)
-        rows.append((*texts, *map(str, numbers)))
+        work = (f"{one.pages:,}" if one.pages else "-", f"{one.bytes / 1e6:,.1f}" if one.bytes else "-")
+        counts = (len(one.partitions), one.in_flight)
+        rows.append((*texts, *map(str, counts), *work, f"{one.cpu:.2f}", str(one.memory_bytes >> 20)))
     print_table(rows, left=6)
 
 

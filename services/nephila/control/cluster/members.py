@@ -90,6 +90,8 @@ class Members:
             cpu=one.cpu,
             memory_bytes=one.memory_bytes,
             rates={rate.name: rate.per_s for rate in one.rates},
+            pages=one.pages,
+            bytes=one.bytes,
             admitted=one.admitted,
             bound_by=one.bound_by,
         )

@@ -70,6 +70,8 @@ class Parts(msgspec.Struct, frozen=True):
     """Whether rules still fit their sites."""
     processes: Callable[[], Sequence[int]] = tuple
     """Process ids of the workers."""
+    pages: Callable[[], int] = int
+    """Pages stored since the start of the program."""
     no_browser: str = ""
     """Why pages cannot be rendered, with the remedy; empty: they can."""
     downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
@@ -369,6 +371,7 @@ class LocalBackend(Backend):
             for service, process in processes
         ]
         members[0].in_flight = job_view.in_flight(self._scheduler)
+        members[0].pages, members[0].bytes = self._parts.pages(), self._scheduler.counters.wire_bytes
         return members
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:

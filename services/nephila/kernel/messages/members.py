@@ -61,3 +61,7 @@ class MemberStatus(msgspec.Struct, array_like=True, gc=False):
     bound_by: str = ""
     # ADDRESS:PORT of its metrics and probes; empty without such a port.
     address: str = ""
+    # Pages since its start: fetched, parsed or stored, by its service.
+    pages: int = 0
+    # Bytes that a downloader has received from servers since its start.
+    bytes: int = 0

@@ -74,7 +74,7 @@ _SUFFIXES: Final = (
 )
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
-_BINARY, _OFFICE = BodyKind.BINARY, BodyKind.OFFICE
+_BINARY, _OFFICE, _PDF = BodyKind.BINARY, BodyKind.OFFICE, BodyKind.PDF
 # Types without information: old servers send them for unknown files.
 _UNKNOWN: Final = frozenset(
     ("", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "*/*")
@@ -143,15 +143,17 @@ def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
     known = _KNOWN.get(content_type)
     if known is None and content_type not in _UNKNOWN:
         known = _by_family(content_type)
-    if known is _BINARY:
+    if known is _BINARY and (not content_type.startswith("application/") or head.startswith(_MAGIC_STARTS)):
         return BodyKind.BINARY, ""
     if head.startswith(_MAGIC_STARTS):
         shown = _magic(head)
         kind = _MAGIC_KINDS.get(shown, BodyKind.BINARY)
         return kind, "" if kind is known else shown
-    if known is _OFFICE:
-        # No archive in spite of its type: spreadsheets are often HTML or CSV under another name.
-        return BodyKind.BINARY, ""
+    if known is _OFFICE or known is _BINARY or (known is _PDF and b"%PDF-" not in head):
+        # No archive in spite of its type: spreadsheets are often HTML or CSV under another name, and servers give the
+        # type of a download to a text.
+        kind, shown = _sniff(head)
+        return (known if known is _PDF else _BINARY, "") if kind is _BINARY or not head else (kind, shown)
     if content_type == "text/plain" and _is_garbage(head):
         return BodyKind.BINARY, "application/octet-stream"
     if known is not None:

@@ -45,7 +45,8 @@ class MemberBus(Protocol):
 
 class MemberHeartbeat:
     """Publishes the status of one member from `start` to `end`. `state`: its state now, and the problem in one line.
-    `admitted`: the limit on its concurrent fetches, and the resource that binds it. `address`: of its metrics."""
+    `admitted`: the limit on its concurrent fetches, and the resource that binds it. `address`: of its metrics. `work`:
+    pages and bytes since its start."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class MemberHeartbeat:
         state: Callable[[], tuple[MemberState, str]],
         admitted: Callable[[], tuple[int, str]] = lambda: (0, ""),
         address: Callable[[], str] = lambda: "",
+        work: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self._service = service
         self._bus = bus
@@ -64,6 +66,7 @@ class MemberHeartbeat:
         self._state = state
         self._admitted = admitted
         self._address = address
+        self._work = work
         self._started_at = clock.now()
         self._host = socket.gethostname()
         self._last: tuple[float, float, Mapping[str, float]] | None = None
@@ -90,6 +93,7 @@ class MemberHeartbeat:
         rates = [MemberRate(name, (value - before[2][name]) / elapsed_s) for name, value in now[2].items()]
         name = self._bus.member
         admitted, bound_by = self._admitted()
+        pages, received = self._work()
         status = MemberStatus(
             f"{self._service}/{name}",
             self._service,
@@ -109,6 +113,8 @@ class MemberHeartbeat:
             admitted=admitted,
             bound_by=bound_by,
             address=self._address(),
+            pages=pages,
+            bytes=received,
         )
         self._receipt = self._bus.publish(MEMBERS, 0, status)
 

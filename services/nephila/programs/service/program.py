@@ -183,7 +183,7 @@ class ServiceProgram:
             return {name: value for read in (own, *inside) for name, value in read().items()}
 
         self._heartbeat = MemberHeartbeat(
-            kind.name, bus, self.clock, counters, self._member_state, self._admitted, self._address
+            kind.name, bus, self.clock, counters, self._member_state, self._admitted, self._address, self._work
         )
 
     def _unready(self) -> str:
@@ -206,6 +206,10 @@ class ServiceProgram:
     def _admitted(self) -> tuple[int, str]:
         admission = getattr(getattr(self.service, "downloader", self.service), "admission", None)
         return (0, "") if admission is None else (admission.limit, admission.bound_by)
+
+    def _work(self) -> tuple[int, int]:
+        work: tuple[int, int] = getattr(getattr(self.service, "downloader", self.service), "work", (0, 0))
+        return work
 
     def _member_state(self) -> tuple[MemberState, str]:
         problem = self._unready()

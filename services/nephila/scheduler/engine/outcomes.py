@@ -90,6 +90,7 @@ class OutcomeHandler:
             self._count_early(host, job, waiting)
         in_flight.answer(waiting, now, outcome.reason == BUSY)
         host.changed = True
+        frontier.counters.wire_bytes += outcome.wire_bytes
         self._pace(host, job, outcome, row, now)
         if outcome.kind is _ROBOTS:
             self._robots(waiting, outcome, row, now)

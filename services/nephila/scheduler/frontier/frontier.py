@@ -66,6 +66,8 @@ class FrontierCounters(msgspec.Struct):
 
     without_page: Counter[str] = msgspec.field(default_factory=Counter)
     """Reason → URLs that ended without a page."""
+    wire_bytes: int = 0
+    """Bytes received from servers."""
     early_fetches: int = 0
     """Fetches that began before their host might be fetched from."""
     lost_messages: int = 0
