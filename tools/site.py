@@ -3,20 +3,26 @@
 `make site` writes build/site (static files); ARGS=--serve shows it. ARGS='--into DIR' adds it to DIR as this version,
 beside those of other versions: each page then has a list of them. `assemble` needs no generator: it copies every
 page, turns links between files of the repository into links between pages, and names each link that leads nowhere. A
-link to a source file becomes the name of the file, since the site has no sources.
+link to a source file becomes the name of the file, since the site has no sources. The built site is then crawled by
+this program, which finds what the generator has made of the links.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import Any, Final
@@ -84,8 +90,8 @@ PAGES: Final[dict[str, Any]] = {
 """Heading → title → file of the repository. Decisions and the READMEs of the code are added to the last one."""
 SEPARATOR: Final = r"[\s\-/_.,:;()\"'`\[\]，。、：；（）]+|(?=[\u4e00-\u9fff])"
 """Of words in the search: each Chinese character is one."""
-_CODE: Final = re.compile(r"^(`{3,}|~{3,}).*?^\1|`[^`\n]*\]\([^`\n]*`", re.MULTILINE | re.DOTALL)
-"""Where brackets are no link."""
+_SPAN: Final = re.compile(r"^(`{3,}|~{3,}).*?^\1|(?<!`)(`+)(?!`)[^\n]+?(?<!`)\2(?!`)", re.MULTILINE | re.DOTALL)
+"""Code: a block, or a part of a line."""
 _LINK: Final = re.compile(r"(?<!\\)(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -124,10 +130,20 @@ def assemble() -> Site:
     return site
 
 
+def code_with_brackets(text: str) -> Iterator[re.Match[str]]:
+    """Code in which brackets are no link. A link may have code in its words, so other code is not in the way."""
+    return (span for span in _SPAN.finditer(text) if span[1] or "](" in span[0])
+
+
+def without_code(text: str) -> str:
+    """The text without code in which brackets are no link."""
+    return _SPAN.sub(lambda span: "" if span[1] or "](" in span[0] else span[0], text)
+
+
 def slugs(text: str) -> set[str]:
     """The anchors of a page, as the generator makes them of its headings."""
     found: dict[str, None] = {}
-    for title in re.findall(r"^#{1,6} +(.+?) *#*$", _CODE.sub("", text), re.MULTILINE):
+    for title in re.findall(r"^#{1,6} +(.+?) *#*$", without_code(text), re.MULTILINE):
         words = _LINK.sub(lambda link: link[2], title)
         plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode()
         slug = name = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
@@ -143,7 +159,7 @@ def check_anchors(site: Site) -> None:
     """Name the links to headings that are not there."""
     known = {place: slugs(text) for place, text in site.pages.items()}
     for place, text in site.pages.items():
-        for found in _LINK.finditer(_CODE.sub("", text)):
+        for found in _LINK.finditer(without_code(text)):
             path, _, anchor = found[3].partition("#")
             if not anchor or re.match(r"[a-z][a-z0-9+.-]*:", path):
                 continue
@@ -213,7 +229,7 @@ def _rewritten(source: str, place: str, places: dict[str, str], site: Site) -> s
         return found[0]
 
     out, at = [], 0
-    for code in _CODE.finditer(text):
+    for code in code_with_brackets(text):
         out += [_LINK.sub(link, text[at : code.start()]), code[0]]
         at = code.end()
     return "".join([*out, _LINK.sub(link, text[at:])])
@@ -262,7 +278,8 @@ def _options(command: Any) -> list[str]:
             else f"`{one.human_readable_name}`"
         )
         kind = (one.metavar or "") if one.param_type_name == "option" and not getattr(one, "is_flag", False) else ""
-        text = paragraph(getattr(one, "help", "") or "").replace("|", "\\|")
+        # Help speaks of [text](URL), which is no link here.
+        text = paragraph(getattr(one, "help", "") or "").replace("|", "\\|").replace("[", "\\[")
         rows.append(f"| {names} | {kind.replace('|', ' or ')} | {text} |")
     return ["| option | value | |", "|---|---|---|", *rows] if rows else []
 
@@ -384,6 +401,27 @@ def publish(built: Path, into: Path, number: str) -> None:
     (into / "index.html").write_text(f'<!doctype html>{head}<a href="{LATEST}/">Nephila</a>\n')
 
 
+def crawled(built: Path) -> list[str]:
+    """Links of a built site that lead nowhere, as this program itself finds them."""
+    handler = partial(_Quiet, directory=str(built))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, tempfile.TemporaryDirectory() as place:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        nephila, out = [sys.executable, "-m", "nephila"], ["--out", f"{place}/site"]
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "services")}
+        url = f"http://127.0.0.1:{server.server_port}/"
+        words = ["--allow-private", "--delay", "0", "--links", "--keep-raw", "--quiet"]
+        subprocess.run([*nephila, "crawl", url, *words, *out], env=env, check=True)
+        listing = [*nephila, "export", "--broken-links", "--json", *out]
+        lines = subprocess.run(listing, env=env, capture_output=True, text=True, check=True).stdout.splitlines()
+        server.shutdown()
+    return [f"{one['from_url'].removeprefix(url)}: {one['to_url'].removeprefix(url)}" for one in map(json.loads, lines)]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """No line for each request."""
+
+
 def main() -> int:
     """The exit code: 1 when a link leads nowhere or the generator complains."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -405,6 +443,9 @@ def main() -> int:
     command = [sys.executable, "-m", "mkdocs", *words, "-f", str(BUILD / "mkdocs.yml")]
     code = subprocess.run(command, check=False).returncode
     if code == 0 and not given.serve:
+        if broken := crawled(BUILD / "html"):
+            print("\n".join(f"broken link: {one}" for one in broken), file=sys.stderr)
+            return 1
         print(f"{len(site.pages)} pages in {BUILD.relative_to(ROOT)}/html")
         if given.into is not None:
             publish(BUILD / "html", given.into, __version__)

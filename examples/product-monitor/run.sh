@@ -13,7 +13,7 @@ fi
 nephila rules status --out "$out"
 nephila export --out "$out" --items --format csv -o "$out/products.csv"
 if [ -n "${HOOKS:-}" ]; then
-    nephila webhooks run -f "$HOOKS" --out "$out"
+    nephila webhooks run -f "$HOOKS" --once --out "$out"
 else
     nephila changes --out "$out" --json
 fi

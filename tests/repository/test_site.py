@@ -46,6 +46,24 @@ def test_a_wrong_link_is_named_with_its_file(monkeypatch, tmp_path):
     assert text.splitlines()[1:] == ["[b](b.md) [a](a.md#x) `[n](file)`", "```", "[c](c.md)", "```", "`s`"]
 
 
+def test_a_link_between_two_pieces_of_code_is_a_link(monkeypatch, tmp_path):
+    (tmp_path / "docs").mkdir()
+    text = "`a/`, [b](../b.md): with `c` on, [`d`](../b.md) and ``[e](`f`)`` `g`"
+    (tmp_path / "docs" / "a.md").write_text(text)
+    monkeypatch.setattr(site, "ROOT", tmp_path)
+    found = site.Site()
+    pages = {"docs/a.md": "x/a.md", "b.md": "b.md"}
+    assert site._rewritten("docs/a.md", "x/a.md", pages, found) == text.replace("(../b.md)", "(../b.md)")
+    assert site._rewritten("docs/a.md", "a.md", pages, found) == text.replace("(../b.md)", "(b.md)")
+    assert found.broken == []
+
+
+def test_the_program_itself_finds_what_leads_nowhere_in_a_built_site(tmp_path):
+    (tmp_path / "index.html").write_text("<title>a</title><a href=b.html>b</a> <a href=gone/>c</a>")
+    (tmp_path / "b.html").write_text("<title>b</title><a href=index.html>a</a>")
+    assert sorted(site.crawled(tmp_path)) == [": gone/", "index.html: gone/"]
+
+
 def test_a_wrong_anchor_is_named_with_its_page():
     """Anchors are those of headings, a repeated one with a number; code has none."""
     found = site.Site()
