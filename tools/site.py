@@ -36,6 +36,7 @@ PAGES: Final[dict[str, Any]] = {
         "Nephila": "README.md",
         "Ten minutes": "docs/walkthrough.md",
         "Examples": "examples/README.md",
+        "Beside others": "docs/compared.md",
         "中文": "docs/zh/index.md",
         "中文：十分钟": "docs/zh/walkthrough.md",
     },
