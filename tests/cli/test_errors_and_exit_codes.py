@@ -12,6 +12,7 @@ import pytest
 from nephila import __version__
 from nephila.cli import main
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extras import install_line
 
 
 def boom(kind: str) -> None:
@@ -40,7 +41,7 @@ def failing(monkeypatch):
         ("user", 1, "nephila: disk full in o; free space and run again with --resume\n"),
         ("usage", 2, "nephila: --scope 'x' is none of host, any\n"),
         ("bug", 1, "nephila: ZeroDivisionError: division by zero; run with NEPHILA_DEBUG=1 for the traceback\n"),
-        ("library", 1, "nephila: this needs pyarrow.parquet; install it with: pip install 'nephila[parquet]'\n"),
+        ("library", 1, f"nephila: this needs pyarrow.parquet; install it with: {install_line('parquet')}\n"),
         ("interrupt", 130, ""),
         ("pipe", 1, ""),
         ("full", 1, "nephila: standard output: No space left on device\n"),

@@ -116,6 +116,17 @@ def test_product_monitor(example):
     assert (rows[0]["price.amount"], rows[0]["price.currency"]) == ("10.0", "EUR")
 
 
+def test_product_monitor_ends_with_webhooks_too(example):
+    """A call from cron delivers what has changed, and is over."""
+    secret = example.out / "secret"
+    secret.write_text("whsec_" + "QUJD" * 12)
+    hooks = example.out / "hooks.yaml"
+    hook = {"name": "shop", "url": "https://receiver.test/", "secret_file": str(secret), "changes": ["gone"]}
+    hooks.write_text(json.dumps({"webhooks": [hook]}))
+    example("product-monitor", SITE="http://shop.test/", HOOKS=str(hooks))
+    assert (example.out / "product-monitor" / "webhooks.db").exists()
+
+
 def test_news_feeds(example):
     example("news-feeds", FEED="http://news.test/feed.xml")
     assert "http://news.test/one" in (example.out / "news-feeds" / "changes.xml").read_text()

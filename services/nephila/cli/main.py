@@ -24,6 +24,7 @@ from nephila.cli.output import note
 from nephila.cli.services.group import SERVICE
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extras import install_line
 
 if TYPE_CHECKING:
     from typer import _click as click
@@ -330,7 +331,7 @@ def _failed(error: Exception) -> int:
     if isinstance(error, ModuleNotFoundError) and error.name:
         extra = EXTRAS.get(error.name.partition(".")[0])
         if extra is not None:
-            note(f"this needs {error.name}; install it with: pip install 'nephila[{extra}]'")
+            note(f"this needs {error.name}; install it with: {install_line(extra)}")
             return 1
         if not error.name.startswith("nephila"):
             note(f"{error.name} is missing, which every installation needs; run again: pip install nephila")

@@ -25,6 +25,7 @@ from nephila.control.access.access_file import Oidc, claim_groups, granted
 from nephila.control.access.caller import Caller
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
+from nephila.kernel.runtime.extras import install_line
 
 LOGIN_S: Final = 600.0
 """Between the first request of a login and its last."""
@@ -36,7 +37,7 @@ MAX_ANSWER: Final = 1 << 20
 LEEWAY_S: Final = 60
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a public key: one with the client's secret, or none, is refused."""
-MISSING: Final = "login by OIDC needs a library: pip install 'nephila[oidc]'"
+MISSING: Final = f"login by OIDC needs a library: {install_line('oidc')}"
 
 
 class Provider(NamedTuple):

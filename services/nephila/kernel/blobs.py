@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError
+from nephila.kernel.runtime.extras import install_line
 
 REQUEST_S: Final = 30.0
 """Timeout of a request to an object store, body included."""
@@ -51,9 +52,7 @@ def open_blobs(location: str) -> Blobs:
     try:
         from obstore.store import from_url
     except ImportError:
-        raise UsageError(
-            f"{location}: object stores need obstore; pip install 'nephila[s3]', or name a directory"
-        ) from None
+        raise UsageError(f"{location}: object stores need obstore; {install_line('s3')}, or name a directory") from None
     try:
         return ObjectBlobs(from_url(location, **_limits(location)), location)
     except Exception as error:  # each kind of store has its own error types

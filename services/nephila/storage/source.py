@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from nephila.kernel.runtime.config import secret_variable
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.extras import install_line
 
 Source = Path | str
 """A directory, or a URL that `is_url` accepts."""
@@ -33,7 +34,7 @@ def require_driver() -> None:
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        raise UserError("PostgreSQL needs psycopg: pip install 'nephila[postgres]'") from None
+        raise UserError(f"PostgreSQL needs psycopg: {install_line('postgres')}") from None
 
 
 def addresses(store: str) -> list[str]:

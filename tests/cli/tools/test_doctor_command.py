@@ -14,6 +14,7 @@ import nephila.native
 import pytest
 from nephila.cli.main import EXTRAS
 from nephila.cli.tools import doctor
+from nephila.kernel.runtime.extras import install_line
 
 
 def test_this_machine_is_usable(nephila, tmp_path, monkeypatch):
@@ -113,12 +114,12 @@ def test_what_a_command_needs_is_named_with_its_extra(nephila, monkeypatch):
         "command": "crawl, up, export --format parquet",
         "needs": ["pyarrow"],
         "found": "not installed: pyarrow",
-        "remedy": "pip install 'nephila[parquet]'",
+        "remedy": install_line("parquet"),
     }
     assert rows["crawl, up, storage --store postgresql://…"]["remedy"] == ""
     out = nephila("doctor").out
     assert "not installed: aiokafka" in out
-    assert "pip install 'nephila[kafka]'" in out
+    assert install_line("kafka") in out
 
 
 def test_every_extra_that_is_named_is_one():

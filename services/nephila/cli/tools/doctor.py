@@ -26,6 +26,7 @@ from nephila.cli.options import Json
 from nephila.cli.output import print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extras import install_line, library_line
 
 OPEN_FILES = 4096
 """Connections, their pipes and the database: 1,000 fetches at once need about twice as many descriptors."""
@@ -47,7 +48,7 @@ FASTER = {
 
 KAFKA = ("aiokafka", "protobuf", "zstandard", "prometheus-client", "structlog")
 COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("scheduler, downloader, parser, storage, topics, dead", KAFKA, "kafka"),
+    ("service scheduler, downloader, parser, storage, topics, dead", KAFKA, "kafka"),
     ("crawl, jobs, explain --bootstrap", ("aiokafka", "protobuf", "zstandard"), "kafka"),
     ("crawl, up, storage --store postgresql://…", ("psycopg",), "postgres"),
     ("crawl, up, export --format parquet", ("pyarrow",), "parquet"),
@@ -175,7 +176,7 @@ def check_libraries() -> list[Check]:
         if version := _version(name):
             checks.append(Check(name, "ok", f"{version}: {purpose}"))
         else:
-            checks.append(Check(name, "warn", f"not installed: {purpose}", f"pip install {name}"))
+            checks.append(Check(name, "warn", f"not installed: {purpose}", library_line(name)))
     return checks
 
 
@@ -185,7 +186,7 @@ def check_commands() -> list[CommandNeed]:
     for command, needs, extra in COMMANDS:
         missing = [name for name in needs if not _version(name)]
         found = f"not installed: {', '.join(missing)}" if missing else "all"
-        rows.append(CommandNeed(command, list(needs), found, f"pip install 'nephila[{extra}]'" if missing else ""))
+        rows.append(CommandNeed(command, list(needs), found, install_line(extra) if missing else ""))
     return rows
 
 

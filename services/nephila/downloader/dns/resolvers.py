@@ -16,6 +16,7 @@ from nephila.downloader.dns.system_resolver import SystemResolver
 from nephila.kernel.net.egress import EgressGuard, HostMap, literal
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extras import library_line
 
 _THREADS = 64
 
@@ -54,7 +55,7 @@ def _aiodns(config: DownloaderConfig) -> Resolver:
     from nephila.downloader.dns.aiodns_resolver import AiodnsResolver
 
     if find_spec("aiodns") is None:
-        raise UsageError("dns_resolver aiodns: aiodns is not installed; pip install 'nephila[downloader]'")
+        raise UsageError(f"dns_resolver aiodns: aiodns is not installed; {library_line('aiodns')}")
     return AiodnsResolver(config.dns_servers, config.dns_timeout_s, config.dns_concurrency)
 
 

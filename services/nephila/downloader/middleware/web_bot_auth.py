@@ -17,6 +17,7 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extras import install_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -65,7 +66,7 @@ def read_key(path: str) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError:
-        raise UsageError("signature_key: cryptography is not installed; pip install 'nephila[browser]'") from None
+        raise UsageError(f"signature_key: cryptography is not installed; {install_line('browser')}") from None
     try:
         key = load_pem_private_key(Path(path).read_bytes(), None)
     except OSError as error:

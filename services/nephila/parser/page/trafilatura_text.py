@@ -14,10 +14,11 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.runtime.extras import install_line
 from nephila.parser.sandbox import Task
 
 LIBRARY: Final = "trafilatura"
-MISSING: Final = "mainText: trafilatura needs the library of that name: pip install 'nephila[trafilatura]'"
+MISSING: Final = f"mainText: trafilatura needs the library of that name: {install_line('trafilatura')}"
 
 
 class TextRequest(msgspec.Struct, array_like=True):

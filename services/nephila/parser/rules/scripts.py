@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from nephila.kernel.runtime.extras import install_line
 from nephila.parser.rules.document import Document
 
 TIME_S: Final = 1
@@ -32,7 +33,7 @@ class PageScripts:
         try:
             import quickjs
         except ModuleNotFoundError:
-            raise ValueError("js: quickjs is not installed: pip install 'nephila[javascript]'") from None
+            raise ValueError(f"js: quickjs is not installed: {install_line('javascript')}") from None
         try:
             function = self._function(source)
             text = function(json.dumps(value))

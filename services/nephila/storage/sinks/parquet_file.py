@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.extras import install_line
 from nephila.storage.ledgers.schema import INTEGERS
 from nephila.storage.rows import COLUMNS, FETCHED_AT, TEXT, Row
 
@@ -28,7 +29,7 @@ def require_arrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UserError("Parquet needs pyarrow: pip install 'nephila[parquet]'") from None
+        raise UserError(f"Parquet needs pyarrow: {install_line('parquet')}") from None
     return pyarrow
 
 
