@@ -12,6 +12,7 @@ import typer
 from nephila.cli.services import service
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
+from nephila.downloader.service import Downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.messages import FetchRequest
@@ -19,8 +20,10 @@ from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff
+from nephila.kernel.topics import MEMBERS
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
+from nephila.parser.service import Parser
 from nephila.programs.service import program as service_program
 from nephila.programs.service import run
 from nephila.programs.service.program import ServiceKind, ServiceProgram
@@ -28,6 +31,7 @@ from nephila.programs.service.run import service_kind
 from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
+from nephila.storage.service import Storage
 
 from tests.waits import until
 
@@ -151,6 +155,25 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
     await task
     assert bus.events == ["started", "bus started", "drained", "closed", "bus closed"]
     assert program.error is None
+
+
+@pytest.mark.parametrize("inside", [False, True])
+async def test_a_member_reports_the_pages_and_bytes_of_its_service(inside):
+    """A service of two, as fetchparse, reports what its downloader has fetched."""
+
+    class Counting(Worker):
+        work = (7, 900)
+
+    class Both(Worker):
+        downloader = Counting(Bus())
+
+    bus, statuses = Bus(), []
+    bus.subscribe(MEMBERS, "test", lambda delivery: (statuses.append(delivery.message), delivery.ack()), credits=9)
+    program, task = await started(bus, kind_of(Both if inside else Counting))
+    program.stop()
+    await task
+    assert {(one.pages, one.bytes) for one in statuses} == {(7, 900)}
+    assert all(hasattr(kind, "work") for kind in (Downloader, Parser, Storage))
 
 
 async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():

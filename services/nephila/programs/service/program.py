@@ -183,7 +183,14 @@ class ServiceProgram:
             return {name: value for read in (own, *inside) for name, value in read().items()}
 
         self._heartbeat = MemberHeartbeat(
-            kind.name, bus, self.clock, counters, self._member_state, self._admitted, self._address, self._work
+            kind.name,
+            bus,
+            self.clock,
+            counters,
+            self._member_state,
+            self._admitted,
+            self._address,
+            self._pages_and_bytes,
         )
 
     def _unready(self) -> str:
@@ -207,7 +214,7 @@ class ServiceProgram:
         admission = getattr(getattr(self.service, "downloader", self.service), "admission", None)
         return (0, "") if admission is None else (admission.limit, admission.bound_by)
 
-    def _work(self) -> tuple[int, int]:
+    def _pages_and_bytes(self) -> tuple[int, int]:
         work: tuple[int, int] = getattr(getattr(self.service, "downloader", self.service), "work", (0, 0))
         return work
 
