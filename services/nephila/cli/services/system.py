@@ -82,7 +82,7 @@ def settings(
         list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to change; none: show.")
     ] = None,
     member: Annotated[
-        str, typer.Option("--member", metavar="NAME", help="Of this member alone, see nephila members.")
+        str, typer.Option("--member", metavar="NAME", help="Of this member alone, see nephila service members.")
     ] = "",
     *,
     target: ControlTarget,
