@@ -12,8 +12,8 @@ whose receipt is in a copied frontier had its links published before, so they ar
 has no effect. A URL that has ended in the copied frontier has its row in the dump. Requests, pages and records in
 flight are not saved: their leases continue or end, and their URLs are fetched once more.
 
-The result of each backup is a message of the topic `members`, under one id: `nephila service members`, `nephila status` and the
-metric of the API say that the newest one failed, and why.
+The result of each backup is a message of the topic `members`, under one id: `nephila service members`, `nephila status`
+and the metric of the API say that the newest one failed, and why.
 
 A restore publishes the commits under a claim of its own, and writes manifests that name this claim: offsets of the old
 broker are gone. The services have to be stopped; members begin with empty directories.
