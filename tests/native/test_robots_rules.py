@@ -19,7 +19,8 @@ def model(rules: list[tuple[str, bool]], path: str) -> int:
         core = pattern[:-1] if anchored else pattern
         expression = ".*".join(map(re.escape, core.split("*"))) + (r"\Z" if anchored else "")
         if pattern and re.match(expression, path):
-            best = max(best, (len(pattern), allow, -line))
+            octets = len(core.replace("$", "%24")) + anchored  # a dollar before the end counts as its escape
+            best = max(best, (octets, allow, -line))
     return -best[2] if best[1] else best[2]
 
 
@@ -36,6 +37,30 @@ def test_verdicts_equal_those_of_a_plain_model(core: ModuleType) -> None:
         for _ in range(20):
             path = "/" + "".join(rng.choice("ab/$") for _ in range(rng.randrange(9)))
             assert packed.decide(path.encode()) == model(rules, path), (rules, path)
+
+
+@pytest.mark.parametrize("character", ["*", "$"])
+def test_an_escaped_special_character_means_itself(core: ModuleType, character: str) -> None:
+    """%2A and %24 in a rule match the character, escaped or not, and nothing else (RFC 9309 2.2.3)."""
+    escape = f"%{ord(character):02x}"
+    body = f"User-agent: *\nDisallow: /\nAllow: /a-{escape}.html\nDisallow: /a-{escape.upper()}.html?".encode()
+    rules = core.RobotsRules(body, b"bot")
+    paths = [f"/a-{character}.html", f"/a-{escape}.html", f"/a-{escape.upper()}.html"]
+    assert [rules.decide(path.encode()) for path in paths] == [3, 3, 3]
+    assert [rules.decide(path.encode()) for path in ("/a-x.html", "/a-.html", f"/a-{character}.html?q")] == [-2, -2, -4]
+
+
+def test_a_dollar_before_the_end_is_a_character(core: ModuleType) -> None:
+    """Only the last one anchors; the others equal their escape."""
+    rules = core.RobotsRules(b"User-agent: *\nDisallow: /a$b$\n", b"bot")
+    assert [rules.decide(path) for path in (b"/a$b", b"/a%24b", b"/a$bc", b"/a", b"/a$")] == [-2, -2, 0, 0, 0]
+
+
+def test_the_rules_themselves_are_always_allowed(core: ModuleType) -> None:
+    """RFC 9309 2.2.2: /robots.txt is implicitly allowed, whichever rule forbids it; other paths are not."""
+    rules = core.RobotsRules(b"User-agent: *\nDisallow: /\nDisallow: /robots.txt\n", b"bot")
+    assert [rules.decide(path) for path in (b"/robots.txt", b"robots.txt", b"/robots%2Etxt")] == [0, 0, 0]
+    assert all(rules.decide(path) < 0 for path in (b"/robots.txt2", b"/a/robots.txt", b"/Robots.txt", b"/robots.txt?x"))
 
 
 def test_an_equal_pattern_is_kept_once(core: ModuleType) -> None:

@@ -1,8 +1,9 @@
 """robots.txt: the rules of a site for crawlers (RFC 9309), parsed as Google's open-source parser does. Pure.
 
 The longest match wins, Allow wins a tie, `*` and a final `$` are special, groups of one agent are merged, common
-misspellings of keys are accepted. In addition the comparison of percent-encoded octets of the RFC (2.2.2) applies: a
-URL is allowed only when both readings allow it, so a difference between them is on the polite side.
+misspellings of keys are accepted. `%2A` and `%24` in a rule mean the characters (2.2.3); /robots.txt is always allowed.
+In addition the comparison of percent-encoded octets of the RFC (2.2.2) applies: a URL is allowed only when both
+readings allow it, so a difference between them is on the polite side.
 
 Parsing and matching are in the native core (`native.RobotsRules`). Parsing is O(bytes). A decision is O(length of the
 path), and as much again for each rule with an inner star that could win.
@@ -61,8 +62,7 @@ class Robots:
     def decide(self, agent: str, path_query: str) -> RobotsVerdict:
         """The verdict for a path (with its query, as in a request) and the product token of an agent.
 
-        A full User-Agent is reduced to its token. /robots.txt is a path like any other here: the fetch of the rules
-        themselves needs no verdict. O(bytes) for the text of the line; `allowed` does not need it.
+        A full User-Agent is reduced to its token. O(bytes) for the text of the line; `allowed` does not need it.
         """
         line = self._line(agent, path_query)
         text = robots_rule(self.body, abs(line)).decode("utf-8", "replace") if line else ""
@@ -112,8 +112,9 @@ def parse(body: bytes) -> Robots:
 def policy_for(status: int, reason: str = "") -> Policy:
     """The meaning of the response to a robots.txt request (RFC 9309 2.3.1).
 
-    2xx: the rules of the file. 4xx and a redirect without a usable target: no rules, everything is allowed. 5xx, 429
-    and no response: everything is disallowed for now. 429 counts as an overloaded server, as for Google.
+    2xx: the rules of the file. 4xx and a redirect without a usable target: no rules, everything is allowed. 5xx, 429,
+    no response and a redirect to several targets: everything is disallowed for now. 429 counts as an overloaded server,
+    as for Google.
     """
     if 200 <= status < 300:
         return "rules" if not reason else "disallow"

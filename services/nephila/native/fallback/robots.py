@@ -16,6 +16,9 @@ _TOKEN = re.compile(rb"[A-Za-z_-]*")
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}|[\x80-\xff]")
 _UNRESERVED_ESCAPE = re.compile(rb"%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])", re.IGNORECASE)
 _NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_SPECIAL = re.compile(rb"[*$]")
+_INNER_DOLLAR = re.compile(rb"\$(?=.)", re.DOTALL)
+_ROBOTS_PATH = b"/robots.txt"
 _RULE_BYTES = 400
 _KEYS = (
     ("agent", (b"user-agent", b"useragent", b"user agent")),
@@ -72,6 +75,14 @@ class RobotsRules:
     def decide(self, path: bytes) -> int:
         """Line of the rule that decides about a path with its query, negative when it forbids; 0: no rule does."""
         path = _escape(path if path[:1] == b"/" else b"/" + path)
+        # A rule names the characters themselves by %2A and %24 (RFC 9309 2.2.3).
+        path = _SPECIAL.sub(lambda match: b"%%%02X" % match[0][0], path)
+        verdict = self._verdict(path)
+        # RFC 9309 2.2.2: the URI /robots.txt is always allowed.
+        return 0 if verdict < 0 and _decode(path) == _ROBOTS_PATH else verdict
+
+    def _verdict(self, path: bytes) -> int:
+        """The verdict of both readings; the one that forbids wins."""
         line = _find(self._rules, path)
         decoded = _decode(path)
         if line < 0 or (self._decoded is self._rules and decoded == path):
@@ -147,7 +158,7 @@ def _collect(body: bytes, token: bytes) -> tuple[list[_Written], float | None]:
 
 def _rule(allow: bool, value: bytes, line: int) -> Iterator[_Written]:
     """The rules of a line; an empty pattern is none."""
-    pattern = _escape(value)
+    pattern = _INNER_DOLLAR.sub(b"%24", _escape(value))
     if pattern:
         yield pattern, allow, line
     slash = pattern.rfind(b"/")

@@ -144,6 +144,35 @@ pub fn escaped(text: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A pattern whose `$` before its end are escaped: they are no anchor there, and `%24` in a rule means the same
+/// character (RFC 9309 2.2.3).
+pub fn with_literal_dollars(pattern: Vec<u8>) -> Vec<u8> {
+    let inner = pattern.len().saturating_sub(1);
+    if memchr(b'$', &pattern[..inner]).is_none() {
+        return pattern;
+    }
+    let mut out = special_escaped(&pattern[..inner], b"$");
+    out.extend_from_slice(&pattern[inner..]);
+    out
+}
+
+/// A path whose `*` and `$` are escaped, as rules name these characters (RFC 9309 2.2.3). None where it has none.
+pub fn with_escaped_specials(path: &[u8]) -> Option<Vec<u8>> {
+    memchr2(b'*', b'$', path).map(|_| special_escaped(path, b"*$"))
+}
+
+fn special_escaped(text: &[u8], special: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 8);
+    for &byte in text {
+        if special.contains(&byte) {
+            out.extend_from_slice(if byte == b'*' { b"%2A" } else { b"%24" });
+        } else {
+            out.push(byte);
+        }
+    }
+    out
+}
+
 /// Unreserved characters never need an escape (RFC 9309 2.2.2, RFC 3986 2.3). None where nothing is to be decoded.
 pub fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();

@@ -6,10 +6,12 @@
 mod lines;
 mod rules;
 
-use lines::{decoded, escaped, is_space, lines, token, Kind};
+use lines::{decoded, escaped, is_space, lines, token, with_escaped_specials, with_literal_dollars, Kind};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rules::{verdict_of, Rank, Rule, Rules};
+
+const ROBOTS_PATH: &[u8] = b"/robots.txt";
 
 /// The rules of a robots.txt that hold for one agent: the agent's own groups if there are any, else those of `*`.
 #[pyclass(frozen, module = "nephila.native")]
@@ -38,17 +40,21 @@ impl RobotsRules {
             path = &made;
         }
         let plain;
-        if !path.is_ascii() {
+        if !path.is_ascii() || path.contains(&b'%') {
             plain = escaped(path);
             path = &plain;
         }
-        let rank = self.rules.find(path);
-        if forbids(rank) || (self.rfc.is_none() && !path.contains(&b'%')) {
-            return verdict_of(rank);
+        let literal;
+        if let Some(specials) = with_escaped_specials(path) {
+            literal = specials;
+            path = &literal;
         }
-        let capitals = escaped(path);
-        let other = self.rfc.as_ref().unwrap_or(&self.rules).find(&decoded(&capitals).unwrap_or(capitals));
-        verdict_of(if forbids(other) { other } else { rank })
+        let verdict = self.verdict(path);
+        // RFC 9309 2.2.2: the URI /robots.txt is always allowed.
+        if verdict < 0 && (path == ROBOTS_PATH || decoded(path).is_some_and(|plain| plain == ROBOTS_PATH)) {
+            return 0;
+        }
+        verdict
     }
 
     /// Seconds of the Crawl-delay; None where there is none. Not capped.
@@ -75,6 +81,19 @@ impl RobotsRules {
     }
 }
 
+impl RobotsRules {
+    /// The verdict of both readings; the one that forbids wins.
+    fn verdict(&self, path: &[u8]) -> i64 {
+        let rank = self.rules.find(path);
+        if forbids(rank) || (self.rfc.is_none() && !path.contains(&b'%')) {
+            return verdict_of(rank);
+        }
+        let plain = decoded(path);
+        let other = self.rfc.as_ref().unwrap_or(&self.rules).find(plain.as_deref().unwrap_or(path));
+        verdict_of(if forbids(other) { other } else { rank })
+    }
+}
+
 fn forbids(rank: Rank) -> bool {
     verdict_of(rank) < 0
 }
@@ -87,7 +106,7 @@ struct Group {
 
 impl Group {
     fn add(&mut self, allow: bool, value: &[u8], line: u32) {
-        let pattern = escaped(value);
+        let pattern = with_literal_dollars(escaped(value));
         let slash = pattern.iter().rposition(|byte| *byte == b'/');
         if let Some(at) = slash.filter(|at| allow && pattern[*at..].starts_with(b"/index.htm")) {
             // Google: a directory and its index page are one.
