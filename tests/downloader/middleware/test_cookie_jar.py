@@ -98,6 +98,30 @@ def test_time() -> None:
     assert len(jar) == 0
 
 
+@pytest.mark.parametrize(
+    "date", ["Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01-Jan-1970 00:00:01 GMT", "Mon, 01 Jan 1900 00:00:00 GMT"]
+)
+def test_a_date_at_the_epoch_deletes(date: str) -> None:
+    """The instant 0 is a date like any other, also behind another Expires; a text that is no date has no effect."""
+    for attributes in (f"Expires={date}", f"Expires=Fri, 07 Aug 2037 08:04:19 GMT; Expires={date}; Expires=soon"):
+        jar = jar_of("k=v")
+        jar.set_all([f"k=; {attributes}"], "a.example.com", "/", True, NOW)
+        assert len(jar) == 0
+
+
+def test_other_hosts_do_not_evict_the_cookies_of_a_login() -> None:
+    """One host that sets many cookies for the whole domain loses its own; of many hosts the last ones lose theirs."""
+    for host in ("x.example.com", "x{}.example.com"):
+        for attributes in ("; Domain=example.com", ""):
+            jar = CookieJar()
+            jar.set_all(["sid=1; Domain=example.com", "own=2"], "www.example.com", "/", True, NOW)
+            for number in range(400):
+                jar.set_all([f"k{number}={'v' * 300}{attributes}"], host.format(number), "/", True, NOW + number)
+            jar.set_all(["late=3"], "www.example.com", "/", True, NOW + 500)
+            jar.check()
+            assert {"sid=1", "own=2", "late=3"} <= set(jar.header("www.example.com", "/", True, NOW + 501).split("; "))
+
+
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest cookie of a site goes, the site that was not used for longest, and a cookie that is too large."""
     monkeypatch.setattr(cookie_jar, "MAX_SITES", 3)

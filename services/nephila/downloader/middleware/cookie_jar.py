@@ -4,14 +4,15 @@ Invariant: a cookie is sent to the host that set it, or, with a Domain attribute
 is never a public suffix and always contains the host that set the cookie. Secure cookies are sent over https only, and
 http neither sets nor replaces them. `__Secure-` and `__Host-` names are kept only with what they promise.
 Bounds: `MAX_SITES` sites, `MAX_PER_SITE` cookies and `MAX_SITE_BYTES` per site, `MAX_PER_DOMAIN` per domain. The least
-recently used site is evicted first. Within a site the domain with the most cookies loses its oldest one, so that a host
-cannot evict the cookies of another.
+recently used site is evicted first. Within a site the host that has set most loses its oldest cookie. If no host has
+set more than `FAIR_SHARE`, the host that came last loses one. So neither a host nor many of them evict the cookies of
+a login, which comes first.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -23,6 +24,8 @@ MAX_SITES = 10_000
 MAX_PER_SITE = 150
 MAX_PER_DOMAIN = 50
 """RFC 6265bis 6.1 demands at least 50."""
+FAIR_SHARE = 10
+"""Cookies that a host may set beside others before it counts as the one that fills the jar."""
 MAX_SITE_BYTES = 64 << 10
 """Of names and values; servers accept headers of 8 to 16 KB."""
 
@@ -39,6 +42,8 @@ class Cookie(msgspec.Struct, frozen=True):
     expires_at: float
     order: int
     """Sequence number of the first time the cookie was set; an update keeps it."""
+    host: str
+    """The host that set it."""
 
     def goes_to(self, host: str, path: str, secure: bool) -> bool:
         """Whether the cookie is sent with a request."""
@@ -92,7 +97,7 @@ class CookieJar:
             return False
         if not _keeps_promise(cookie, secure):
             return False
-        self._keep(cookie, domain, host_only, cookie.path or _default_path(path), now)
+        self._keep(cookie, domain, host_only, cookie.path or _default_path(path), host, now)
         return True
 
     def _hides_secure(self, cookie: SetCookie, domain: str, path: str) -> bool:
@@ -109,10 +114,10 @@ class CookieJar:
         """Store a cookie of a file; False when its domain is a public suffix."""
         if below and is_public_suffix(domain):
             return False
-        self._keep(cookie, domain, not below or is_address(domain), cookie.path or "/", now)
+        self._keep(cookie, domain, not below or is_address(domain), cookie.path or "/", domain, now)
         return True
 
-    def _keep(self, cookie: SetCookie, domain: str, host_only: bool, path: str, now: float) -> None:
+    def _keep(self, cookie: SetCookie, domain: str, host_only: bool, path: str, host: str, now: float) -> None:
         name = site_of(domain)
         site = self._sites.setdefault(name, {})
         self._sites.move_to_end(name)
@@ -125,8 +130,8 @@ class CookieJar:
             return
         self._order += 1
         order = before.order if before is not None else self._order
-        site[key] = Cookie(cookie.name, cookie.value, domain, host_only, path, cookie.secure, expires_at, order)
-        _evict(site, domain, now)
+        site[key] = Cookie(cookie.name, cookie.value, domain, host_only, path, cookie.secure, expires_at, order, host)
+        _evict(site, domain, host, now)
         if len(self._sites) > MAX_SITES:
             self._sites.popitem(last=False)
 
@@ -135,13 +140,13 @@ class CookieJar:
         site = self._sites.get(site_of(host), {})
         return [cookie for cookie in site.values() if cookie.expires_at > now]
 
-    def put(self, cookie: SiteCookie, now: float) -> None:
-        """Store or, with an instant that has passed, delete a cookie that a browser has accepted."""
+    def put(self, cookie: SiteCookie, host: str, now: float) -> None:
+        """Store or, with an instant that has passed, delete a cookie that a browser has accepted from a host."""
         if cookie.host_only or not is_public_suffix(cookie.domain):
             given = SetCookie(
                 cookie.name, cookie.value, path=cookie.path, expires_at=cookie.expires_at, secure=cookie.secure
             )
-            self._keep(given, cookie.domain, cookie.host_only, cookie.path, now)
+            self._keep(given, cookie.domain, cookie.host_only, cookie.path, host, now)
 
     def header(self, host: str, path: str, secure: bool, now: float) -> str:
         """The value of the Cookie header for a request; empty when no cookie applies."""
@@ -176,32 +181,40 @@ def _keeps_promise(cookie: SetCookie, secure: bool) -> bool:
     return not name.startswith("__secure-") or (secure and cookie.secure)
 
 
-def _evict(site: _Site, domain: str, now: float) -> None:
-    """Remove expired cookies, then those beyond the limits; `domain`: of the cookie set last. O(cookies of the site)
-    per cookie removed."""
-    counts = Counter(cookie.domain for cookie in site.values())
-    size = sum(cookie.size_bytes for cookie in site.values())
-    if counts[domain] <= MAX_PER_DOMAIN and len(site) <= MAX_PER_SITE and size <= MAX_SITE_BYTES:
+def _evict(site: _Site, domain: str, host: str, now: float) -> None:
+    """Remove expired cookies, then those beyond the limits; `domain` and `host`: of the cookie set last. O(cookies of
+    the site) per cookie removed."""
+    if not _is_over(site.values(), domain):
         return
     for key in [key for key, cookie in site.items() if cookie.expires_at <= now]:
-        size -= site[key].size_bytes
-        counts[site.pop(key).domain] -= 1
-    while counts[domain] > MAX_PER_DOMAIN or len(site) > MAX_PER_SITE or size > MAX_SITE_BYTES:
-        if counts[domain] > MAX_PER_DOMAIN:
-            loser = domain
-        elif size > MAX_SITE_BYTES:
-            sizes: Counter[str] = Counter()
-            for cookie in site.values():
-                sizes[cookie.domain] += cookie.size_bytes
-            loser = max(sizes, key=sizes.__getitem__)
-        else:
-            loser = max(counts, key=counts.__getitem__)
-        # Over https cookies of the same age: those without Secure go first (RFC 6265bis 5.7).
-        of_loser = [key for key, cookie in site.items() if cookie.domain == loser]
-        key = next((key for key in of_loser if not site[key].secure), of_loser[0])
-        size -= site[key].size_bytes
         del site[key]
-        counts[loser] -= 1
+    while _is_over(site.values(), domain):
+        of_domain = [cookie for cookie in site.values() if cookie.domain == domain]
+        cookies = of_domain if len(of_domain) > MAX_PER_DOMAIN else list(site.values())
+        loser = _loser(cookies, host, by_size=len(cookies) <= MAX_PER_SITE and cookies is not of_domain)
+        of_loser = [cookie for cookie in cookies if cookie.host == loser]
+        # Of the same age those without Secure go first (RFC 6265bis 5.7).
+        cookie = next((cookie for cookie in of_loser if not cookie.secure), of_loser[0])
+        del site[cookie.domain, cookie.path, cookie.name]
+
+
+def _is_over(cookies: Collection[Cookie], domain: str) -> bool:
+    if len(cookies) > MAX_PER_SITE or sum(cookie.size_bytes for cookie in cookies) > MAX_SITE_BYTES:
+        return True
+    return sum(cookie.domain == domain for cookie in cookies) > MAX_PER_DOMAIN
+
+
+def _loser(cookies: Iterable[Cookie], host: str, *, by_size: bool) -> str:
+    """The host that loses one of these cookies: the one that has set most, else the other one that came last."""
+    counts: Counter[str] = Counter()
+    came: dict[str, int] = {}
+    for cookie in cookies:
+        counts[cookie.host] += cookie.size_bytes if by_size else 1
+        came[cookie.host] = min(came.get(cookie.host, cookie.order), cookie.order)
+    largest = max(counts, key=lambda name: (counts[name], came[name]))
+    if counts[largest] > (FAIR_SHARE * MAX_SITE_BYTES // MAX_PER_SITE if by_size else FAIR_SHARE):
+        return largest
+    return max(came, key=lambda name: (name != host, came[name]))
 
 
 def _matches_path(path: str, prefix: str) -> bool:

@@ -54,7 +54,8 @@ def parse_set_cookie(header: str, now: float) -> SetCookie | None:
         key, _, text = attribute.partition("=")
         key, text = key.strip(_WHITE).lower(), text.strip(_WHITE)
         if key == "expires":
-            expires = parse_date(text) or expires
+            date = parse_date(text)
+            expires = expires if date is None else date
         elif key == "max-age" and _DIGITS.match(text):
             seconds = int(text[:12])
             max_age = now + seconds if seconds > 0 else 0.0

@@ -51,10 +51,10 @@ class JarOfSite:
         for one in after:
             old = known.get(_key(one))
             if site_of(one.domain) == site and (old is None or old.value != one.value):
-                self._jar.put(one, now)
+                self._jar.put(one, self._host, now)
         for one in before:
             if _key(one) not in kept and any(now_there == one for now_there in self.read()):
-                self._jar.put(one._replace(expires_at=0.0), now)
+                self._jar.put(one._replace(expires_at=0.0), self._host, now)
 
 
 def _key(cookie: SiteCookie) -> tuple[str, str, str]:

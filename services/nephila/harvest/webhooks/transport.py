@@ -117,7 +117,7 @@ class HttpTransport:
         # The client resolves names by `GuardedNames`, but an address in the URL is dialled without it.
         parts = urlsplit(url)
         host = parts.hostname or ""
-        self._allowed.check_port(parts.port or 80)
+        self._allowed.check_port(80 if parts.port is None else parts.port)
         try:
             ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
