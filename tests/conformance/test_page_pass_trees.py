@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from nephila import native
-from nephila.native.fallback.page import refresh_target
+from nephila.native.refresh import refresh_target
 
 pytestmark = pytest.mark.conformance
 

@@ -218,6 +218,43 @@ async def test_repeated_headers(make_fetcher: MakeFetcher) -> None:
     assert answer.headers["x-robots-tag"] == "noindex\nnofollow"
 
 
+async def test_a_single_value_that_comes_twice(make_fetcher: MakeFetcher) -> None:
+    """Equal repetitions of a header with one value are one; different ones stay apart, whatever commas they have."""
+    twice = ["ETag: a", "Retry-After: 5", "Vary: a"]
+    lines = [*twice, "Location: /x,y", *twice, "Location: /z"]
+    answer = await fetch(make_fetcher, response(b"", HTML, *lines, status="301 Moved"))
+    names = ("etag", "location", "retry-after", "vary")
+    assert [answer.headers[name] for name in names] == ["a", "/x,y\n/z", "5", "a, a"]
+
+
+@pytest.mark.parametrize("lines", [("Transfer-Encoding: chunked",) * 2, ("Transfer-Encoding: chunked, Chunked",)])
+async def test_chunked_twice(make_fetcher: MakeFetcher, lines: tuple[str, ...]) -> None:
+    """A repeated coding "chunked" is one, as browsers read it."""
+    data = response(b"", HTML, *lines, length=False) + chunked(b"one ", b"two")
+    answer = await fetch(make_fetcher, data)
+    assert (answer.reason, answer.body) == ("", b"one two")
+
+
+async def test_content_type_twice(make_fetcher: MakeFetcher) -> None:
+    """The last valid type counts, with the charset of an earlier equal one (Fetch standard)."""
+    lines = ("Content-Type: text/html; charset=gbk", "Content-Type: text/html", "Content-Type: nonsense")
+    answer = await fetch(make_fetcher, response(b"x", *lines), config={"accept": ("text/html",)})
+    assert (answer.reason, answer.content_type, answer.charset) == ("", "text/html", "gbk")
+
+
+@pytest.mark.parametrize("lines", [(), ("Location: ",)])
+@pytest.mark.parametrize("status", ["300 Multiple Choices", "302 Found", "303 See Other", "305 Use Proxy"])
+async def test_a_redirect_that_leads_nowhere_is_a_page(
+    make_fetcher: MakeFetcher, status: str, lines: tuple[str, ...]
+) -> None:
+    """Its body is decoded and returned as that of 2xx, and its type has to be wanted."""
+    data = response(gzip.compress(PAGE), HTML, "Content-Encoding: gzip", *lines, status=status)
+    answer = await fetch(make_fetcher, data)
+    assert (answer.reason, answer.is_page, answer.body) == ("", True, PAGE)
+    picture = response(b"x", "Content-Type: image/png", *lines, status=status)
+    assert (await fetch(make_fetcher, picture, config={"accept": ("text/html",)})).reason == "content_type"
+
+
 async def test_octets_in_headers(make_fetcher: MakeFetcher) -> None:
     """Octets above ASCII in a header survive as Latin-1."""
     raw = "Location: /caf\u00c3\u00a9"
@@ -650,6 +687,33 @@ async def test_gzip_members(make_fetcher: MakeFetcher) -> None:
     """gzip of several members is one body; padding behind it is nothing."""
     wire = gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 20
     assert (await fetch(make_fetcher, response(wire, HTML, "Content-Encoding: gzip"))).body == b"one two"
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_stream_without_its_checksum_is_whole(make_fetcher: MakeFetcher, coding: str, framing: str) -> None:
+    """A deflate stream that has ended is the body, whatever part of its trailer is missing or wrong, as in browsers."""
+    wire, size = CODED[coding], 8 if coding == "gzip" else 4
+    for torn in [wire[: len(wire) - cut] for cut in range(1, size + 1)] + [wire[:-size] + b"\1" * size]:
+        head = f"Content-Encoding: {coding}"
+        data = response(torn, HTML, head)
+        if framing == "chunked":
+            pieces = chunked(*(torn[at : at + 1] for at in range(len(torn))))
+            data = response(b"", HTML, head, "Transfer-Encoding: chunked", length=False) + pieces
+        answer = await fetch(make_fetcher, data)
+        assert (answer.reason, answer.body) == ("", PAGE)
+
+
+async def test_gzip_headers_with_optional_fields(make_fetcher: MakeFetcher) -> None:
+    """Extra field, name, comment and checksum of a header are skipped, however they are cut."""
+    plain = gzip.compress(PAGE, mtime=0)
+    fields = b"\x03\0abc" + b"name\0" + b"comment\0" + b"\1\2"
+    wire = plain[:3] + b"\x1e" + plain[4:10] + fields + plain[10:]
+    pieces = chunked(*(wire[at : at + 1] for at in range(len(wire))))
+    head = response(b"", HTML, "Content-Encoding: gzip", "Transfer-Encoding: chunked", length=False)
+    assert (await fetch(make_fetcher, head + pieces)).body == PAGE
+    endless = plain[:3] + b"\x08" + plain[4:10] + b"n" * 9_000 + plain[10:]
+    assert (await fetch(make_fetcher, response(endless, HTML, "Content-Encoding: gzip"))).reason == "encoding"
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])

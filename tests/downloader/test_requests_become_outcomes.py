@@ -110,6 +110,60 @@ async def test_redirect() -> None:
     assert len(room.fetcher.fetches) == 1
 
 
+async def test_octets_of_a_location_are_encoded_as_they_are() -> None:
+    """Bytes that are not ASCII are percent-encoded, UTF-8 or not, as in Chromium."""
+    for raw, encoded in ((b"/k\xfc?q=\xe9", "/k%FC?q=%E9"), ("/k\u00fc".encode(), "/k%C3%BC")):
+        room = Room()
+        await room.downloader.start()
+        room.request("http://a.test/")
+        await room.settle()
+        room.reply(0, answer(301, location=raw.decode("latin-1")))
+        assert room.outcomes[0].location == f"http://a.test{encoded}"
+
+
+async def test_different_locations_lead_nowhere() -> None:
+    """Equal ones are one; of different ones none is followed. Rules behind such a redirect count as unreachable."""
+    cases = [
+        ("/new\n/new", FetchKind.UNSPECIFIED, FetchResult.REDIRECT, ""),
+        ("\n/new", FetchKind.UNSPECIFIED, FetchResult.REDIRECT, ""),
+        ("/a\n/b", FetchKind.UNSPECIFIED, FetchResult.FAILED, "bad_redirect"),
+        ("/a\n/b", FetchKind.ROBOTS, FetchResult.FAILED, "protocol"),
+    ]
+    for location, kind, result, reason in cases:
+        room = Room()
+        await room.downloader.start()
+        room.request("http://a.test/", kind=kind)
+        await room.settle()
+        room.reply(0, answer(302, location=location))
+        assert [(outcome.result, outcome.reason) for outcome in room.outcomes] == [(result, reason)]
+        assert len(room.fetcher.fetches) == 1
+
+
+async def test_a_redirect_with_a_page_is_a_page() -> None:
+    """A redirect status without Location: its body is the document; the rules of a host it is not."""
+    for kind, result in ((FetchKind.UNSPECIFIED, FetchResult.FETCHED), (FetchKind.ROBOTS, FetchResult.FAILED)):
+        room = Room()
+        await room.downloader.start()
+        room.request("http://a.test/", kind=kind)
+        await room.settle()
+        room.reply(0, answer(302, b"<p>", content_type="text/html"))
+        assert [outcome.result for outcome in room.outcomes] == [result]
+        assert [(page.status, page.body) for page in room.pages] == [(302, b"<p>")] * (kind != FetchKind.ROBOTS)
+
+
+async def test_the_longest_of_several_pauses_counts() -> None:
+    """Retry-After that comes twice: the longest one is the polite one. Of validators the first counts."""
+    room = Room()
+    await room.downloader.start()
+    room.request()
+    room.request("http://b.test/")
+    await room.settle()
+    room.reply(0, answer(503, retry_after="10\nnonsense\n60"))
+    room.reply(1, answer(200, b"x", etag='"a"\n"b"', refresh="0; url=/x"))
+    assert room.outcomes[0].retry_after_s == 60
+    assert (room.pages[0].etag, room.pages[0].refresh) == ('"a"', "0; url=/x")
+
+
 async def test_failures_have_reasons() -> None:
     """Statuses, broken redirects and what the fetcher reports come out as reasons."""
     cases = [

@@ -8,6 +8,7 @@ import json
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import NEAR_COPIES, NearCopiesMode, Parse, Politeness
+from nephila.parser.links.link_list import KIND_REFRESH
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room, with_links
@@ -128,6 +129,27 @@ async def test_nofollow_pages_pass_no_links_on(meta: str, header: str, followed:
     assert isinstance(out[-1], m.Record)
     said = json.loads(out[-1].meta)
     assert (said.get("robots", ""), said.get("x_robots_tag", "")) == (meta, header)
+
+
+@pytest.mark.parametrize(
+    ("header", "target"),
+    [
+        ("0; url=/new", "http://h.test/new"),
+        ("3;URL='../n?x'", "http://h.test/n?x"),
+        ("nonsense\n1, /second", "http://h.test/second"),
+        ("5", ""),
+        ("0; url=mailto:x@y", ""),
+    ],
+)
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain", "image/png"])
+async def test_the_refresh_header_is_a_link(header: str, target: str, content_type: str) -> None:
+    """Of any document, relative to its URL; the first header with a URL counts, and nofollow holds for it."""
+    for robots_tag, urls in (("", [target] if target else []), ("nofollow", [])):
+        room = await Room(with_links(*LINKS)).start()
+        out = room.send(url="http://h.test/a/b", content_type=content_type, refresh=header, robots_tag=robots_tag)
+        flags = bytes((KIND_REFRESH,))
+        links = [one.urls.decode() for one in out if isinstance(one, m.Outlinks) and one.flags == flags]
+        assert links == urls
 
 
 async def test_ignore_robots_follows_all_the_same() -> None:

@@ -51,6 +51,7 @@ class ProgressPrinter:
         self._marks: deque[Mark] = deque()
         self._tasks: list[asyncio.Task[None]] = []
         self._ending = ""
+        self._fault = ""
 
     def watch(self, crawl: CrawlProgram) -> None:
         """Start; called on the loop of the crawl, before it runs."""
@@ -80,14 +81,27 @@ class ProgressPrinter:
 
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
+                self._say_fault(crawl)
                 live.update(Text(self.line(crawl), overflow="ellipsis", no_wrap=True), refresh=True)
                 await asyncio.sleep(REFRESH_S)
 
     async def _log(self, crawl: CrawlProgram) -> None:
         self.line(crawl)  # sets the start of the rate of the first line
+        due = time.monotonic() + LOG_S
         while True:
-            await asyncio.sleep(LOG_S)
-            self._print(self.line(crawl))
+            await asyncio.sleep(REFRESH_S)
+            self._say_fault(crawl)
+            if time.monotonic() >= due:
+                due += LOG_S
+                self._print(self.line(crawl))
+
+    def _say_fault(self, crawl: CrawlProgram) -> None:
+        """Once: the first try that failed, while no page is stored."""
+        fault = crawl.scheduler.frontier.counters.first_fault
+        if fault and not self._fault:
+            self._fault = fault
+            if not crawl.scheduler.ended(crawl.plan.job.uid)[Outcome.STORED]:
+                self._print(sanitize(fault, 800))
 
     async def _first_try(self, crawl: CrawlProgram) -> None:
         """Say that the only URL cannot be reached, not first when its last try has failed minutes later."""

@@ -174,7 +174,11 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     many as cores, at most 8, and none on one core, where the event loop reads them."""
 
     tls_verify: bool = True
-    """Check certificates and host names; off only for intranets with private certificates."""
+    """Check certificates and host names; off only where no certificate can be trusted. Better: `ca_file`."""
+
+    ca_file: str = ""
+    """PEM file of certificates that are trusted beside those of the system: the authority of an intranet, or the
+    self-signed certificate of a server."""
 
     keepalive_s: float = 15.0
     """Maximum time that an idle connection is kept; servers close them after 5-75 s."""

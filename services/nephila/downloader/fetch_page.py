@@ -33,7 +33,13 @@ _Key = tuple[bytes, int]
 
 
 def config_of(
-    *, user_agent: str = "", contact: str = "", allow_private: bool = False, host_map: list[str] | None = None
+    *,
+    user_agent: str = "",
+    contact: str = "",
+    allow_private: bool = False,
+    host_map: list[str] | None = None,
+    tls_verify: bool = True,
+    ca_file: str = "",
 ) -> DownloaderConfig:
     """The downloader's configuration for single fetches: without limits per address."""
     return DownloaderConfig(
@@ -41,6 +47,8 @@ def config_of(
         contact=contact,
         allow_private=allow_private,
         host_map=tuple(host_map or ()),
+        tls_verify=tls_verify,
+        ca_file=ca_file,
         per_address=0,
         address_gap_s=0.0,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 
 from nephila.downloader.http.contract import HttpResponse
+from nephila.downloader.http.response.response_head import first_of, values_of
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
@@ -49,15 +50,24 @@ def outcome_of(
     outcome.wire_bytes = response.wire_bytes
     outcome.browser_s = response.browser_s
     outcome.content_type = response.content_type
-    if response.reason or not 200 <= status < 300:
+    if response.reason or not (200 <= status < 300 or _is_page_of_redirect(request, response)):
         outcome.result, reason, outcome.detail, outcome.location = _judge(request, target, response)
         if reason:
             set_reason(outcome, reason)
+            outcome.cause = response.cause or outcome.cause
     if "retry-after" in response.headers:
-        outcome.retry_after_s = retry_after_s(response.headers["retry-after"], ended)
+        # The longest of contradicting values is the polite one.
+        outcome.retry_after_s = max(
+            retry_after_s(value, ended) for value in response.headers["retry-after"].split("\n")
+        )
     if request.kind == ROBOTS and not outcome.reason:
         outcome.body = response.body
     return outcome
+
+
+def _is_page_of_redirect(request: m.FetchRequest, response: HttpResponse) -> bool:
+    """Whether a redirect status came with a page and leads nowhere, as browsers show it."""
+    return bool(response.body) and request.kind != ROBOTS and response.is_page
 
 
 def _judge(
@@ -75,12 +85,20 @@ def _judge(
     status = response.status
     if status == 304 and (request.etag or request.last_modified):
         return NOT_MODIFIED, NONE, "", ""
-    if status in REDIRECTS and (status != 300 or "location" in response.headers):
+    if status in REDIRECTS and (status != 300 or not response.is_page):
         try:
             return m.FetchResult.REDIRECT, NONE, "", parse_routed(_location(response), target.href).href
+        except ContradictionError as error:
+            # Rules that nobody can tell are no missing rules: the host counts as unreachable.
+            reason = Reason.PROTOCOL if request.kind == ROBOTS else Reason.BAD_REDIRECT
+            return m.FetchResult.FAILED, reason, str(error), ""
         except ValueError as error:
             return m.FetchResult.FAILED, Reason.BAD_REDIRECT, str(error), ""
     return m.FetchResult.FAILED, status_reason(status), "", ""
+
+
+class ContradictionError(ValueError):
+    """A redirect names several targets."""
 
 
 def location_of(target: TargetUrl, response: HttpResponse) -> TargetUrl:
@@ -89,18 +107,22 @@ def location_of(target: TargetUrl, response: HttpResponse) -> TargetUrl:
 
 
 def _location(response: HttpResponse) -> str:
-    """The Location header as sent; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
-    value = response.headers.get("location", "")
-    if not value:
+    """The Location header; raises `ValueError`. Bytes beyond ASCII are percent-encoded as they are, as in Chromium.
+    Equal repetitions are one; different ones have no meaning (RFC 9110 10.2.2, Chromium, Firefox)."""
+    values = values_of(response.headers, "location")
+    if not values:
         raise ValueError(f"status {response.status} without a Location")
+    if len(values) > 1:
+        raise ContradictionError(f"{len(values)} different Location headers")
+    value = values[0]
     if len(value) > MAX_LOCATION:
         raise ValueError(f"a Location of {len(value):,} characters")
-    if not value.isascii():
-        try:
-            value = value.encode("latin-1").decode("utf-8")
-        except UnicodeDecodeError:
-            pass
-    return value
+    return value if value.isascii() else percent_encoded(value)
+
+
+def percent_encoded(value: str) -> str:
+    """A header value whose bytes beyond ASCII are percent-encoded; a header is Latin-1 as text."""
+    return "".join(char if char < "\x80" else f"%{ord(char):02X}" for char in value)
 
 
 def retry_after_s(value: str, now: float) -> float:
@@ -116,7 +138,7 @@ def retry_after_s(value: str, now: float) -> float:
 
 
 def page_of(request: m.FetchRequest, response: HttpResponse, started: float, ended: float) -> m.Page:
-    """The page of a 2xx or 304 response; instants are seconds since 1970 UTC."""
+    """The page of a response that is one, or of a 304; instants are seconds since 1970 UTC."""
     headers = response.headers
     get = headers.get
     return m.Page(
@@ -133,8 +155,8 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
         body=response.body,
         fetched_at=started,
         address=response.address,
-        etag=get("etag", ""),
-        last_modified=get("last-modified", ""),
+        etag=first_of(headers, "etag"),
+        last_modified=first_of(headers, "last-modified"),
         request_head=response.request_head,
         response_head=response.response_head,
         wire_body=response.wire_body or b"",
@@ -147,6 +169,7 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
         context=request.context,
         rendered=response.rendered,
         captures=response.captures,
+        refresh=get("refresh", ""),
     )
 
 

@@ -14,6 +14,8 @@ MAX_CHARS: Final = 4_096
 
 _SPACE: Final = "\n\r\t "
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~A-Za-z0-9]+")
+_VALUE: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*+(?:"|\Z))++', re.DOTALL)
+"""A value of a joined header: it ends at a comma outside of quotes."""
 _QUOTABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
@@ -90,6 +92,22 @@ def media_type(header: str) -> tuple[str, str]:
 
 
 def _media_type(header: str) -> tuple[str, str]:
+    """Of a repeated header as in the Fetch standard ("extract a MIME type"): the last valid type counts, with the
+    charset of an earlier equal one."""
+    if "," not in header:
+        return _one_media_type(header)
+    essence = charset = first_charset = ""
+    for value in _VALUE.findall(header[:MAX_CHARS]):
+        kind, own = _one_media_type(value)
+        if not kind or kind == "*/*":
+            continue
+        if kind != essence:
+            essence, first_charset = kind, own
+        charset = own or first_charset
+    return (essence, charset) if essence else _one_media_type(header)
+
+
+def _one_media_type(header: str) -> tuple[str, str]:
     found = parse(header)
     if found is None:
         # A charset may be present although the type is missing or invalid.

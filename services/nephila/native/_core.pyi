@@ -278,15 +278,15 @@ def robots_rule(body: Buffer, line: int) -> bytes: ...
 
 class EndedFetch:
     """The end of one fetch; Unix only. `take` returns (status, headers, body, whether its status is wanted, body as
-    received, wire bytes), (head as received, truncated, reason, detail, address, age of the head in seconds) and the
-    reading of a page thread."""
+    received, wire bytes), (head as received, truncated, reason, detail, address, age of the head in seconds, cause)
+    and the reading of a page thread."""
 
     id: int
     def take(
         self,
     ) -> tuple[
         tuple[int, dict[str, str], bytes, bool, bytes | None, int],
-        tuple[bytes, str, str, str, str, float],
+        tuple[bytes, str, str, str, str, float, str],
         ReadPage | None,
     ]: ...
 

@@ -14,12 +14,14 @@ from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.page_facts.facts import COMMENTS
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import PagePass, recoded, simhash
+from nephila.native.refresh import refresh_target
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.in_progress import PageInProgress
 from nephila.parser.links.directives import nofollow
 from nephila.parser.links.extra_links import REQUISITE
 from nephila.parser.links.link_list import (
+    KIND_REFRESH,
     LINKS_PER_MESSAGE,
     UnresolvedLink,
     hash_of_links,
@@ -95,7 +97,7 @@ class RecordBuilder:
                 "canonical": found.canonical,
                 "robots": robots,
                 "x_robots_tag": page.robots_tag,
-                "refresh": found.refresh,
+                "refresh": _refresh_target(page) or found.refresh,
                 "sniffed_type": p.sniffed,
                 "links_left_out": str(found.links_left_out or ""),
                 COMMENTS: self._comments(comments, wanted) if (comments := found.comments) else "",
@@ -107,6 +109,8 @@ class RecordBuilder:
         p.follow = self._may_follow(page, job, robots)
         if found.link_count:
             self._own_links(p, title, text)
+        if page.refresh:
+            _add_refresh(p)
 
     def _comments(self, comments: bytes, wanted: MainTextName) -> str:
         """The comments of an article, unless its text has them."""
@@ -190,6 +194,8 @@ class RecordBuilder:
         if p.follow:
             starts = range(0, len(rows), LINKS_PER_MESSAGE)
             p.links = [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
+        if page.refresh:
+            _add_refresh(p)
 
     def from_list(self, p: PageInProgress) -> Iterator[m.Outlinks | None]:
         """A sitemap or feed: fills in a record without text and yields messages of at most LINKS_PER_MESSAGE links;
@@ -217,6 +223,19 @@ class RecordBuilder:
             return True
         token = self._config.robots_agent
         return not (nofollow(robots, token) or nofollow(page.robots_tag, token))
+
+
+def _refresh_target(page: m.Page) -> str:
+    """The URL of the header Refresh as written: of several ones the first with a URL, as the HTML standard has it."""
+    return next(filter(None, map(refresh_target, page.refresh.split("\n"))), "") if page.refresh else ""
+
+
+def _add_refresh(p: PageInProgress) -> None:
+    """Follow the header Refresh as `<meta http-equiv=refresh>` is followed; its base is the URL of the page."""
+    page, target = p.page, _refresh_target(p.page)
+    rows = run_to_end(resolve(page.url, [UnresolvedLink(target)])) if target and p.follow else []
+    if rows:
+        p.links = [*p.links, pack(page, rows, page.depth + 1, m.LinkSource.UNSPECIFIED, KIND_REFRESH)]
 
 
 def _fetch_seconds(page: m.Page) -> str:

@@ -342,6 +342,29 @@ class Options(TypedDict, total=False):
             file=True,
         ),
     ]
+    insecure: Annotated[
+        bool,
+        Option(
+            "Accept any TLS certificate; better: --ca-file.",
+            "",
+            POLITENESS,
+            default=False,
+            commands=EVERY,
+            in_service=True,
+        ),
+    ]
+    ca_file: Annotated[
+        str | os.PathLike[str],
+        Option(
+            "Trust the certificates of a PEM file too.",
+            "FILE",
+            POLITENESS,
+            default="",
+            commands=EVERY,
+            in_service=True,
+            file=True,
+        ),
+    ]
     host_map: Annotated[
         Sequence[str],
         Option(

@@ -257,6 +257,11 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
 
         load_jar(cookies, time.time())
     middleware: str = options.get("middleware", "")
+    ca_file: str = os.fspath(options.get("ca_file", ""))
+    if ca_file:
+        from nephila.downloader.http.tls import tls_context
+
+        tls_context(True, ca_file)
     HostMap(options["host_map"])
     return {
         "concurrency": options["concurrency"],
@@ -275,5 +280,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "secrets": os.getcwd(),
         "allow_private": options["allow_private"],
         "host_map": tuple(options["host_map"]),
+        **({"tls_verify": False} if options.get("insecure") else {}),
+        **({"ca_file": os.path.abspath(ca_file)} if ca_file else {}),
         "raw_capture": "warc" in formats,
     }

@@ -13,6 +13,7 @@ from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
+from nephila.kernel import mime
 
 
 @pytest.mark.parametrize("status", [200, 204, 304])
@@ -35,6 +36,7 @@ def test_a_length_beside_transfer_encoding_ends_the_connection(status: int) -> N
         ({}, (response_head.UNTIL_CLOSE, False)),
         ({"transfer-encoding": "Chunked"}, (response_head.CHUNKED, True)),
         ({"transfer-encoding": "identity, chunked"}, (response_head.CHUNKED, True)),
+        ({"transfer-encoding": "chunked, chunked"}, (response_head.CHUNKED, False)),
         ({"transfer-encoding": "identity"}, (response_head.UNTIL_CLOSE, False)),
         ({"transfer-encoding": "chunked", "content-length": "1"}, (response_head.CHUNKED, False)),
     ],
@@ -55,7 +57,7 @@ def test_framing(headers: dict[str, str], expected: tuple[int, bool]) -> None:
         {"content-length": "\u0665"},
         {"content-length": "9" * 30},
         {"transfer-encoding": "gzip, chunked"},
-        {"transfer-encoding": "chunked, chunked"},
+        {"transfer-encoding": "chunked, gzip, chunked"},
         {"transfer-encoding": "chunked, gzip"},
     ],
 )
@@ -73,6 +75,12 @@ def test_framing_nobody_understands(headers: dict[str, str]) -> None:
         ('text/html;charset="windows-1252"; x=y', ("text/html", "windows-1252")),
         ("text/html;;charset='x'", ("text/html", "x")),
         ("text/plain, text/html; charset=a", ("text/html", "a")),
+        ("text/html; charset=a, text/html", ("text/html", "a")),
+        ("text/html; charset=a, text/html; charset=b", ("text/html", "b")),
+        ("text/html; charset=a, text/plain", ("text/plain", "")),
+        ("text/html; charset=a, */*; charset=b", ("text/html", "a")),
+        ("text/html; charset=a, nonsense,", ("text/html", "a")),
+        ('text/html; x="a, text/plain"; charset=b', ("text/html", "b")),
         ("nonsense", ("", "")),
         ("; charset=utf-8", ("", "utf-8")),
         ("", ("", "")),
@@ -80,7 +88,7 @@ def test_framing_nobody_understands(headers: dict[str, str]) -> None:
 )
 def test_media_types(value: str, expected: tuple[str, str]) -> None:
     """Type and charset in lower case, with any text around them."""
-    assert response_head.media_type(value) == expected
+    assert mime.media_type(value) == expected
 
 
 @pytest.mark.parametrize("coding", ENCODERS)

@@ -14,7 +14,7 @@ from nephila import native
 from nephila.cli.output import program
 from nephila.cli.terminal import sanitize
 from nephila.kernel.outputs import OUTPUTS
-from nephila.kernel.reasons.table import Reason
+from nephila.kernel.reasons.table import Reason, row_of
 from nephila.programs.crawl.plan import run_formats, spec_of_run
 from nephila.storage.source import display_name
 
@@ -233,6 +233,9 @@ def remarks(run: RunFile, result: Result) -> list[str]:
         lines.append("Nothing was fetched because robots.txt forbids it (or could not be read); see --ignore-robots.")
     if run.reasons.get(Reason.ADDRESS.ended):
         lines.append("Private or otherwise non-public addresses were refused; --allow-private opens them.")
+    for cause, count in sorted(result.causes.items(), key=lambda item: (-item[1], item[0])):
+        row = row_of(cause)
+        lines.append(f"{count:,} × failed({row.reported_as}): {row.words}")
     if not stored and not denied and run.rows:
         lines.append("No page was stored; see `nephila explain URL` for each URL.")
     moved = [place for place in result.anchors if place not in result.seed_anchors]

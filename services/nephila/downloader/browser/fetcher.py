@@ -28,10 +28,10 @@ from nephila.downloader.browser.pool import HANG_S, TRIES, BrowserPool
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse, OnDone, SiteCookie
 from nephila.downloader.http.request import media_filter
-from nephila.downloader.http.response.response_head import media_type
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
 from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
+from nephila.kernel.mime import media_type
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock

@@ -7,6 +7,7 @@ for raw capture are rebuilt from the parsed headers. `pool_size` does not apply.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import aiohttp
@@ -30,6 +31,7 @@ from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
+from nephila.kernel.mime import media_type
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.memory_budget import (
@@ -148,7 +150,7 @@ class AiohttpFetcher:
         try:
             await self._try_addresses(fetch)
         except FetchError as error:
-            response.reason, response.detail = error.reason, error.detail
+            response.reason, response.detail, response.cause = error.reason, error.detail, error.cause
         except asyncio.CancelledError:
             if not fetch.timed_out:
                 raise
@@ -165,7 +167,7 @@ class AiohttpFetcher:
 
     @staticmethod
     def _on_time_out(fetch: Fetch, response: HttpResponse) -> None:
-        if response.status and not fetch.request.wants_body(response.status):
+        if response.status and not fetch.request.wants_body(response):
             return  # the status is sufficient
         response.reason = MEMORY if fetch.waits_for_memory else Reason.TIMEOUT
         response.detail = fetch.timed_out
@@ -209,6 +211,8 @@ class AiohttpFetcher:
         """Errors of aiohttp become a reason and a text, here only."""
         cause = error.__cause__ or error
         text = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(cause, ssl.SSLError) and (refusal := dial_error(cause, "https")).cause:
+            return refusal  # a server may refuse the client after the handshake
         if isinstance(error, aiohttp.ClientResponseError):
             return FetchError(Reason.PROTOCOL, " ".join(error.message.split())[:200])
         if isinstance(cause, aiohttp.http_exceptions.TransferEncodingError) and "Not enough data" not in cause.message:
@@ -258,13 +262,13 @@ class AiohttpFetcher:
         headers: dict[str, str] = {}
         for raw_name, raw_value in reply.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}{response_head.separator(name)}{value}" if name in headers else value
+            headers[name] = response_head.joined(name, headers[name], value) if name in headers else value
         response.headers = headers
         if config.raw_capture:
             response.response_head = _response_head(reply)
         if "content-type" in headers:
-            response.content_type, response.charset = response_head.media_type(headers["content-type"])
-        is_page = request.wants_body(status)
+            response.content_type, response.charset = media_type(headers["content-type"])
+        is_page = request.wants_body(response)
         if is_page and not request.any_type and not self._wanted(response.content_type):
             response.reason, response.detail = Reason.CONTENT_TYPE, f"{response.content_type} is not wanted"
             return False
@@ -315,7 +319,7 @@ class AiohttpFetcher:
             response.memory.settle(BODY_FACTOR * body.size)
             response.memory.arrived_bytes = body.size
         response.truncated = "length" if body.full else ""
-        if fetch.request.wants_body(response.status):
+        if fetch.request.wants_body(response):
             response.body = decoded
         else:
             response.error_body = decoded
@@ -344,7 +348,7 @@ class AiohttpFetcher:
             trace = aiohttp.TraceConfig()
             trace.on_request_headers_sent.append(_on_sent)
             trace.on_connection_reuseconn.append(_on_reused)
-            context = tls_context(config.tls_verify)
+            context = tls_context(config.tls_verify, config.ca_file)
             session = self._sessions[tunnel] = aiohttp.ClientSession(
                 connector=TunnelConnector(context)
                 if tunnel

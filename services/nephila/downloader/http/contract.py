@@ -77,7 +77,7 @@ class HttpRequest(msgspec.Struct, eq=False):
     """The request that it is sent for; None for one of a middleware, such as a login."""
     forwarded: bool = False
     """The request of another client, the browser. It has the `method` of that client. Only its own headers are sent,
-    and the body of every status is returned, not only of 2xx."""
+    and the body of every status is returned, not only of pages."""
     method: str = "GET"
     headers: dict[str, str] | None = None
     secret_headers: dict[str, str] | None = None
@@ -106,9 +106,9 @@ class HttpRequest(msgspec.Struct, eq=False):
         self.method, self.body = "POST", body
         self.add_header("Content-Type", content_type)
 
-    def wants_body(self, status: int) -> bool:
-        """Whether the body of a response with this status is returned."""
-        return self.forwarded or 200 <= status < 300
+    def wants_body(self, response: HttpResponse) -> bool:
+        """Whether the body of a response with this head is returned."""
+        return self.forwarded or response.is_page
 
     def own_headers(self) -> dict[str, str]:
         """The headers of this request alone."""
@@ -126,7 +126,7 @@ class HttpResponse(msgspec.Struct, eq=False):
     headers because the media type is not wanted; stale = a kept connection broke before the first byte of the response;
     memory = the body waited for memory until the time limit.
     `body` is decoded from transfer and content coding. `wire_body` is None when it equals `body` or is not needed.
-    `error_body` is the body of a status other than 2xx as received, with its content coding, up to `DRAIN_BYTES`.
+    `error_body` is the body of a response that is no page as received, with its content coding, up to `DRAIN_BYTES`.
     `wire_bytes` counts the body as received, without framing. With raw capture, bodies of other statuses than 2xx are
     stored as well, up to `DRAIN_BYTES`; `truncated` is the WARC term for the reason why a body is incomplete.
     """
@@ -143,6 +143,8 @@ class HttpResponse(msgspec.Struct, eq=False):
     address: str = ""
     reason: AnyReason = _NONE
     detail: str = ""
+    cause: str = ""
+    """The finer word of the table of reasons, where there is one."""
     head_at: float = 0.0
     """Monotonic instant at which the response head was complete; 0 without one."""
     request_head: bytes = b""
@@ -161,6 +163,15 @@ class HttpResponse(msgspec.Struct, eq=False):
     """What the browser captured beside the document; bodies only with raw capture."""
     exchanges: Sequence[Exchange] = ()
     """Of a rendered page whose job archives requisites: the other responses that its browser received."""
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the response is a document: 2xx, and a redirect status that leads nowhere (Fetch standard,
+        "HTTP-redirect fetch": if location URL is null, return response)."""
+        status = self.status
+        if 200 <= status < 300:
+            return True
+        return 300 <= status < 400 and status != 304 and not self.headers.get("location", "").strip()
 
     __repr__ = object.__repr__
     """Without the fields: a body is no part of a log line."""
@@ -196,9 +207,10 @@ class Fetcher(Protocol):
 
 
 class FetchError(Exception):
-    """A fetch ends without a response: `reason` in one word, a text for people."""
+    """A fetch ends without a response: `reason` in one word, a text for people, and the finer word if there is one."""
 
-    def __init__(self, reason: AnyReason, detail: str) -> None:
+    def __init__(self, reason: AnyReason, detail: str, cause: str = "") -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
+        self.cause = cause

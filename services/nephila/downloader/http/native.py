@@ -14,11 +14,11 @@ import msgspec
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import MAX_DIALS, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import RequestHeads
-from nephila.downloader.http.response import response_head
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tunnel.proxy_handshake import ConnectHandshake
 from nephila.kernel.messages import FetchKind
+from nephila.kernel.mime import media_type
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import AnyReason, Reason, StatusReason, tunnel_status_of
 from nephila.kernel.runtime.clock import Clock
@@ -191,7 +191,7 @@ class NativeFetcher:
         (status, headers, body, wanted, wire_body, wire_bytes), rest, page = ended.take()
         if page is not None and self._read_pages is not None:
             self._read_pages.put(page)
-        head, truncated, reason, detail, address, head_age_s = rest
+        head, truncated, reason, detail, address, head_age_s, cause = rest
         # A field of a struct costs 5 ns when it is made, 22 ns when it is set later.
         response = HttpResponse(
             status=status,
@@ -203,7 +203,7 @@ class NativeFetcher:
         )
         value = headers.get("content-type")
         if value is not None:
-            response.content_type, response.charset = response_head.media_type(value)
+            response.content_type, response.charset = media_type(value)
         raw_capture = self._config.raw_capture
         if wanted:
             response.body = body
@@ -214,7 +214,7 @@ class NativeFetcher:
         memory = fetch.memory
         if reason:
             response.reason = StatusReason(reason) if tunnel_status_of(reason) else _REASONS[reason]
-            response.detail = detail
+            response.detail, response.cause = detail, cause
             if memory is not None:
                 memory.release()
         elif memory is not None:

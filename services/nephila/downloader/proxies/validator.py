@@ -68,6 +68,7 @@ class Validator:
         country_header: str,
         names: str,
         tls_verify: bool = True,
+        ca_file: str = "",
     ) -> None:
         """`resolver` looks up the check URL, `proxy_resolver` proxies. `trusted_resolver` looks up proxies that the
         operator named, and accepts private addresses."""
@@ -81,7 +82,7 @@ class Validator:
         self._https_url = https_url
         self._country_header = country_header.lower()
         self._names = names
-        self._tls_verify = tls_verify
+        self._tls_verify, self._ca_file = tls_verify, ca_file
         self._tls: ssl.SSLContext | None = None
         self._own_addresses: frozenset[str] | None = None
         self._direct_words: frozenset[str] = frozenset()
@@ -124,7 +125,7 @@ class Validator:
         tls: dict[str, Any] = {}
         if proxy.endpoint.scheme == "https":
             if self._tls is None:
-                self._tls = tls_context(self._tls_verify)
+                self._tls = tls_context(self._tls_verify, self._ca_file)
             tls = {"ssl": self._tls, "server_hostname": proxy.endpoint.host}
         started = self._clock.monotonic()
         try:

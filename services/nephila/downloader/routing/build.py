@@ -54,6 +54,7 @@ def make_router(config: DownloaderConfig, clock: Clock, resolver: GuardedResolve
         country_header=config.proxy_country_header,
         names=config.proxy_names,
         tls_verify=config.tls_verify,
+        ca_file=config.ca_file,
     )
     keeper = ProxyKeeper(
         pool,

@@ -79,6 +79,8 @@ class RobotsTxt(msgspec.Struct, array_like=True, gc=False):
     expires_at: float = 0.0
     # Error class when there was no usable answer.
     reason: str = ""
+    # The finer reason where there is one (tls_expired of tls); else empty.
+    cause: str = ""
 
 
 class HostUse(msgspec.Struct, array_like=True, gc=False):

@@ -158,6 +158,8 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     rendered: bool = False
     # Their bodies are empty without raw capture; then they are only files of the downloader.
     captures: list[Capture] = msgspec.field(default_factory=list)
+    # Refresh header; empty when there is none.
+    refresh: str = ""
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):

@@ -23,6 +23,16 @@ StatusReason = NewType("StatusReason", str)
 _STORED, _DENIED, _FAILED, _DROPPED = Outcome.STORED, Outcome.DENIED, Outcome.FAILED, Outcome.DROPPED
 
 
+_ANY: Final = "--insecure (tls_verify: false) accepts any"
+_TRUST: Final = f"--ca-file FILE (ca_file) trusts it, {_ANY}"
+
+
+def _tls(what: str, remedy: str = "") -> Row:
+    """The row of a cause of the reason `tls`."""
+    said = f"no safe connection to its server could be made (TLS): {what}{f'; {remedy}' if remedy else ''}"
+    return Row(_FAILED, said, verdict=ListVerdict.TLS, retry=Retry.TRIES, unreachable=True, reported_as="tls")
+
+
 class Reason(StrEnum):
     """The words, each with its `row`."""
 
@@ -118,6 +128,19 @@ class Reason(StrEnum):
             retry=Retry.TRIES,
             unreachable=True,
         ),
+    )
+    TLS_SELF_SIGNED = "tls_self_signed", _tls("its certificate is self-signed and not trusted", _TRUST)
+    TLS_ISSUER = "tls_issuer", _tls("the issuer of its certificate is not known, or the server leaves it out", _TRUST)
+    TLS_EXPIRED = "tls_expired", _tls("its certificate has expired", _ANY)
+    TLS_NOT_YET_VALID = "tls_not_yet_valid", _tls("its certificate is not valid yet: check this machine's clock", _ANY)
+    TLS_NAME = "tls_name", _tls("its certificate is for another name", _ANY)
+    TLS_PROTOCOL = (
+        "tls_protocol",
+        _tls("it has no version or cipher in common: TLS 1.0, TLS 1.1 and RSA key exchange are not used"),
+    )
+    TLS_CLIENT_CERTIFICATE = (
+        "tls_client_certificate",
+        _tls("it demands a client certificate, and the crawler has none"),
     )
     TIMEOUT = (
         "timeout",

@@ -26,6 +26,7 @@ from nephila.native.fallback.urls import (
     parse_http,
     query_in,
 )
+from nephila.native.refresh import refresh_target
 
 MAX_VALUE: Final = 8192
 MAX_META: Final = 100
@@ -48,10 +49,6 @@ _META_PREFIXES: Final = (
     "parsely-", "sailthru.",
 )  # fmt: skip
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
-_REFRESH: Final = re.compile(
-    r"[ \t\n\r\f]*+(?:[0-9]+|(?=\.))[0-9.]*+(?=[ \t\n\r\f;,])[ \t\n\r\f]*+(?:[;,][ \t\n\r\f]*+)?+(?=.)", re.DOTALL
-)
-_REFRESH_URL: Final = re.compile(r"url[ \t\n\r\f]*", re.IGNORECASE)
 _WORD: Final = re.compile(r"[A-Z]*[a-z]+|[A-Z]+")
 _TRIM: Final = "".join(map(chr, range(0x21)))
 _LINE_FLAGS: Final = {"heading": 1, "item": 2, "cell": 4, "chrome": 8, "pre": 16, "main": 32}
@@ -276,22 +273,6 @@ def _frame_document(node: LexborNode, around: _Element) -> LexborNode | None:
         return None
     source = node.attributes.get("srcdoc")
     return LexborHTMLParser(source).root if source else None
-
-
-def refresh_target(content: str) -> str | None:
-    """The URL of a refresh, by the standard's "shared declarative refresh steps"; None without one."""
-    found = _REFRESH.match(content)
-    if not found:
-        return None
-    rest = content[found.end() :]
-    word = _REFRESH_URL.match(rest)
-    if word:
-        if rest[word.end() : word.end() + 1] != "=":
-            return rest
-        rest = rest[word.end() + 1 :].lstrip(SPACES)
-    if rest[:1] in ("'", '"') and rest:
-        return rest[1:].partition(rest[0])[0]
-    return rest
 
 
 class PagePass:

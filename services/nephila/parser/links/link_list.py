@@ -27,6 +27,7 @@ ENTRIES_PER_SLICE: Final = 2_000
 MAX_URL_CHARS: Final = 8192
 """The limit of servers; the same as for links of a page."""
 MAX_ANCHOR_BYTES: Final = 200
+KIND_REFRESH: Final = 5 << 1
 KIND_SITEMAP: Final = 6 << 1
 """Flags of a link in a sitemap index, which is a sitemap itself. Bits 1-3 are the kind; 0-5 are those of a page."""
 

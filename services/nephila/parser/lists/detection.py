@@ -16,6 +16,7 @@ from typing import Final
 
 import webencodings
 
+from nephila.kernel.gzip_member import RAW_DEFLATE, TRAILER_BYTES, data_start
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.link_list import LinkList, Slices
 from nephila.parser.lists.feeds import read_feed, read_json_feed
@@ -118,9 +119,10 @@ def _is_json_feed(content_type: str, head: bytes) -> bool:
 
 
 def _first_bytes(body: bytes, most: int) -> bytes:
+    start = body[: 4 * most]
     try:
-        return zlib.decompressobj(31).decompress(body[: 4 * most], most)
-    except zlib.error:
+        return zlib.decompressobj(RAW_DEFLATE).decompress(start[data_start(start) :], most)
+    except (zlib.error, ValueError):
         return b""
 
 
@@ -181,29 +183,28 @@ class _Pieces:
 
     def _inflated(self) -> Iterator[bytes]:
         """The members of a gzip file; garbage after them is ignored."""
-        inflater = zlib.decompressobj(31)
-        members = 1
+        body, at = self._body, 0
         try:
-            for at in range(0, len(self._body), INPUT_BYTES):
-                rest = self._body[at : at + INPUT_BYTES]
-                while rest:
-                    piece = inflater.decompress(rest, PIECE_BYTES)
-                    if piece:
+            for _ in range(MAX_MEMBERS):
+                at = data_start(body, at)
+                if at < 0:
+                    break
+                inflater = zlib.decompressobj(RAW_DEFLATE)
+                while not inflater.eof and (rest := inflater.unconsumed_tail or body[at : at + INPUT_BYTES]):
+                    at += 0 if inflater.unconsumed_tail else len(rest)
+                    if piece := inflater.decompress(rest, PIECE_BYTES):
                         yield piece
-                    if inflater.eof:
-                        rest = inflater.unused_data
-                        behind = rest[:2] + self._body[at + INPUT_BYTES : at + INPUT_BYTES + 2]
-                        if behind[:2] != _GZIP[:2] or members >= MAX_MEMBERS:
-                            return
-                        inflater = zlib.decompressobj(31)
-                        members += 1
-                    else:
-                        rest = inflater.unconsumed_tail
-        except zlib.error as error:
+                if not inflater.eof:
+                    break
+                at += TRAILER_BYTES - len(inflater.unused_data)
+                if body[at : at + 2] != _GZIP[:2]:
+                    return
+            else:
+                return
+        except (zlib.error, ValueError) as error:
             self.problem = f"broken gzip stream: {error}"
             return
-        if not inflater.eof:
-            self.problem = "the gzip stream ends early"
+        self.problem = "the gzip stream ends early"
 
 
 def _recoded(pieces: Iterator[bytes], codec: str) -> Iterator[bytes]:

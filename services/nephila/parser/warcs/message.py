@@ -11,6 +11,7 @@ import zlib
 from typing import Final, NamedTuple
 
 from nephila.kernel import mime
+from nephila.kernel.gzip_member import RAW_DEFLATE, data_start
 
 MAX_HEAD_BYTES: Final = 256 << 10
 _STATUS: Final = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})")
@@ -56,12 +57,14 @@ def _split(block: bytes) -> tuple[bytes, bytes]:
 
 
 def _headers(head: bytes) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """Values of repeated headers are joined, as HTTP has it."""
+    headers: dict[str, str] = {}
     for line in head.decode("latin-1").splitlines()[1:]:
-        name, colon, value = line.partition(":")
+        name, colon, text = line.partition(":")
         if colon:
-            found[name.strip().lower()] = value.strip()
-    return found
+            name, value = name.strip().lower(), text.strip()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def dechunked(body: bytes) -> bytes:
@@ -90,21 +93,20 @@ def unpacked(data: bytes, coding: str, max_bytes: int) -> bytes:
     if coding in ("", "identity"):
         return data
     if coding in ("gzip", "x-gzip"):
-        return _inflated(data, 31, max_bytes) if data[:2] == b"\x1f\x8b" else data
+        return _inflated(data, max(data_start(data), 0), max_bytes) if data[:2] == b"\x1f\x8b" else data
     if coding == "deflate":
-        try:
-            return _inflated(data, 15, max_bytes)
-        except ValueError:
-            return _inflated(data, -15, max_bytes)
+        is_zlib = len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+        return _inflated(data, 2 if is_zlib else 0, max_bytes)
     if coding in ("br", "zstd"):
         return _by_library(data, coding, max_bytes)
     raise ValueError(f"content coding {coding[:40]!r} is not known")
 
 
-def _inflated(data: bytes, bits: int, max_bytes: int) -> bytes:
+def _inflated(data: bytes, start: int, max_bytes: int) -> bytes:
+    """The deflate stream that begins there. Checksums behind it are not needed, as when the page was fetched."""
     try:
-        inflater = zlib.decompressobj(bits)
-        found = inflater.decompress(data, max_bytes + 1)
+        inflater = zlib.decompressobj(RAW_DEFLATE)
+        found = inflater.decompress(data[start:], max_bytes + 1)
     except zlib.error as error:
         raise ValueError(f"broken content: {error}") from None
     if len(found) <= max_bytes and not inflater.eof:

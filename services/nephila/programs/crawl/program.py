@@ -70,6 +70,8 @@ class Result(msgspec.Struct):
     """Links of this run that the scope refused."""
     links_lost: int = 0
     """The scope has changed, and this many links that it refused in earlier runs were not held."""
+    causes: dict[str, int] = msgspec.field(default_factory=dict)
+    """Finer reason → URLs without a page of this run."""
     refused_seeds: list[tuple[str, str]] = msgspec.field(default_factory=list)
     window: str = ""
     """Which window the job waits for, in words; empty: none."""
@@ -159,6 +161,7 @@ class CrawlProgram:
         result.requests = self.scheduler.requests
         result.rules = list(spec_of(self.plan.job).rules)
         result.errors = dict(self.scheduler.errors)
+        result.causes = dict(self.scheduler.frontier.counters.causes)
         if self.assembly.browser is not None and self.assembly.browser.browser is not None:
             result.browser = self.assembly.browser.browser.figures()
         result.refused_seeds = self.scheduler.refused_seeds

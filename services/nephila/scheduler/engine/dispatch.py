@@ -384,7 +384,7 @@ class Dispatcher:
         end = self.endings.unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":
-            end(host, job, entry, out, robots.text.reason)
+            end(host, job, entry, out, robots.text.reason, robots.text.cause)
         elif not robots.allows(self.frontier.config.agent, entry.url):
             end(host, job, entry, out, Reason.ROBOTS)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nephila.kernel.messages import EndedUrl, FetchOutcome, FetchResult, Outcome, Receipt, Receipts, Record
+from nephila.kernel.reasons.fault_note import fault_note
 from nephila.kernel.reasons.table import UNKNOWN, row_of
 from nephila.kernel.requisites import note_of
 from nephila.scheduler.engine import recrawl_queue
@@ -21,9 +22,10 @@ class Endings:
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
 
-    def unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, reason: str) -> None:
-        """Give a terminal row to a URL that was never dialled."""
-        self.without_page(Outstanding(job.uid, host, entry, entry.attempts), job, out, reason, None)
+    def unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, reason: str, cause: str = "") -> None:
+        """Give a terminal row to a URL that was never dialled. `cause`: the finer reason, where there is one."""
+        waiting = Outstanding(job.uid, host, entry, entry.attempts)
+        self.without_page(waiting, job, out, reason, None, cause=cause)
 
     def without_page(
         self,
@@ -33,10 +35,14 @@ class Endings:
         reason: str,
         fetched: FetchOutcome | None,
         final_url: str = "",
+        cause: str = "",
     ) -> None:
         """Publish the terminal row of a URL without a page. Its receipt ends the URL."""
         entry = waiting.entry
         self.frontier.counters.without_page[reason] += 1
+        cause = fetched.cause if fetched is not None else cause
+        if cause:
+            self.frontier.counters.causes[cause] += 1
         context = unpack_context(entry.context)
         record = Record(
             job=job.uid,
@@ -54,7 +60,7 @@ class Endings:
             gone_pending=self._is_gone_pending(job, entry, fetched),
             # Storage then knows which platforms lead to the target.
             context=context if final_url else None,
-            meta=note_of(context),
+            meta=note_of(context) or fault_note(cause, fetched.detail if fetched is not None else ""),
         )
         out.records.append((self.frontier.partitions[waiting.host.partition].number, record))
         self.frontier.in_flight.no_page(waiting, job, record)

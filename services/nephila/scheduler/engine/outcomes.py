@@ -190,6 +190,7 @@ class OutcomeHandler:
         elif result is FetchResult.CONTENT_TYPE:
             self._endings.without_page(waiting, job, out, Reason.CONTENT_TYPE, outcome)
         elif self._tries_again(row, waiting.attempt):
+            self._note_fault(waiting.entry.url, outcome, row, waiting.attempt)
             self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome, row))
         else:
             self._endings.without_page(waiting, job, out, outcome.reason, outcome)
@@ -246,6 +247,14 @@ class OutcomeHandler:
         job.due_table.check_out(key)
         recrawl_queue.requeue(frontier, job, state)
 
+    def _note_fault(self, url: str, outcome: FetchOutcome, row: Row, tried: int) -> None:
+        """Keep the first try that failed: a crawl of one seed shows it long before the last try."""
+        counters = self.frontier.counters
+        if not counters.first_fault:
+            detail = f" ({outcome.detail[:200]})" if outcome.detail else ""
+            tries = self.frontier.config.tries
+            counters.first_fault = f"{url}: try {tried} of {tries} failed ({outcome.reason}): {row.words}{detail}"
+
     def _tries_again(self, row: Row, tried: int) -> bool:
         """Whether a fetch that failed is worth another try."""
         match row.retry:
@@ -276,6 +285,7 @@ class OutcomeHandler:
         tried = host.robots_tries + 1
         if outcome.result is FetchResult.FAILED and self._tries_again(row, tried):
             host.robots_tries = tried
+            self._note_fault(waiting.entry.url, outcome, row, tried)
             self._end_preparation(host)
             if not is_refusal(outcome, row):
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome, row))

@@ -68,6 +68,10 @@ class FrontierCounters(msgspec.Struct):
     """Reason → URLs that ended without a page."""
     wire_bytes: int = 0
     """Bytes received from servers."""
+    causes: Counter[str] = msgspec.field(default_factory=Counter)
+    """The same by the finer reason, where there is one."""
+    first_fault: str = ""
+    """The first try of a program that failed, for people."""
     early_fetches: int = 0
     """Fetches that began before their host might be fetched from."""
     lost_messages: int = 0

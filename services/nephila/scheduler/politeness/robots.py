@@ -55,7 +55,7 @@ def from_outcome(outcome: FetchOutcome, origin: str, now_utc: float, config: Sch
     policy = policy_for(outcome.status, outcome.reason)
     ttl = config.robots_ttl_s if policy in ("rules", "allow") else config.robots_retry_s
     body = outcome.body if policy == "rules" else b""
-    return RobotsTxt(origin, outcome.host, outcome.status, body, now_utc, now_utc + ttl, outcome.reason)
+    return RobotsTxt(origin, outcome.host, outcome.status, body, now_utc, now_utc + ttl, outcome.reason, outcome.cause)
 
 
 def from_log(text: RobotsTxt, now: float, now_utc: float, cache: RobotsCache) -> OriginRobots:

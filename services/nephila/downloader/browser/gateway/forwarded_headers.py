@@ -87,8 +87,8 @@ def to_browser(headers: Headers) -> list[tuple[str, str]]:
     for name, value in headers.items():
         if name in _NOT_TO_BROWSER or name in named or not _TOKEN.match(name):
             continue
-        # The fetcher joins repeated Set-Cookie headers by line feeds.
-        parts = value.split("\n") if name == "set-cookie" else (value,)
+        # The fetcher joins repeated headers whose values may have a comma by line feeds.
+        parts = value.split("\n")
         lines += [(name, _CONTROLS.sub(" ", part).strip()) for part in parts]
     return lines
 

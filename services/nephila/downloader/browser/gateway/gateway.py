@@ -69,7 +69,7 @@ class ForwardingGateway:
         self._router = router
         self._pace = BrowserHostPace(config.browser_host_rate, clock)
         self._robots = DocumentRobots(config.agent(), clock)
-        self._tls = tls_context(config.tls_verify)
+        self._tls = tls_context(config.tls_verify, config.ca_file)
         self._server: asyncio.Server | None = None
         self._fetches: dict[str, _Registered] = {}
         self._by_username: dict[str, _Registered] = {}

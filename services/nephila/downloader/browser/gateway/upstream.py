@@ -11,6 +11,7 @@ from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.request import ROBOTS_BYTES
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.outcome import location_of
 from nephila.downloader.proxies.selection import PROXY_ONLY
 from nephila.downloader.routing.router import Router, unresolved_route
 from nephila.kernel.net.egress import EgressError
@@ -95,11 +96,10 @@ class Upstream:
                 response = HttpResponse()
                 response.reason, response.detail = reason_of(refused.reason), refused.detail
                 return response
-            location = response.headers.get("location")
-            if response.reason or not 300 <= response.status < 400 or not location:
+            if response.reason or not 300 <= response.status < 400 or response.is_page:
                 return response
             try:
-                target = TargetUrl(location, target.href)
+                target = location_of(target, response)
             except ValueError as error:
                 response.reason, response.detail = Reason.BAD_REDIRECT, str(error)
                 return response

@@ -16,6 +16,7 @@ import brotli
 
 from nephila.downloader.http.accept_encoding import HAS_ZSTD
 from nephila.downloader.http.contract import FetchError
+from nephila.kernel import gzip_member
 from nephila.kernel.reasons.table import Reason
 
 fast_zlib: Any = zlib
@@ -40,6 +41,7 @@ MAX_MEMBERS = 1000
 """Gzip members or zstd frames in one body; concatenated log files have a few. An empty one costs 20 bytes and 2 us."""
 # RFC 9659: a content coding needs no larger window than 8 MiB.
 _ZSTD_WINDOW_LOG = 23
+_PRESET_DICTIONARY = 0x20
 # Values that servers send and that are not codings; browsers read the body unchanged.
 _NO_CODING = frozenset(("", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text"))
 _ZLIB_ERRORS: tuple[type[Exception], ...] = (zlib.error, fast_zlib.error)
@@ -69,6 +71,8 @@ class _MemberStream:
 
     name = ""
     magic_bytes = 0
+    trailer_bytes = 0
+    """Bytes at the end of a member that are skipped; they may be missing."""
 
     def __init__(self) -> None:
         self._inner = self.member()
@@ -76,6 +80,7 @@ class _MemberStream:
         self._begun = False
         self._ended = False
         self._start = b""
+        self._trailer_left = 0
 
     def member(self) -> Any:
         """A decoder of one member."""
@@ -98,11 +103,15 @@ class _MemberStream:
                 yield from self.decode(rest)
                 if not self._inner.eof:
                     break
-                self._ended = True
+                self._ended, self._trailer_left = True, self.trailer_bytes
                 rest = self._next_member(self._inner.unused_data)
             yield b""
 
     def _next_member(self, data: bytes) -> bytes:
+        if self._trailer_left:
+            skipped = min(len(data), self._trailer_left)
+            self._trailer_left -= skipped
+            data = data[skipped:]
         data = self._start + data
         if len(data) < self.magic_bytes:
             self._start = data
@@ -125,15 +134,27 @@ class _MemberStream:
 class _Gzip(_MemberStream):
     name = "gzip"
     magic_bytes = 2
+    trailer_bytes = gzip_member.TRAILER_BYTES
 
     def member(self) -> Any:
-        return fast_zlib.decompressobj(31)
+        self._head: bytes | None = b""
+        return fast_zlib.decompressobj(gzip_member.RAW_DEFLATE)
 
     def begins(self, data: bytes) -> bool:
         return data == b"\x1f\x8b"
 
     def decode(self, data: Piece) -> Iterator[bytes]:
-        return _inflate(self._inner, data, "gzip")
+        if self._head is not None:
+            self._head += bytes(data)
+            try:
+                start = gzip_member.data_start(self._head)
+            except ValueError as error:
+                raise FetchError(Reason.ENCODING, f"broken gzip stream: {error}") from None
+            if start < 0:
+                return
+            data, self._head = self._head[start:], None
+        if data:
+            yield from _inflate(self._inner, data, "gzip")
 
 
 class _Zstd(_MemberStream):
@@ -170,8 +191,12 @@ class _Deflate:
             if len(data) < 2:
                 self._start = data
                 return
-            is_zlib = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
-            self._inner = fast_zlib.decompressobj(15 if is_zlib else -15)
+            # The checksum behind zlib's stream is not needed, so the stream is read raw in both forms.
+            if data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0:
+                if data[1] & _PRESET_DICTIONARY:
+                    raise FetchError(Reason.ENCODING, "broken deflate stream: it needs a dictionary")
+                data = data[2:]
+            self._inner = fast_zlib.decompressobj(gzip_member.RAW_DEFLATE)
             self._start = b""
         for piece in _slices(data):
             if self._inner.eof:

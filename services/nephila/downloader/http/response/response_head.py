@@ -6,9 +6,9 @@ Strict in the consequence: when the length of a body is in doubt, the connection
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from nephila.downloader.http.contract import FetchError
-from nephila.kernel import mime
 from nephila.kernel.reasons.table import Reason
 
 _DIGITS = re.compile(r"\d{1,18}\Z", re.ASCII)
@@ -18,10 +18,34 @@ CHUNKED = -1
 UNTIL_CLOSE = -2
 
 
+_SINGLE = frozenset(("location", "refresh", "retry-after", "etag", "last-modified"))
+"""Headers that have one value. An equal repetition counts once."""
+_LINES = _SINGLE | {"x-robots-tag", "set-cookie"}
+"""Headers whose values may contain a comma: an agent name in X-Robots-Tag applies to its own line, a cookie contains a
+date. Their repeated values are joined by line feeds."""
+
+
+def joined(name: str, before: str, value: str) -> str:
+    """The value of a repeated header."""
+    if name in _SINGLE and before == value:
+        return before
+    return f"{before}{separator(name)}{value}"
+
+
 def separator(name: str) -> str:
-    """The separator between values of a repeated header; a line feed for headers whose values may contain a comma (an
-    agent name in X-Robots-Tag applies to its own line, a cookie contains a date)."""
-    return "\n" if name in ("x-robots-tag", "set-cookie") else ", "
+    """The separator between the values of a repeated header."""
+    return "\n" if name in _LINES else ", "
+
+
+def values_of(headers: Mapping[str, str], name: str) -> list[str]:
+    """The different values of a header that has one value; more than one: the server contradicts itself."""
+    return list(dict.fromkeys(filter(None, map(str.strip, headers.get(name, "").split("\n")))))
+
+
+def first_of(headers: Mapping[str, str], name: str) -> str:
+    """The first value of a header that has one value, as browsers take it; empty without one."""
+    value = headers.get(name, "")
+    return value if "\n" not in value else next(iter(values_of(headers, name)), "")
 
 
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
@@ -38,9 +62,10 @@ def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
     if transfer:
         codings = [coding.strip().lower() for coding in transfer.split(",")]
         if codings[-1] == "chunked":
-            if any(coding not in ("chunked", "identity") for coding in codings[:-1]) or codings.count("chunked") > 1:
+            if any(coding not in ("chunked", "identity") for coding in codings[:-1]):
                 raise FetchError(Reason.PROTOCOL, f"transfer encoding {transfer[:40]!r} is not supported")
-            return CHUNKED, not has_both
+            # A repeated "chunked" is one, as in browsers; the connection is not used again.
+            return CHUNKED, not has_both and codings.count("chunked") == 1
         if codings != ["identity"]:
             raise FetchError(Reason.PROTOCOL, f"transfer encoding {transfer[:40]!r} is not supported")
     if length is None:
@@ -68,11 +93,3 @@ def keeps_alive(headers: dict[str, str], http11: bool) -> bool:
         return http11
     options = connection.lower()
     return "close" not in options and (http11 or "keep-alive" in options)
-
-
-def media_type(value: str) -> tuple[str, str]:
-    """Media type and charset of a Content-Type, both in lower case, empty where there is none."""
-    # Some servers repeat the header; the last one wins in browsers (fetch, "extract a MIME type").
-    if "," in value:
-        value = value.rpartition(",")[2].strip() or value
-    return mime.media_type(value)

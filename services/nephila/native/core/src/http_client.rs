@@ -33,6 +33,7 @@ struct Settings {
     pool_most: usize,
     raw_capture: bool,
     tls_verify: bool,
+    ca_file: String,
     accept: Vec<String>,
     refuse: Vec<String>,
 }
@@ -54,6 +55,7 @@ impl From<Settings> for Config {
             pool_most: settings.pool_most,
             raw_capture: settings.raw_capture,
             tls_verify: settings.tls_verify,
+            ca_file: settings.ca_file,
             media: MediaFilter::new(settings.accept, settings.refuse),
         }
     }
@@ -223,7 +225,7 @@ pub struct EndedFetch {
 #[pymethods]
 impl EndedFetch {
     /// (status, headers, body, whether its status is wanted, body as received, wire bytes) and (head as received,
-    /// truncated, reason, detail, address, age of the head in seconds) and the ReadPage of the body, if a page thread has
+    /// truncated, reason, detail, address, age of the head in seconds, cause) and the ReadPage of the body, if a page thread has
     /// read it or this call does. ValueError at a second call.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -239,9 +241,9 @@ impl EndedFetch {
         }
         let body = PyBytes::new(py, &response.body);
         self.shared.give_spare(response.body);
-        let (reason, detail) = match response.error {
-            Some(error) => (error.reason.name(), error.detail),
-            None => (Cow::Borrowed(""), String::new()),
+        let (reason, detail, cause) = match response.error {
+            Some(error) => (error.reason.name(), error.detail, error.cause),
+            None => (Cow::Borrowed(""), String::new(), ""),
         };
         let reading = done.reading.and_then(|reading| reading.downcast::<PageReading>().ok());
         let page = reading.map(|reading| Py::new(py, ReadPage::new(*reading, body.clone().unbind())));
@@ -255,6 +257,7 @@ impl EndedFetch {
             detail,
             done.address.map(|address| address.to_string()).unwrap_or_default(),
             done.head_at.map_or(0.0, |at| at.elapsed().as_secs_f64()),
+            cause,
         );
         Ok((first, rest, page).into_pyobject(py)?.into_any())
     }

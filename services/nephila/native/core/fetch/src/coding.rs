@@ -5,6 +5,7 @@
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
+use memchr::memchr;
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 use crate::error::FetchError;
@@ -15,6 +16,10 @@ const MAX_CODINGS: usize = 2;
 const MAX_MEMBERS: u32 = 1000;
 /// RFC 9659: a content coding needs no larger window than 8 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
+/// Bytes of the header of a gzip member: browsers' servers send ten, a file's name and comment are short.
+const MAX_GZIP_HEADER: usize = 4096;
+/// Checksum and size at the end of a gzip member.
+const GZIP_TRAILER: usize = 8;
 /// Values that servers send and that are not codings; browsers read the body unchanged.
 const NO_CODING: [&str; 10] = ["", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text"];
 /// Output of a coding that is the input of another one, over its own input. Compressed data does not compress again.
@@ -39,6 +44,8 @@ enum Kind {
 enum Place {
     Before,
     Within,
+    /// Bytes of the trailer that have not arrived. They are skipped: a body without them is whole, as in browsers.
+    Trailer(usize),
     /// A member has ended; another one, padding or junk follows.
     Behind,
     /// Bytes behind the stream are ignored, as clients do.
@@ -104,14 +111,33 @@ impl Decoder {
                         break;
                     }
                     let zlib = rest[0] & 0x0f == 8 && u16::from_be_bytes([rest[0], rest[1]]) % 31 == 0;
-                    self.kind = Kind::Deflate(Some(Decompress::new(zlib)));
+                    if zlib {
+                        if rest[1] & 0x20 != 0 {
+                            return Err(self.broken()); // a preset dictionary, which nobody has
+                        }
+                        rest = &rest[2..];
+                    }
+                    self.kind = Kind::Deflate(Some(Decompress::new(false)));
                     self.place = Place::Within;
                 }
                 Place::Before => {
                     if let Kind::Gzip(inner) = &mut self.kind {
-                        *inner = Some(Decompress::new_gzip(15));
+                        match gzip_header(rest) {
+                            Some(Some(length)) => rest = &rest[length..],
+                            Some(None) if rest.len() < MAX_GZIP_HEADER => {
+                                self.start = rest.to_vec();
+                                break;
+                            }
+                            _ => return Err(self.broken()),
+                        }
+                        *inner = Some(Decompress::new(false));
                     }
                     self.place = Place::Within;
+                }
+                Place::Trailer(left) => {
+                    let size = left.min(rest.len());
+                    rest = &rest[size..];
+                    self.place = if size == left { Place::Behind } else { Place::Trailer(left - size) };
                 }
                 Place::Within => {
                     let step = self.step(rest, sink)?;
@@ -120,8 +146,11 @@ impl Decoder {
                     }
                     rest = &rest[step.used..];
                     if step.ended {
-                        let members = matches!(self.kind, Kind::Gzip(_) | Kind::Zstd(_));
-                        self.place = if members { Place::Behind } else { Place::Junk };
+                        self.place = match self.kind {
+                            Kind::Gzip(_) => Place::Trailer(GZIP_TRAILER),
+                            Kind::Zstd(_) => Place::Behind,
+                            Kind::Deflate(_) | Kind::Brotli(_) => Place::Junk,
+                        };
                     }
                 }
             }
@@ -152,11 +181,11 @@ impl Decoder {
             return Err(FetchError::encoding(format!("over {MAX_MEMBERS} {} members", self.name)));
         }
         match &mut self.kind {
-            Kind::Gzip(inner) => *inner = Some(Decompress::new_gzip(15)),
+            Kind::Gzip(inner) => *inner = None,
             Kind::Zstd(inner) => **inner = zstd(),
             _ => unreachable!("only gzip and zstd have members"),
         }
-        self.place = Place::Within;
+        self.place = Place::Before;
         Ok(true)
     }
 
@@ -226,6 +255,33 @@ impl Decoder {
         }
         Ok(())
     }
+}
+
+/// Length of the header of a gzip member (RFC 1952 2.3); Some(None): it has not arrived as a whole, None: it is none.
+fn gzip_header(data: &[u8]) -> Option<Option<usize>> {
+    let start = [0x1f, 0x8b, 8];
+    if data.iter().zip(start).any(|(byte, right)| *byte != right) {
+        return None;
+    }
+    let Some(&flags) = data.get(3) else { return Some(None) };
+    if flags & 0xe0 != 0 {
+        return None;
+    }
+    let mut at = 10;
+    if flags & 4 != 0 {
+        let Some(&[low, high]) = data.get(at..at + 2) else { return Some(None) };
+        at += 2 + usize::from(u16::from_le_bytes([low, high]));
+    }
+    for text in [8, 16] {
+        if flags & text != 0 {
+            let Some(end) = data.get(at..).and_then(|rest| memchr(0, rest)) else { return Some(None) };
+            at += end + 1;
+        }
+    }
+    if flags & 2 != 0 {
+        at += 2;
+    }
+    Some((at <= data.len()).then_some(at))
 }
 
 fn brotli() -> Brotli {

@@ -31,6 +31,8 @@ pub struct Config {
     pub pool_most: usize,
     pub raw_capture: bool,
     pub tls_verify: bool,
+    /// A PEM file of certificates that are trusted beside those of the system; empty: none.
+    pub ca_file: String,
     pub media: MediaFilter,
 }
 
@@ -51,6 +53,7 @@ impl Default for Config {
             pool_most: 2000,
             raw_capture: false,
             tls_verify: true,
+            ca_file: String::new(),
             media: MediaFilter::default(),
         }
     }

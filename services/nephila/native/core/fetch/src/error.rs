@@ -46,11 +46,13 @@ impl Reason {
 pub struct FetchError {
     pub reason: Reason,
     pub detail: String,
+    /// The finer reason of the table of reasons; empty where there is none.
+    pub cause: &'static str,
 }
 
 impl FetchError {
     pub fn new(reason: Reason, detail: impl Into<String>) -> FetchError {
-        FetchError { reason, detail: detail.into() }
+        FetchError { reason, detail: detail.into(), cause: "" }
     }
 
     pub fn protocol(detail: impl Into<String>) -> FetchError {

@@ -68,11 +68,20 @@ pub struct Exchange {
     keep: u64,
 }
 
+/// Whether the response is a document: 2xx, and a redirect status that leads nowhere (Fetch standard, "HTTP-redirect
+/// fetch": if location URL is null, return response).
+fn is_page(head: &Head) -> bool {
+    let leads_nowhere = || head.get("location").is_none_or(|value| value.trim().is_empty());
+    (200..300).contains(&head.status) || ((300..400).contains(&head.status) && head.status != 304 && leads_nowhere())
+}
+
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     Closed,
     Lost(String),
+    /// The server has refused the connection after the handshake.
+    Refused(FetchError),
 }
 
 impl Exchange {
@@ -161,6 +170,12 @@ impl Exchange {
         let how = match end {
             End::Closed => "closed".to_owned(),
             End::Lost(why) => format!("lost ({why})"),
+            End::Refused(error) => {
+                if !self.done() {
+                    self.fail(error.clone());
+                }
+                return;
+            }
         };
         match self.state {
             State::Done => {}
@@ -209,7 +224,7 @@ impl Exchange {
         let Some(found) = found else { return Ok(()) };
         let response = &mut self.response;
         response.head = found.head;
-        response.wanted = self.wanted.forwarded || (200..300).contains(&response.head.status);
+        response.wanted = self.wanted.forwarded || is_page(&response.head);
         if config.raw_capture {
             response.head_bytes = found.raw;
         }

@@ -21,8 +21,9 @@ pub fn framing(head: &Head) -> Result<(Length, bool), FetchError> {
     if let Some(transfer) = transfer.filter(|value| !value.is_empty()) {
         let codings: Vec<String> = transfer.split(',').map(|one| one.trim().to_ascii_lowercase()).collect();
         let (last, before) = codings.split_last().expect("split returns one part at least");
-        if last == "chunked" && before.iter().all(|one| one == "identity") {
-            return Ok((Length::Chunked, undisputed));
+        // A repeated "chunked" is one, as in browsers; the connection is not used again.
+        if last == "chunked" && before.iter().all(|one| one == "identity" || one == "chunked") {
+            return Ok((Length::Chunked, undisputed && !before.iter().any(|one| one == "chunked")));
         }
         if last != "identity" || !before.is_empty() {
             return Err(FetchError::protocol(format!("transfer encoding {} is not supported", shown(transfer))));
@@ -84,6 +85,9 @@ mod tests {
         assert_eq!(of(""), Ok((Length::UntilClose, false)));
         assert_eq!(of("Transfer-Encoding: Chunked\r\n"), Ok((Length::Chunked, true)));
         assert_eq!(of("Transfer-Encoding: identity, chunked\r\n"), Ok((Length::Chunked, true)));
+        assert_eq!(of("Transfer-Encoding: chunked, chunked\r\n"), Ok((Length::Chunked, false)));
+        let twice = "Transfer-Encoding: chunked\r\nTransfer-Encoding: Chunked\r\n";
+        assert_eq!(of(twice), Ok((Length::Chunked, false)));
         assert_eq!(of("Transfer-Encoding: identity\r\nContent-Length: 3\r\n"), Ok((Length::Known(3), false)));
         assert_eq!(of("Transfer-Encoding: chunked\r\nContent-Length: 3\r\n"), Ok((Length::Chunked, false)));
         assert_eq!(of("Transfer-Encoding:\r\nContent-Length: 3\r\n"), Ok((Length::Known(3), false)));
@@ -99,7 +103,6 @@ mod tests {
             "Content-Length: \r\n",
             "Content-Length: 9999999999999999999\r\n",
             "Transfer-Encoding: gzip, chunked\r\n",
-            "Transfer-Encoding: chunked, chunked\r\n",
             "Transfer-Encoding: chunked, identity\r\n",
             "Transfer-Encoding: xchunked\r\n",
         ] {

@@ -61,10 +61,16 @@ fn trimmed(bytes: &[u8], strip: fn(u8) -> bool) -> &[u8] {
     &bytes[start..stop]
 }
 
+/// Headers that have one value. An equal repetition counts once; a comma may stand in the value itself.
+fn is_single(name: &str) -> bool {
+    matches!(name, "location" | "refresh" | "retry-after" | "etag" | "last-modified")
+}
+
 fn separator(name: &str) -> &'static str {
     match name {
         // An agent name in X-Robots-Tag applies to its own line; a cookie contains a date with a comma.
         "x-robots-tag" | "set-cookie" => "\n",
+        _ if is_single(name) => "\n",
         _ => ", ",
     }
 }
@@ -92,6 +98,9 @@ impl Headers {
     fn add(&mut self, name: String, value: &str) -> usize {
         if let Some(place) = self.place(&name) {
             let (name, joined) = &mut self.list[place];
+            if is_single(name) && joined == value {
+                return place;
+            }
             joined.push_str(separator(name));
             joined.push_str(value);
             return place;

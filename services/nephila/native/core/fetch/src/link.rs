@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection};
 
 use crate::error::{FetchError, Reason};
 use crate::exchange::End;
-use crate::tls::handshake_error;
+use crate::tls::{certificate_asked, demand, handshake_error, with_demand};
 use crate::tunnel::{Hop, Tunnel};
 use crate::wire::{flush_through, plain, read_through, shake_hands, write_through, Wire};
 
@@ -31,6 +31,8 @@ pub struct Link {
     /// The handshake with the proxy.
     tunnel: Option<Tunnel>,
     stage: Stage,
+    /// The server has asked for a certificate of the client.
+    asked: bool,
     out: Vec<u8>,
     written: usize,
 }
@@ -65,7 +67,7 @@ impl Link {
         let proxy = hop.map(|hop| hop.name.clone());
         let stream =
             TcpStream::connect(SocketAddr::new(address, port)).map_err(|error| refused(proxy.as_deref(), &error))?;
-        Ok(Link { wire: Wire { stream, tls: outer }, tls, proxy, tunnel, stage: Stage::Tcp, out, written: 0 })
+        Ok(Link { wire: Wire { stream, tls: outer }, tls, proxy, tunnel, stage: Stage::Tcp, asked: false, out, written: 0 })
     }
 
     pub fn stream(&mut self) -> &mut TcpStream {
@@ -91,7 +93,12 @@ impl Link {
                 Stage::Proxy => (self.pass_proxy()?, Stage::Tls),
                 Stage::Tls => match &mut self.tls {
                     None => (true, Stage::Open),
-                    Some(tls) => (shake_hands(tls, &mut self.wire)?, Stage::Open),
+                    Some(tls) => {
+                        let done = shake_hands(tls, &mut self.wire);
+                        self.asked |= certificate_asked();
+                        let asked = self.asked;
+                        (done.map_err(|error| with_demand(error, asked))?, Stage::Open)
+                    }
                 },
                 Stage::Open => return Ok(true),
             };
@@ -192,7 +199,10 @@ impl Link {
                 Ok(size) => Got::Bytes(size),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Got::Later,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => Got::End(End::Lost(plain(&error))),
+                Err(error) => Got::End(match demand(&error) {
+                    Some(refusal) => End::Refused(refusal),
+                    None => End::Lost(plain(&error)),
+                }),
             };
         }
     }

@@ -47,27 +47,62 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|&byte| byte == b'*')
 }
 
-/// The last value of a repeated header.
-fn last_of(header: &str) -> &str {
-    match header.rfind(',').map(|at| header[at + 1..].trim()) {
-        Some(last) if !last.is_empty() => last,
-        _ => header,
+/// Essence and charset of a Content-Type, both in lower case and empty where missing. Of a repeated header as in the
+/// Fetch standard ("extract a MIME type"): the last valid type counts, with the charset of an earlier equal one.
+pub fn media_type(header: &str) -> (String, String) {
+    if !header.contains(',') {
+        return (essence_of(header), charset_of(header));
     }
+    let (mut essence, mut charset, mut first_charset) = (String::new(), String::new(), String::new());
+    for value in values_of(header) {
+        let (kind, own) = (essence_of(value), charset_of(value));
+        if kind.is_empty() || kind == "*/*" {
+            continue;
+        }
+        if kind != essence {
+            (essence, first_charset) = (kind, own.clone());
+        }
+        charset = if own.is_empty() { first_charset.clone() } else { own };
+    }
+    if essence.is_empty() {
+        charset = charset_of(header);
+    }
+    (essence, charset)
 }
 
-/// The first charset of a Content-Type in lower case; empty without one. Quoted pairs are left as they are.
+/// The charset of a Content-Type, see `media_type`.
 pub fn charset(header: &str) -> String {
+    media_type(header).1
+}
+
+/// "type/subtype" of a Content-Type, see `media_type`.
+pub fn essence(header: &str) -> String {
+    media_type(header).0
+}
+
+/// The values of a joined header: cut at commas outside of quotes.
+fn values_of(header: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    header.split(move |letter: char| {
+        let cut = letter == ',' && !quoted;
+        quoted ^= letter == '"' && !escaped;
+        escaped = quoted && letter == '\\' && !escaped;
+        cut
+    })
+}
+
+/// The first charset of one value in lower case; empty without one. Quoted pairs are left as they are.
+fn charset_of(value: &str) -> String {
     let blank: &[char] = &['\n', '\r', '\t', ' ', '"', '\''];
-    let mut parameters = last_of(header).split(';').skip(1).filter_map(|one| one.split_once('='));
+    let mut parameters = value.split(';').skip(1).filter_map(|one| one.split_once('='));
     let found = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
     found.map_or(String::new(), |(_, value)| value.trim_matches(blank).to_ascii_lowercase())
 }
 
-/// "type/subtype" of a Content-Type in lower case, of the last one if it was repeated; empty for an invalid one.
-pub fn essence(header: &str) -> String {
-    let last = last_of(header);
+/// "type/subtype" of one value in lower case; empty for an invalid one.
+fn essence_of(value: &str) -> String {
     let blank: &[char] = &['\n', '\r', '\t', ' '];
-    let named = last.trim_matches(blank).split(';').next().unwrap_or("").trim_end_matches(blank);
+    let named = value.trim_matches(blank).split(';').next().unwrap_or("").trim_end_matches(blank);
     match named.split_once('/') {
         Some((kind, subtype)) if is_token(kind) && is_token(subtype) => named.to_ascii_lowercase(),
         _ => String::new(),
@@ -95,10 +130,26 @@ mod tests {
     }
 
     #[test]
+    fn the_charset_of_an_equal_earlier_type_counts() {
+        for (header, right) in [
+            ("text/html; charset=gbk, text/html", "gbk"),
+            ("text/html; charset=gbk, text/html; charset=utf-8", "utf-8"),
+            ("text/html; charset=gbk, text/plain", ""),
+            ("text/html; charset=gbk, */*; charset=utf-8", "gbk"),
+            ("text/html; x=\"a,b\"; charset=gbk", "gbk"),
+            ("charset=gbk", ""),
+        ] {
+            assert_eq!(charset(header), right, "{header}");
+        }
+    }
+
+    #[test]
     fn the_last_of_repeated_types_counts() {
         assert_eq!(essence("TEXT/Plain;charset=x"), "text/plain");
         assert_eq!(essence("text/html, image/png; q=1"), "image/png");
-        assert_eq!(essence("text/html,"), "");
+        assert_eq!(essence("text/html,"), "text/html");
+        assert_eq!(essence("text/html, */*"), "text/html");
+        assert_eq!(essence("text/html, nonsense"), "text/html");
         assert_eq!(essence("text"), "");
         assert_eq!(essence("te xt/html"), "");
         assert_eq!(essence(""), "");

@@ -71,8 +71,9 @@ impl Worker {
         let Some(fetch) = self.fetches.get(&id) else {
             return Err(FetchError::new(Reason::Connect, "the fetch has ended"));
         };
-        let (submit, verify) = (&fetch.submit, self.config.tls_verify);
-        let mut config = || Arc::clone(self.tls.get_or_insert_with(|| client_config(verify)));
+        let (submit, settings) = (&fetch.submit, &self.config);
+        let load = || client_config(settings.tls_verify, &settings.ca_file);
+        let mut config = || Arc::clone(self.tls.get_or_insert_with(load));
         let (tls_name, hop) = (submit.tls_name.as_deref(), submit.proxy.as_ref());
         let mut link = Link::dial(address, submit.port, tls_name, hop, &mut config)?;
         let entry = self.links.vacant_entry();
