@@ -13,6 +13,7 @@ from nephila.control import answers, api, screen_types
 from nephila.control.job_report import job_report
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, Quarantine
+from nephila.kernel.reasons.fault_note import cause_of
 from nephila.native import parse_url
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
@@ -223,7 +224,10 @@ def fetches(source: Source, uid: str, url: str, limit: int = FETCHES) -> list[di
 def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
     """The URL's row in the table `pages`, without its text; None before the database is there. Blocks."""
     found = row_with_meta(source, uid, url)
-    return None if found is None else {name: value for name, value in found.items() if name != "meta"}
+    if found is None:
+        return None
+    cause = cause_of(found.pop("meta", ""))
+    return {**found, "cause": cause} if cause else found
 
 
 def row_with_meta(source: Source, uid: str, url: str) -> dict[str, Any] | None:

@@ -7,10 +7,12 @@ table `pages`.
 import contextlib
 import errno
 import fcntl
+import itertools
 import logging
 import os
 import re
 import shutil
+import stat
 import time
 import zlib
 from collections.abc import Iterator
@@ -27,6 +29,8 @@ from nephila.storage.source import Source, is_url, with_password
 log = logging.getLogger(__name__)
 
 FORMAT = 1
+MAX_ENTRIES = 20_000
+"""Entries of an output directory that are looked at for FIFOs and devices."""
 OLD = "old"
 """Where --fresh moves an earlier result, in a directory of its own."""
 RESULT = (
@@ -149,7 +153,9 @@ class OutputDirectory:
         return self.path / "run.json"
 
     def read(self) -> RunFile | None:
-        """The content of `run.json`; None without a crawl here. Raises `UserError` when the file is damaged."""
+        """The content of `run.json`; None without a crawl here. Raises `UserError` when the file is damaged, and for
+        `check_files`."""
+        self.check_files()
         try:
             data = self.run_file.read_bytes()
         except FileNotFoundError:
@@ -173,6 +179,30 @@ class OutputDirectory:
                 '"check" if it is as it should be'
             )
         return run
+
+    def check_files(self) -> None:
+        """Raise `UserError` for a FIFO or a device in the directory: a program that opens one waits for ever, or writes
+        past the disk. O(entries), `MAX_ENTRIES` at most."""
+        left = MAX_ENTRIES
+        folders = [self.path]
+        while folders and left > 0:
+            with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+                for entry in itertools.islice(entries, left):
+                    left -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry.path))
+                    elif not entry.is_file(follow_symlinks=False):
+                        self._check_file(Path(entry.path))
+
+    @staticmethod
+    def _check_file(path: Path) -> None:
+        try:
+            mode = path.stat().st_mode
+        except OSError:
+            return
+        for is_kind, kind in ((stat.S_ISFIFO, "FIFO"), (stat.S_ISCHR, "device"), (stat.S_ISBLK, "device")):
+            if is_kind(mode):
+                raise UserError(f"{path} is a {kind} and no file; remove it, or choose another --out")
 
     def write(self, run: RunFile) -> None:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""

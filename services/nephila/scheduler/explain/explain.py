@@ -14,7 +14,6 @@ import msgspec
 
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
-from nephila.kernel.reasons.fault_note import cause_of
 from nephila.kernel.reasons.table import kind_of, row_of, words
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.explain import facts
@@ -204,7 +203,7 @@ class _Verdict:
 
     def _refusal(self, row: Mapping[str, Any], outcome: str, reason: str) -> Way:
         kind = kind_of(outcome, reason)
-        cause = cause_of(row.get("meta"))
+        cause = str(row.get("cause", ""))
         said = row_of(cause).words if cause and row_of(cause).reported_as == reason else words(outcome, reason)
         robots = self.known.robots
         match kind:

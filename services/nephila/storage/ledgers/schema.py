@@ -110,6 +110,8 @@ def _upgrade(connection: sqlite3.Connection) -> None:
     with contextlib.suppress(sqlite3.OperationalError):
         if connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone() != ("4",):
             return
+        if connection.execute("PRAGMA user_version").fetchone() != (0,):
+            return
         connection.execute("BEGIN IMMEDIATE")
         try:
             # Another program may have been faster.
@@ -132,6 +134,13 @@ def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None
 def version(connection: sqlite3.Connection, path: Path) -> int:
     """The schema version of a usable database, `OLDEST_VERSION` or later, 0 for an empty one; raises `UserError` for
     others."""
+    (number,) = connection.execute("PRAGMA user_version").fetchone()
+    if number:
+        # This program never sets it, so that a later one can.
+        raise UserError(
+            f"{path} has user_version {number}, this program needs 0: a later version wrote it; use the program that"
+            " wrote it, or choose another directory with --out"
+        )
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
         return 0
