@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import ssl
+import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,9 @@ from typing import Any
 import pytest
 import trustme
 from adversary_server import CASES, DNS, FETCHED, LIMITS, PAGE, REDIRECT, Case, Rebinding, silent
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from fetcher_server import Server, response
 from gateway_client import DOCUMENT, client_of
 from nephila.kernel.messages import FetchOutcome, FetchResult
@@ -105,25 +112,122 @@ def _old_version(ca: trustme.CA) -> ssl.SSLContext:
     return context
 
 
+def _not_yet_valid(ca: trustme.CA) -> ssl.SSLContext:
+    begin = datetime.now(UTC) + timedelta(days=1)
+    return _context(ca.issue_cert("bad.test", not_before=begin, not_after=begin + timedelta(days=1)))
+
+
+def _rsa_key_exchange(ca: trustme.CA) -> ssl.SSLContext:
+    context = _context(ca.issue_cert("bad.test", key_type=trustme.KeyType.RSA))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("AES128-GCM-SHA256:@SECLEVEL=0")
+    return context
+
+
+def _client_certificate(ca: trustme.CA) -> ssl.SSLContext:
+    context = _good(ca)
+    ca.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _self_signed(_: trustme.CA) -> ssl.SSLContext:
+    return _context(self_signed("bad.test"))
+
+
+def self_signed(name: str, *, is_authority: bool = True) -> Any:
+    """A certificate that names itself as its issuer, as `openssl req -x509` makes it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    builder = builder.add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    plain = serialization.NoEncryption()
+    secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    return trustme.LeafCert(secret, pem, [])
+
+
 TLS = [
-    (_good, FETCHED),
-    (_expired, "tls"),
-    (_wrong_name, "tls"),
-    (_unknown_authority, "tls"),
-    (_old_version, "tls"),
+    (_good, FETCHED, ""),
+    (_expired, "tls", "tls_expired"),
+    (_not_yet_valid, "tls", "tls_not_yet_valid"),
+    (_wrong_name, "tls", "tls_name"),
+    (_unknown_authority, "tls", "tls_issuer"),
+    (_self_signed, "tls", "tls_self_signed"),
+    (_old_version, "tls", ""),  # this server closes without an alert
 ]
+REFUSALS = [
+    (_old_version, "tls_protocol"),
+    (_rsa_key_exchange, "tls_protocol"),
+    (_client_certificate, "tls_client_certificate"),
+]
+
+
+@contextlib.contextmanager
+def blocking_server(context: ssl.SSLContext) -> Iterator[int]:
+    """The port of a server that sends its alerts, as most do: one of asyncio closes without."""
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client = listener.accept()[0]
+                with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as connection:
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+@pytest.mark.parametrize("lane", ["native", "aiohttp"])
+@pytest.mark.parametrize(("make", "cause"), REFUSALS, ids=[row[0].__name__.strip("_") for row in REFUSALS])
+async def test_a_handshake_that_cannot_succeed(make: Any, cause: str, lane: str, authority: trustme.CA) -> None:
+    """TLS 1.1, RSA key exchange and a demand for a client certificate: one cause each."""
+    with blocking_server(make(authority)) as port:
+        (outcome,) = await outcomes(
+            "https://bad.test/", **UNPACED, fetcher=lane, host_map=(f"*.test=127.0.0.1:{port}",)
+        )
+        assert (named(outcome), outcome.cause) == ("tls", cause), outcome.detail
+
+
+@pytest.mark.parametrize("lane", ["native", "aiohttp"])
+@pytest.mark.parametrize("is_authority", [True, False])
+async def test_a_trusted_self_signed_certificate(is_authority: bool, lane: str, tmp_path: Path) -> None:
+    """`ca_file` trusts it for its own names, whether it calls itself an authority or not; `tls_verify: false` any."""
+    certificate = self_signed("bad.test", is_authority=is_authority)
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "own.pem")
+    async with Server(GOOD, tls=_context(certificate)) as server:
+        settings = {**UNPACED, "fetcher": lane, "host_map": (f"*.test=127.0.0.1:{server.port}",)}
+        own = str(tmp_path / "own.pem")
+        for url, given, cause in (
+            ("https://bad.test/", {"ca_file": own}, ""),
+            ("https://other.test/", {"ca_file": own}, "tls_name"),
+            ("https://other.test/", {"tls_verify": False}, ""),
+            ("https://bad.test/", {}, "tls_self_signed"),
+        ):
+            (outcome,) = await outcomes(url, **settings, **given)
+            assert (named(outcome), outcome.cause) == ("tls" if cause else FETCHED, cause), outcome.detail
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 @pytest.mark.parametrize("lane", ["native", "aiohttp", "gateway"])
-@pytest.mark.parametrize(("make", "expected"), TLS, ids=[make.__name__.strip("_") for make, _ in TLS])
-async def test_tls(make: Any, expected: str, lane: str, authority: trustme.CA) -> None:
-    """Certificates are checked against the CAs of the system, names and versions too; the browser gets no page."""
+@pytest.mark.parametrize(("make", "expected", "cause"), TLS, ids=[row[0].__name__.strip("_") for row in TLS])
+async def test_tls(make: Any, expected: str, cause: str, lane: str, authority: trustme.CA) -> None:
+    """Certificates are checked against the CAs of the system, names and versions too, and each fault has its cause;
+    the browser gets no page."""
     async with Server(GOOD, tls=make(authority)) as server:
         host_map = (f"*.test=127.0.0.1:{server.port}",)
         if lane != "gateway":
             (outcome,) = await outcomes("https://bad.test/", **UNPACED, fetcher=lane, host_map=host_map)
-            assert named(outcome) == expected, outcome.detail
+            assert (named(outcome), outcome.cause) == (expected, cause), outcome.detail
         else:
             async with client_of(server, tls_verify=True, **LIMITS) as client:
                 client.register("https://bad.test/")

@@ -149,11 +149,11 @@ async def test_the_certificate_of_an_https_proxy_counts(
 async def test_lists_and_apis_are_read(routers: Any, tmp_path: Path) -> None:
     """A file, a list over HTTP and an API; what is no proxy is skipped. Private addresses only by allow_private."""
     listed = tmp_path / "list.txt"
-    listed.write_text("# mine\n203.0.113.1:8080 country=fr\n\nnot a proxy line\n")
+    listed.write_text("# mine\n203.0.113.1:8080 country=fr provider=Acme\n\nnot a proxy line\n")
     async with Echo() as echo:
         echo.bodies = {
             "/list": "socks5://203.0.113.2\n203.0.113.3:80:user:secret",
-            "/api": '{"data": {"items": [{"ip": "203.0.113.4", "port": 90, "country_code": "DE"}, 7]}}',
+            "/api": '{"data": {"items": [{"ip": "203.0.113.4", "port": 90, "country_code": "DE", "isp": "Big Net"}, 7]}}',
         }
         pool = await routers(
             proxies=(
@@ -171,6 +171,7 @@ async def test_lists_and_apis_are_read(routers: Any, tmp_path: Path) -> None:
         "http://user@203.0.113.3:80": ("residential", ""),
         "http://203.0.113.4:90": ("", "de"),
     }
+    assert {proxy.provider for proxy in pool.proxies()} == {"acme", "big-net", ""}
     assert [proxy.endpoint.trusted for proxy in pool.proxies()].count(True) == 1
 
 

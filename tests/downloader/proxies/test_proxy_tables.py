@@ -45,6 +45,12 @@ def test_rows_with_address_and_port_are_proxies(page: bytes, names: list[str], s
     assert found.skipped == skipped
 
 
+def test_a_column_names_the_provider() -> None:
+    """ISP of a table, as one word."""
+    page = b"<table><tr><th>IP<th>Port<th>ISP</tr><tr><td>203.0.113.9<td>80<td>Big Net Ltd.</td></tr></table>"
+    assert [one.provider for one in parse_lines(page, "", "", trusted=False).endpoints] == ["big-net-ltd."]
+
+
 @pytest.mark.parametrize("line", [b"# <tr", b"# <td> <th>"])
 def test_a_list_with_a_part_of_a_table_is_a_list(line: bytes) -> None:
     """A table has rows and cells."""

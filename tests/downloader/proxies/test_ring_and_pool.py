@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from nephila.downloader.proxies.endpoint import Endpoint, parse_endpoint
-from nephila.downloader.proxies.pool import BAN_S, RECHECK, SORT_S, ProxyNeed, ProxyPool
+from nephila.downloader.proxies.pool import BAN_S, RECHECK, SORT_S, ProxyNeed, ProxyPool, ordered
 from nephila.downloader.proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Proxy, ProxyFault
 from nephila.downloader.proxies.ring import Ring
 from nephila.downloader.proxies.selector import parse_selector
+from nephila.downloader.proxies.store import PoolFile
+from nephila.kernel.runtime.clock import ManualClock
 
 ANY = parse_selector("any")
 
@@ -221,6 +224,21 @@ def test_classes_and_countries(selector: str, hosts: set[str]) -> None:
         proxy.addresses = ("203.0.113.1",)
         pool.check_passed(proxy, 0.1, 0.0)
     assert {pick(pool, selector=selector) for _ in range(6)} == hosts
+
+
+def test_providers_take_turns_among_proxies_of_like_speed(tmp_path: Path) -> None:
+    """A much faster proxy comes first whoever runs it; the provider survives a restart."""
+    lines = ("a:1 provider=x", "b:1 provider=X", "c:1 provider=x", "d:1 provider=y", "e:1", "f:1", "g:1 provider=y")
+    response_s = (1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 0.2)
+    pool = ProxyPool()
+    pool.replace("list", [parse_endpoint(line) for line in lines])
+    for proxy, took_s in zip(pool.proxies(), response_s, strict=True):
+        proxy.addresses, proxy.response_s, proxy.success = ("203.0.113.1",), took_s, 1.0
+    right = ["g", "a", "d", "e", "f", "b", "c"]
+    assert [proxy.endpoint.host for proxy in ordered(pool.proxies())] == right
+    file = PoolFile(str(tmp_path / "pool.json"), ManualClock())
+    file.save(pool.proxies())
+    assert [proxy.endpoint.host for proxy in ordered(file.load())] == right
 
 
 def test_proxies_without_tunnels_serve_http_only() -> None:

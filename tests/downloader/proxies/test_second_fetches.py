@@ -139,6 +139,33 @@ async def test_one_body_for_many_hosts_is_a_lie() -> None:
     assert (len(retracted), liar.state) == (2, LIAR)
 
 
+async def test_proxies_that_lie_alike_on_one_host_do_not_confirm_each_other() -> None:
+    """One body for several URLs is doubted: the pages before are fetched again, and the honest proxy that the liars
+    have outvoted is taken back."""
+    room = await room_of(5)
+    bodies = {"p0": LIE, "p1": LIE}
+    for number in range(12):
+        path, body = f"http://a.test/{number}", TRUE.replace(b"word7 ", b"page%d " % number)
+        honest = {f"p{proxy}": body + b" text%d" % number * 90 for proxy in (2, 3, 4)}
+        await fetch(room, path, {**honest, **bodies}, key=number)
+    room.selection.second_fetches.check()
+    again = {one.request.url for one in room.outcomes if one.result is RETRACTED and one.request is not None}
+    lies = {page.url for page in room.pages if page.body == LIE}
+    assert lies <= again, "each page of a liar is fetched again"
+    assert {proxy.name[7:9] for proxy in room.pool.proxies() if "a.test" in proxy.lies} == {"p0", "p1"}
+    used = await fetch(room, "http://a.test/last", bodies, key=99)
+    assert not {"p0", "p1"} & set(used)
+
+
+async def test_one_page_at_many_urls_of_a_host_is_true() -> None:
+    """The shell of an application: three proxies return it, and from then on it is no doubt."""
+    room = await room_of(4, trusted=True)
+    shell = {f"p{number}": b"<div id=app></div>" for number in range(4)}
+    used = [await fetch(room, f"http://a.test/{number}", shell, key=number) for number in range(6)]
+    assert [len(names) for names in used] == [1, 1, 3, 1, 1, 1]
+    assert not any(proxy.lies for proxy in room.pool.proxies())
+
+
 async def test_one_body_of_many_hosts_that_three_proxies_return_is_true() -> None:
     """Parked domains."""
     room = await room_of(4, trusted=True)

@@ -17,6 +17,7 @@ SCHEMES = {"http": 8080, "https": 443, "socks5": 1080}
 socks5: `proxy_names` decides about names."""
 _WORD = late_pattern(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _COUNTRY = late_pattern(r"[a-z]{2}\Z")
+MAX_PROVIDER_CHARS = 80
 _HOST = late_pattern(r"[a-z0-9_.:-]{1,253}\Z")
 
 
@@ -32,6 +33,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Class, such as datacenter or residential; empty: unknown."""
     country: str = ""
     """Two letters in lower case; empty: unknown."""
+    provider: str = ""
+    """The operator of its network (ISP), in lower case with "-" for spaces; empty: unknown."""
     trusted: bool = False
     """Named by the operator, so its address may be a private one. Addresses of downloaded lists may not."""
 
@@ -46,16 +49,18 @@ def parse_endpoint(line: str, *, kind: str = "", country: str = "", trusted: boo
     """The proxy of a line; `kind` and `country` apply where the line has none. Raises ValueError, whose text does not
     repeat the line: it may contain a password."""
     text, *options = line.split()
-    given = {"class": kind, "country": country}
+    given = {"class": kind, "country": country, "provider": ""}
     for option in options:
         key, _, value = option.partition("=")
         if key not in given:
-            raise ValueError(f"option {key[:20]!r} is unknown; known are class and country")
+            raise ValueError(f"option {key[:20]!r} is unknown; known are class, country and provider")
         given[key] = value.lower()
     if given["class"] and not _WORD.match(given["class"]):
         raise ValueError(f"class {given['class'][:40]!r} is not a word")
     if given["country"] and not _COUNTRY.match(given["country"]):
         raise ValueError(f"country {given['country'][:40]!r} is not a code of two letters")
+    if len(given["provider"]) > MAX_PROVIDER_CHARS:
+        raise ValueError("the provider is too long")
     scheme, host, port, user, password = _parts(text)
     check_credentials(user, password)
     return Endpoint(
@@ -66,8 +71,14 @@ def parse_endpoint(line: str, *, kind: str = "", country: str = "", trusted: boo
         password=password,
         kind=given["class"],
         country=given["country"],
+        provider=provider_of(given["provider"]),
         trusted=trusted,
     )
+
+
+def provider_of(name: str) -> str:
+    """The name of a provider in the form in which names are compared."""
+    return "-".join(name.lower().split())[:MAX_PROVIDER_CHARS]
 
 
 def _parts(text: str) -> tuple[str, str, int, str, str]:

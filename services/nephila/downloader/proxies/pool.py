@@ -7,6 +7,7 @@
 A proxy that refuses the credentials is out until a list has others, a liar for `LIE_S`. Instants are monotonic seconds.
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -149,6 +150,7 @@ class ProxyPool:
         proxy.endpoint = endpoint
         proxy.kind = endpoint.kind or proxy.kind
         proxy.country = endpoint.country or proxy.country
+        proxy.provider = endpoint.provider or proxy.provider
         if has_other_password:
             self._check_again(proxy)
 
@@ -249,8 +251,7 @@ class ProxyPool:
         may_fill = not len(ring) and self._sorted_admitted[selector] != self._admitted
         if version != self._version and (may_fill or now - at >= SORT_S):
             members = [proxy for proxy in self._proxies.values() if self.is_in_ring(proxy, selector)]
-            members.sort(key=lambda proxy: proxy.quality)
-            ring.replace(members, self.has_slot)
+            ring.replace(ordered(members), self.has_slot)
             self._sorted_version[selector], self._sorted_at[selector] = self._version, now
             self._sorted_admitted[selector] = self._admitted
         return ring
@@ -310,6 +311,16 @@ class ProxyPool:
         self._move(proxy, LIAR)
         proxy.check_at = now + LIE_S
         return True
+
+    def acquitted(self, proxy: Proxy, host: str) -> None:
+        """The witnesses of a lie for a host have lied themselves: it does not count."""
+        if proxy.lies.pop(host, None) is None:
+            return
+        if proxy.state is LIAR and len(proxy.lies) < LIAR_HOSTS:
+            self.liars -= 1
+            self._move(proxy, CANDIDATE)
+            proxy.check_at = 0.0
+        self._version += 1
 
     def check_passed(self, proxy: Proxy, took_s: float, now: float) -> None:
         """A check succeeded: the proxy enters the ring, or stays there."""
@@ -373,3 +384,17 @@ class ProxyPool:
             assert proxy.state is not ALIVE or proxy.addresses, f"{name} is alive without an address"
         for ring in self._rings.values():
             ring.check()
+
+
+def ordered(proxies: Iterable[Proxy]) -> list[Proxy]:
+    """By response time and provider, best first. Among proxies within a factor of two the providers take turns, so that
+    the requests of a domain do not arrive from one network. A proxy without a provider counts as one of its own."""
+    turns: Counter[tuple[int, str]] = Counter()
+    keys: dict[Proxy, tuple[int, int, float]] = {}
+    for proxy in sorted(proxies, key=lambda proxy: proxy.quality):
+        pace, turn = math.frexp(proxy.quality)[1], 0
+        if proxy.provider:
+            turn = turns[pace, proxy.provider]
+            turns[pace, proxy.provider] += 1
+        keys[proxy] = pace, turn, proxy.quality
+    return sorted(keys, key=keys.__getitem__)

@@ -103,6 +103,7 @@ class Proxy:
         "lies",
         "name",
         "no_tunnel",
+        "provider",
         "response_s",
         "sources",
         "state",
@@ -118,6 +119,8 @@ class Proxy:
         self.kind = endpoint.kind
         self.country = endpoint.country
         """Of its list, or found by the check."""
+        self.provider = endpoint.provider
+        """The operator of its network, as its list names it; empty: unknown."""
         self.sources: set[str] = set()
         """Lists that have it; a proxy without one leaves the pool."""
         self.trusted_sources: set[str] = set()

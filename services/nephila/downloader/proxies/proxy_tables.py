@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from nephila.downloader.proxies.endpoint import provider_of
 from nephila.kernel.runtime.late_pattern import late_pattern
 
 MAX_ROWS, MAX_CELLS, MAX_CELL_CHARS = 50_000, 40, 1000
@@ -25,6 +26,7 @@ _COLUMNS = {
     "host": ("ip", "ip address", "address", "host", "hostname", "proxy", "proxy ip", "proxy address", "server"),
     "port": ("port", "proxy port"),
     "country": ("code", "country code", "cc", "country"),
+    "provider": ("isp", "provider", "organization", "org", "operator", "carrier"),
     "scheme": ("type", "protocol", "protocols", "proxy type", "scheme"),
 }
 _SCHEMES = ("http", "https", "socks4", "socks5")
@@ -94,4 +96,7 @@ def _line(cells: list[str], columns: dict[str, int]) -> str:
     country = named("country") or next((cell for cell in cells if len(cell) == 2 and cell.isupper()), "")
     # As in the answers of providers, "https" means an http proxy with CONNECT.
     line = f"{'http' if scheme == 'https' else scheme}://{host}:{port}"
-    return f"{line} country={country}" if len(country) == 2 and country.isascii() and country.isalpha() else line
+    if len(country) == 2 and country.isascii() and country.isalpha():
+        line = f"{line} country={country}"
+    provider = provider_of(named("provider"))
+    return f"{line} provider={provider}" if provider else line

@@ -344,6 +344,9 @@ class ProxySelection:
                 self.retracted += len(pages)
                 for page in pages:
                     self.on_retract(page)
+        for name, host in found.acquitted:
+            if (honest := self.pool.find(name)) is not None:
+                self.pool.acquitted(honest, host)
         if not found.again:
             seconds.accepted(proxy.name, target.host, partition, response.status, request)
         return found.again

@@ -30,7 +30,7 @@ from nephila.downloader.http.contract import Fetcher, HttpRequest
 from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import TargetUrl
-from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, parse_endpoint
+from nephila.downloader.proxies.endpoint import Endpoint, check_credentials, parse_endpoint, provider_of
 from nephila.downloader.proxies.pool import MAX_PROXIES
 from nephila.downloader.proxies.proxy_tables import is_page, lines_of_tables
 from nephila.kernel.net.egress import EgressError
@@ -49,6 +49,7 @@ _KEYS = {
     "scheme": ("scheme", "protocol", "type"),
     "country": ("country_code", "country", "countryCode"),
     "class": ("class", "category"),
+    "provider": ("isp", "provider", "asn_name", "as_name", "org", "organization", "carrier"),
 }
 """Names of fields in the answers of providers."""
 
@@ -220,7 +221,8 @@ def _endpoint_of(item: Any, kind: str, country: str) -> Endpoint:
     )
     user, password = str(given["user"]), str(given["password"])
     check_credentials(user, password)
-    return msgspec.structs.replace(endpoint, user=user, password=password)
+    provider = provider_of(str(given["provider"]))
+    return msgspec.structs.replace(endpoint, user=user, password=password, provider=provider)
 
 
 def _collect(items: Any, parse: Callable[[Any], Endpoint]) -> Collected:

@@ -31,6 +31,7 @@ class StoredProxy(msgspec.Struct, omit_defaults=True):
     sources: list[str]
     kind: str = ""
     country: str = ""
+    provider: str = ""
     addresses: tuple[str, ...] = ()
     anonymity: str = ""
     https: bool = True
@@ -98,6 +99,7 @@ class PoolFile:
             sources=sorted(proxy.sources),
             kind=proxy.kind,
             country=proxy.country,
+            provider=proxy.provider,
             addresses=proxy.addresses,
             anonymity=proxy.anonymity,
             https=proxy.https,
@@ -115,7 +117,7 @@ class PoolFile:
         proxy = Proxy(row.endpoint)
         proxy.sources = set(row.sources)
         proxy.state = row.state if row.state is not ALIVE or row.addresses else CANDIDATE
-        proxy.kind, proxy.country = row.kind, row.country
+        proxy.kind, proxy.country, proxy.provider = row.kind, row.country, row.provider
         proxy.addresses, proxy.anonymity, proxy.https = row.addresses, row.anonymity, row.https
         proxy.response_s = max(row.response_s, 0.0)
         proxy.success = min(max(row.success, 0.0), 1.0)

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection};
 
 use crate::error::{FetchError, Reason};
 use crate::exchange::End;
-use crate::tls::{certificate_asked, demand, handshake_error, with_demand};
+use crate::tls::{certificate_asked, demand, handshake_error, with_demand, without_certificate};
 use crate::tunnel::{Hop, Tunnel};
 use crate::wire::{flush_through, plain, read_through, shake_hands, write_through, Wire};
 
@@ -31,7 +31,7 @@ pub struct Link {
     /// The handshake with the proxy.
     tunnel: Option<Tunnel>,
     stage: Stage,
-    /// The server has asked for a certificate of the client.
+    /// The server has asked for a certificate of the client, and has sent no answer yet.
     asked: bool,
     out: Vec<u8>,
     written: usize,
@@ -195,8 +195,13 @@ impl Link {
                 Some(tls) => read_through(tls, &mut self.wire, buffer),
             };
             return match read {
+                // Some servers that want a certificate close without an alert.
+                Ok(0) if self.asked => Got::End(End::Refused(without_certificate())),
                 Ok(0) => Got::End(End::Closed),
-                Ok(size) => Got::Bytes(size),
+                Ok(size) => {
+                    self.asked = false;
+                    Got::Bytes(size)
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => Got::Later,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => Got::End(match demand(&error) {

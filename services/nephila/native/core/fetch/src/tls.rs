@@ -95,6 +95,11 @@ pub fn with_demand(error: FetchError, asked: bool) -> FetchError {
     if !asked || !matches!(error.cause, "" | "tls_protocol") {
         return error;
     }
+    without_certificate()
+}
+
+/// A server has refused the client for want of a certificate.
+pub fn without_certificate() -> FetchError {
     FetchError { cause: DEMAND, ..FetchError::new(Reason::Tls, DEMANDED) }
 }
 
