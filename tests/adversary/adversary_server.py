@@ -143,7 +143,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case("chunk size beyond 64 bits", closes(CHUNKED + b"fffffffffffffffff\r\nx"), "protocol"),
     Case("chunk size that is none", closes(CHUNKED + b"zz\r\nx\r\n0\r\n\r\n"), "protocol"),
-    Case("chunked twice", OK + b"Transfer-Encoding: chunked, chunked\r\n\r\n" + chunked(PAGE), "protocol"),
+    Case("chunked twice", OK + b"Transfer-Encoding: chunked, chunked\r\n\r\n" + chunked(PAGE), FETCHED),
     # Resets.
     Case("reset before the head", resets(), "disconnected"),
     Case("reset in the head", resets(OK), "disconnected"),

@@ -182,6 +182,8 @@ def lifted_limits(before: RunFile, after: RunFile) -> list[str]:
     found = []
     if (now["allow_private"], now["host_map"]) != (was.get("allow_private"), was.get("host_map")):
         found.append(Reason.ADDRESS.ended)
+    if (now["insecure"], now["ca_file"]) != (was.get("insecure", False), was.get("ca_file", "")):
+        found.append(Reason.TLS.ended)
     lifts = old.politeness.respect_robots and not new.politeness.respect_robots
     if lifts or product_token(now["user_agent"]) != product_token(was.get("user_agent", "")):
         found.append(Reason.ROBOTS.ended)

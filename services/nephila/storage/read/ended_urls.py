@@ -31,6 +31,7 @@ ROW_KINDS: Final = {
     Reason.CONTENT_TYPE.ended: _ended(Reason.CONTENT_TYPE),
     Reason.TOO_LARGE.ended: _ended(Reason.TOO_LARGE),
     Reason.TRAP.ended: _ended(Reason.TRAP),
+    Reason.TLS.ended: _ended(Reason.TLS),
     "copies": "sha256 != '' AND status NOT IN (404, 410)",
     "all": f"NOT (outcome = 'dropped' AND reason IN ('{Reason.EXCLUDED}', '{Reason.TRAP}'))",
 }
