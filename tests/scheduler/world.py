@@ -48,6 +48,8 @@ class Answer:
     took_s: float = 0.1
     body: bytes = b""
     result: FetchResult | None = None
+    cause: str = ""
+    detail: str = ""
     silent: bool = False
     """No outcome ever comes."""
     dialled: bool = True
@@ -204,6 +206,8 @@ class World:
             answer.retry_after_s,
             answer.location,
             answer.body,
+            detail=answer.detail,
+            cause=answer.cause,
         )
         receipts.append(self.bus.publish(OUTCOMES, delivery.partition, outcome))
         delivery.ack_after(receipts)

@@ -221,3 +221,17 @@ async def test_a_database_of_the_version_before_gets_the_structure(tmp_path):
         with contextlib.closing(sqlite3.connect(path)) as connection:
             assert connection.execute("SELECT structure FROM pages").fetchall() == [(b"",)]
             assert ("5",) in connection.execute("SELECT value FROM meta").fetchall()
+
+
+async def test_a_user_version_of_the_future(tmp_path):
+    """Writing and reading refuse it, and change nothing: this program sets none, so that a later one can."""
+    async with running(tmp_path) as rig:
+        rig.send(record(1))
+        await rig.storage.flush()
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    assert "has user_version 7, this program needs 0" in await refusal(tmp_path)
+    with pytest.raises(UserError, match="user_version 7"):
+        connect_readonly(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (7,)

@@ -72,7 +72,7 @@ class LoginPages:
             response = await self._fetch(request, delay_s, target, form)
             for middleware in reversed(self._previous):
                 middleware.on_response(request, target, response)
-            if response.status not in REDIRECTS:
+            if response.status not in REDIRECTS or response.is_page:
                 break
             try:
                 target = location_of(target, response)
