@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nephila.cli.terminal import sanitize
 from nephila.control import job_view
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.messages import FetchKind, FetchOutcome, Outcome, Record
-from nephila.kernel.reasons.table import words
+from nephila.kernel.messages import Outcome, Record
 from nephila.kernel.topics import RECORDS
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class ProgressPrinter:
         if self._verbose:
             crawl.bus.subscribe(RECORDS, "progress", self._print_record, credits=1000)
         run = self._rewrite if self._console.is_terminal else self._log
-        self._tasks = [asyncio.ensure_future(run(crawl)), asyncio.ensure_future(self._first_try(crawl))]
+        self._tasks = [asyncio.ensure_future(run(crawl))]
 
     def ending(self, grace_s: float) -> None:
         """The crawl drains from now on."""
@@ -102,17 +101,6 @@ class ProgressPrinter:
             self._fault = fault
             if not crawl.scheduler.ended(crawl.plan.job.uid)[Outcome.STORED]:
                 self._print(sanitize(fault, 800))
-
-    async def _first_try(self, crawl: CrawlProgram) -> None:
-        """Say that the only URL cannot be reached, not first when its last try has failed minutes later."""
-        scheduler = crawl.scheduler
-        while not any(scheduler.ended(crawl.plan.job.uid).values()):
-            if scheduler.first_error is not None:
-                waiting = scheduler.waiting_hosts()
-                if scheduler.queued <= 1 and waiting:
-                    self._print(f"nephila: {first_try(scheduler.first_error, waiting[0][1])}")
-                return
-            await asyncio.sleep(REFRESH_S)
 
     def line(self, crawl: CrawlProgram) -> str:
         """The state of the crawl in one line."""
@@ -180,14 +168,6 @@ class ProgressPrinter:
         if 0 < mark.queued < start.queued and mark.ended > start.ended:
             ends.append(mark.queued * took_s / (mark.ended - start.ended))
         return min(ends, default=None)
-
-
-def first_try(outcome: FetchOutcome, wait_s: float) -> str:
-    """Why the first fetch has failed, and when the next one is."""
-    what = "robots.txt of " if outcome.kind is FetchKind.ROBOTS else ""
-    host, detail = sanitize(outcome.host, 100), f": {sanitize(outcome.detail, 200)}" if outcome.detail else ""
-    why = words(Outcome.FAILED.name.lower(), outcome.reason)
-    return f"{what}{host}: failed({outcome.reason}), {why}{detail}; the next try is in {duration(wait_s + 0.5)}"
 
 
 def duration(seconds: float) -> str:

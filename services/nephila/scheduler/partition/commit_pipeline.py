@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, settle
-from nephila.kernel.messages import FetchOutcome, FrontierCommit, Seed
+from nephila.kernel.messages import FrontierCommit, Seed
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import RECORDS, SEEDS, requests_topic
 from nephila.scheduler.frontier.frontier import FrontierCounters
@@ -30,7 +30,6 @@ class SchedulerCounters(msgspec.Struct):
 
     requests: int = 0
     errors: Counter[str] = msgspec.field(default_factory=Counter)
-    first_error: FetchOutcome | None = None
     refused_seeds: deque[tuple[str, str]] = msgspec.field(default_factory=lambda: deque(maxlen=REFUSED_SEEDS))
     commits: int = 0
     blocked: int = 0

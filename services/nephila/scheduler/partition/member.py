@@ -12,7 +12,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
-from nephila.kernel.messages import FetchOutcome
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.states import checked
 from nephila.kernel.runtime.waits import OneTimer
@@ -218,11 +217,6 @@ class Member:
     def errors(self) -> Counter[str]:
         """See `AnyScheduler`."""
         return self.counts.errors
-
-    @property
-    def first_error(self) -> FetchOutcome | None:
-        """The outcome of the first fetch that failed."""
-        return self.counts.first_error
 
     @property
     def commits(self) -> int:

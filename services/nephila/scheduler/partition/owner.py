@@ -297,7 +297,6 @@ class PartitionOwner:
         outcome: FetchOutcome = delivery.message
         if outcome.reason and is_error(outcome):
             self.counts.errors[outcome.reason] += 1
-            self.counts.first_error = self.counts.first_error or outcome
         self.dispatcher.outcomes.outcome(outcome, self._time.read(self.clock), self._out)
         self.taken(delivery)
 
