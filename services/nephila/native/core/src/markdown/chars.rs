@@ -36,7 +36,7 @@ static CLASS: [u8; 256] = {
         table[spaces[i] as usize] = SPACE;
         i += 1;
     }
-    let markup = b"\\`*[_<&~";
+    let markup = b"\\`*[]_<&~";
     i = 0;
     while i < markup.len() {
         table[markup[i] as usize] = MARKUP;

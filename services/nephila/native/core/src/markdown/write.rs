@@ -22,13 +22,19 @@ pub fn write(structure: &Structure<'_>, resolver: Resolver<'_>, style: LinkStyle
         let Some(content) = writer.content(block) else { continue };
         let around = path(containers, block.container);
         if let Some(before) = before {
-            let common = common(&path(containers, before.container), &around);
+            let above = path(containers, before.container);
+            let common = common(&above, &around);
+            out.part_lists(above.get(common.len()), around.get(common.len()), containers);
             if !out.is_close(before, block, common, &around, containers) {
                 out.blank(&common.iter().map(|at| indentation(&containers[*at as usize])).collect::<String>());
             }
         }
         out.begin(&around, containers);
-        content.iter().for_each(|line| out.line(&[line]));
+        match block.kind {
+            // Hyphens behind the marker of an item are one rule with it.
+            Kind::Rule if out.first != out.rest => out.line(&["___"]),
+            _ => content.iter().for_each(|line| out.line(&[line])),
+        }
         if out.is_full() {
             break;
         }
@@ -54,11 +60,18 @@ impl Writer<'_, '_> {
         let lines = part(&structure.lines, block.lines);
         match &block.kind {
             Kind::Heading(level) => {
-                let text: Vec<String> = lines.iter().map(|line| self.line(line)).collect();
-                let text = text.join(" ");
+                let mut plain = |line| {
+                    let mut inline = self.inline(line);
+                    inline.unembolden();
+                    inline.take()
+                };
+                let text = lines.iter().map(&mut plain).collect::<Vec<_>>().join(" ");
                 let text = text.trim_matches(is_space);
-                (!text.is_empty()).then(|| vec![format!("{} {text}", "#".repeat(usize::from(*level)))])
+                let (start, mark, signs) = without_closing(text);
+                let opening = "#".repeat(usize::from(*level));
+                (!text.is_empty()).then(|| vec![format!("{opening} {start}{mark}{signs}")])
             }
+            Kind::Rule => Some(vec![String::from("---")]),
             Kind::Code { language } => Some(self.code(lines, language)),
             Kind::Math => {
                 let lines = lines.iter().map(|line| self.structure.plain(line)).collect::<Vec<_>>().join("\n");
@@ -94,6 +107,10 @@ impl Writer<'_, '_> {
 
     /// A line with its marks as Markdown.
     fn line(&mut self, line: &Line) -> String {
+        self.inline(line).take()
+    }
+
+    fn inline(&mut self, line: &Line) -> Inline {
         let mut inline = Inline::default();
         let structure = self.structure;
         for item in structure.items_of(line) {
@@ -104,12 +121,10 @@ impl Writer<'_, '_> {
                     let end = self.end_of_link(structure.pool_of(range));
                     inline.link(end);
                 }
-                Item::Open(Mark::Code) => inline.code(),
-                Item::Open(Mark::Math) => inline.math(),
-                Item::Open(mark) => inline.open(markers(mark)),
+                Item::Open(Mark::Code | Mark::Math) => inline.verbatim(),
+                Item::Open(mark) => inline.open(mark),
                 Item::Close(Mark::Code) => inline.end_code(),
                 Item::Close(Mark::Math) => inline.end_math(),
-                Item::Close(Mark::Link) => inline.end_link(),
                 Item::Close(_) => inline.close(),
                 Item::Image(alt, source) => {
                     let url = self.resolver.resolve(structure.pool_of(source));
@@ -119,7 +134,7 @@ impl Writer<'_, '_> {
                 }
             }
         }
-        inline.take()
+        inline
     }
 
     /// What stands behind the text of a link; "" where it is text alone.
@@ -187,14 +202,8 @@ impl Writer<'_, '_> {
             let lines = lines.iter().filter(|line| !line.is_empty());
             for (number, written) in lines.enumerate() {
                 text.push_str(if number > 0 { "<br>" } else { "" });
-                let mut before = ' ';
-                for c in written.chars() {
-                    if c == '|' && before != '\\' {
-                        text.push('\\');
-                    }
-                    text.push(c);
-                    before = c;
-                }
+                // Before the backslashes of the text are read, those before bars are taken away, in code as well.
+                text.push_str(&written.replace('|', "\\|"));
             }
             text.push_str(" |");
         }
@@ -231,17 +240,6 @@ fn skip_spanned<'c>(line: &mut Vec<Option<&'c Cell>>, spanned: &mut [u32]) {
     }
 }
 
-fn markers(mark: Mark) -> (&'static str, &'static str) {
-    match mark {
-        Mark::Strong => ("**", "**"),
-        Mark::Emphasis => ("*", "*"),
-        Mark::Sup => ("<sup>", "</sup>"),
-        Mark::Sub => ("<sub>", "</sub>"),
-        Mark::Note => ("[^", "]"),
-        Mark::Code | Mark::Link | Mark::Math => ("", ""),
-    }
-}
-
 /// Lines with what stands before them.
 struct Out {
     text: String,
@@ -252,12 +250,15 @@ struct Out {
     any: bool,
     /// Of each container that is an item: its marker is written.
     marked: Vec<bool>,
+    /// Of each list: it follows another such list, and has the other marker.
+    others: Vec<bool>,
 }
 
 impl Out {
     fn new(containers: usize) -> Self {
         let (text, first, rest) = Default::default();
-        Out { text, first, rest, begun: false, any: false, marked: vec![false; containers] }
+        let (marked, others) = (vec![false; containers], vec![false; containers]);
+        Out { text, first, rest, begun: false, any: false, marked, others }
     }
 
     fn is_full(&self) -> bool {
@@ -272,10 +273,20 @@ impl Out {
             let container = &containers[*at as usize];
             self.rest.push_str(&indentation(container));
             if is_item(container) && !std::mem::replace(&mut self.marked[*at as usize], true) {
-                self.first.push_str(&container.marker());
+                let is_other = self.others.get(container.parent as usize).is_some_and(|other| *other);
+                self.first.push_str(&container.marker(is_other));
             } else {
                 self.first.push_str(&indentation(container));
             }
+        }
+    }
+
+    /// A list right behind another of its kind has the other marker: with the same it would be one list with it.
+    fn part_lists(&mut self, before: Option<&u32>, list: Option<&u32>, containers: &[Container]) {
+        let (Some(before), Some(list)) = (before, list) else { return };
+        let [one, other] = [before, list].map(|at| &containers[*at as usize]);
+        if one.kind == ContainerKind::List && other.kind == one.kind && one.ordered == other.ordered {
+            self.others[*list as usize] = !self.others[*before as usize];
         }
     }
 
@@ -291,8 +302,14 @@ impl Out {
         let text = |block: &Block| matches!(block.kind, Kind::Text { .. });
         let kind = |at: &u32| containers[*at as usize].kind;
         let (Some(own), Some(shared)) = (around.last(), common.last()) else { return false };
+        // A list that does not begin with 1 ends no paragraph.
+        let begins_late = matches!(around.get(common.len()..), Some([list, item, ..])
+            if kind(list) == ContainerKind::List
+                && containers[*list as usize].ordered
+                && containers[*item as usize].number != 1);
         text(before)
             && text(block)
+            && !begins_late
             && matches!(kind(own), ContainerKind::Item | ContainerKind::Note)
             && !self.marked[*own as usize]
             && kind(shared) != ContainerKind::Quote
@@ -333,7 +350,7 @@ fn indentation(container: &Container) -> String {
         ContainerKind::List => String::new(),
         // A task is "- " with a box in its text.
         ContainerKind::Item if container.task != Task::No => "  ".into(),
-        ContainerKind::Item => " ".repeat(container.marker().len()),
+        ContainerKind::Item => " ".repeat(container.marker(false).len()),
         ContainerKind::Note => "    ".into(),
     }
 }
@@ -345,6 +362,13 @@ fn is_item(container: &Container) -> bool {
 fn common<'p>(before: &[u32], around: &'p [u32]) -> &'p [u32] {
     let length = before.iter().zip(around).take_while(|(left, right)| left == right).count();
     &around[..length]
+}
+
+/// A heading in three pieces: the second is the backslash that number signs at its end need, which would close it.
+fn without_closing(text: &str) -> (&str, &str, &str) {
+    let (start, signs) = text.split_at(text.trim_end_matches('#').len());
+    let closes = !signs.is_empty() && (start.is_empty() || start.ends_with(' '));
+    (start, if closes { "\\" } else { "" }, signs)
 }
 
 /// A line of text in three pieces: the second is the backslash that it needs where it would begin a block.
@@ -362,7 +386,6 @@ fn opening(line: &[u8]) -> Option<usize> {
     let found = match *line.first()? {
         b'>' => true,
         b'#' => (1..=6).contains(&run(&|byte| byte == b'#')) && parted(run(&|byte| byte == b'#')),
-        b'~' => line.starts_with(b"~~~"),
         b'0'..=b'9' => {
             let digits = run(&|byte| byte.is_ascii_digit());
             let item = digits <= 9 && matches!(line.get(digits), Some(b'.' | b')')) && parted(digits + 1);

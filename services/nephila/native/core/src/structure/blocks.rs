@@ -49,13 +49,15 @@ pub struct Container {
 }
 
 impl Container {
-    pub fn marker(&self) -> String {
+    /// `other`: of a list behind another of its kind.
+    pub fn marker(&self, other: bool) -> String {
+        let sign = if other { '*' } else { '-' };
         match self.task {
             _ if self.kind == ContainerKind::Note => format!("[^{}]: ", self.number),
-            _ if self.ordered => format!("{}. ", self.number),
-            Task::No => "- ".into(),
-            Task::Open => "- [ ] ".into(),
-            Task::Done => "- [x] ".into(),
+            _ if self.ordered => format!("{}{} ", self.number, if other { ')' } else { '.' }),
+            Task::No => format!("{sign} "),
+            Task::Open => format!("{sign} [ ] "),
+            Task::Done => format!("{sign} [x] "),
         }
     }
 }
@@ -85,10 +87,11 @@ pub enum Mark {
     Math,
     /// Text of a reference to a note.
     Note,
+    Strike,
 }
 
-pub const MARKS: [Mark; 8] =
-    [Mark::Strong, Mark::Emphasis, Mark::Code, Mark::Link, Mark::Sup, Mark::Sub, Mark::Math, Mark::Note];
+pub const MARKS: [Mark; 9] =
+    [Mark::Strong, Mark::Emphasis, Mark::Code, Mark::Link, Mark::Sup, Mark::Sub, Mark::Math, Mark::Note, Mark::Strike];
 
 /// A piece of a line. Marks are nested, and closed in the line in which they are opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,6 +142,8 @@ pub enum Kind {
     Math,
     /// A range of the rows.
     Table(Range),
+    /// A line between two parts, without text.
+    Rule,
 }
 
 #[derive(Clone, Debug)]

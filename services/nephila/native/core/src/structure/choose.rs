@@ -33,6 +33,7 @@ pub fn select_blocks(choice: Choice<'_>) {
     keep_lists(blocks, lines, containers);
     keep_between(blocks, lines);
     keep_headings(blocks);
+    keep_rules(blocks);
 }
 
 fn is_main(line: &Line, main: &[bool]) -> bool {
@@ -137,8 +138,22 @@ fn keep_between(blocks: &mut [Block], lines: &[Line]) {
 /// The headings right above what is kept are kept, however short they are.
 fn keep_headings(blocks: &mut [Block]) {
     let mut kept = false;
-    for block in blocks.iter_mut().rev() {
+    for block in blocks.iter_mut().rev().filter(|block| !matches!(block.kind, Kind::Rule)) {
         block.kept |= kept && matches!(block.kind, Kind::Heading(_));
         kept = block.kept;
+    }
+}
+
+/// A rule between two blocks that are kept; the first of several.
+fn keep_rules(blocks: &mut [Block]) {
+    let mut before = false;
+    for at in 0..blocks.len() {
+        if matches!(blocks[at].kind, Kind::Rule) {
+            let is_rule = |block: &&Block| matches!(block.kind, Kind::Rule);
+            let mut behind = blocks[at..].iter().skip_while(is_rule);
+            blocks[at].kept = std::mem::take(&mut before) && behind.next().is_some_and(|block| block.kept);
+        } else {
+            before = blocks[at].kept;
+        }
     }
 }

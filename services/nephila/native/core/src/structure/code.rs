@@ -173,6 +173,7 @@ impl Encoder<'_, '_> {
             Kind::Code { .. } => 9,
             Kind::Table(_) => 10,
             Kind::Math => 11,
+            Kind::Rule => 12,
         };
         let container = if block.container == NONE { 0 } else { u64::from(numbers[block.container as usize]) + 1 };
         put(kind | container << 4, &mut self.out);
@@ -370,6 +371,7 @@ impl Decoder<'_, '_> {
             9 => Kind::Code { language: self.input.text()?.to_owned() },
             10 => Kind::Table(self.table()?),
             11 => Kind::Math,
+            12 => Kind::Rule,
             _ => return None,
         };
         let container = match head >> 4 {

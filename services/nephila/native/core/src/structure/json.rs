@@ -7,7 +7,8 @@ use crate::markdown::Resolver;
 /// UTF-8. O(bytes).
 pub fn write(structure: &Structure<'_>, resolver: Resolver<'_>) -> String {
     let mut writer = Writer { structure, resolver, out: String::from("[") };
-    for (at, block) in structure.blocks.iter().enumerate() {
+    // A rule has nothing to say.
+    for (at, block) in structure.blocks.iter().filter(|block| !matches!(block.kind, Kind::Rule)).enumerate() {
         writer.out.push_str(if at > 0 { ",{" } else { "{" });
         writer.block(block);
         writer.out.push('}');
@@ -31,6 +32,7 @@ impl Writer<'_, '_> {
             Kind::Code { .. } => "code",
             Kind::Table(_) => "table",
             Kind::Math => "formula",
+            Kind::Rule => "rule",
         };
         self.field("kind", kind);
         match &block.kind {

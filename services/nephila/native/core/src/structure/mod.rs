@@ -69,6 +69,7 @@ fn leave_out_tools(reader: &mut read::Reader<'_, '_>, lines: &[Line]) {
     let (own, cells, rows) = (&reader.pieces.lines, &reader.cells, &reader.rows);
     let first = |block: &Block| match block.kind {
         Kind::Table(range) => first_of_table(part(rows, range), cells),
+        Kind::Rule => None,
         _ => Some(block.lines.0),
     };
     let is_tool = |line: &blocks::Line| lines.get(line.number as usize).is_some_and(|line| line.flags & F_TOOL != 0);

@@ -28,7 +28,7 @@ pub enum Event {
     Close(u32),
     /// White space before a picture: that before text is part of the text.
     Space,
-    /// An element without content: br, img; 0 for anything that only ends a line.
+    /// An element without content: br, hr, img; 0 for anything that only ends a line.
     Void {
         tag: u8,
         attrs: Attributes,
@@ -212,9 +212,8 @@ impl Walk<'_, '_> {
                     self.add(Event::Space);
                     self.add(Event::Void { tag, attrs });
                 }
-                BR | IMG | INPUT => self.add(Event::Void { tag, attrs }),
+                BR | IMG | INPUT | HR => self.add(Event::Void { tag, attrs }),
                 IMAGE => self.add(Event::Void { tag: IMG, attrs }),
-                HR => self.add(Event::Void { tag: 0, attrs }),
                 _ => {}
             }
         }

@@ -20,6 +20,8 @@ use crate::text;
 const MAX_SPAN: i64 = 64;
 /// Elements around a <pre> that may name its language.
 const AROUND: usize = 3;
+/// The section of a row that is in no head or foot.
+const BODY_ROW: u8 = 1;
 const LAZY: [&str; 4] = ["data-src", "data-original", "data-lazy-src", "src"];
 
 type Ids = HashSet<u32, foldhash::fast::RandomState>;
@@ -44,38 +46,54 @@ fn mark_of(tag: u8) -> Option<Mark> {
         CODE | KBD | SAMP | TT => Some(Mark::Code),
         SUP => Some(Mark::Sup),
         SUB => Some(Mark::Sub),
+        DEL | S | STRIKE => Some(Mark::Strike),
         MATH => Some(Mark::Math),
         _ => None,
     }
 }
 
-/// The tables that are no tables of data: those that hold another, a heading or code, or have no second cell.
+/// What a table has, to tell whether it is of data.
+struct Look {
+    id: u32,
+    rows: u32,
+    cells: u32,
+    has_code: bool,
+}
+
+/// The tables that are no tables of data: those that hold another or a heading, or have no second cell; those with code,
+/// if not most of several rows have two cells.
 fn layout_tables(outline: &Outline<'_>) -> Ids {
-    let mut found = Ids::default();
-    let mut open: Vec<(u32, u32)> = Vec::new();
+    let mut layout = Ids::default();
+    let mut open: Vec<Look> = Vec::new();
     for event in &outline.events {
         match *event {
             Event::Open { tag, id, .. } => {
-                if let Some((table, cells)) = open.last_mut() {
-                    if tag == TABLE || is_heading(tag) || is_pre(tag) {
-                        found.insert(*table);
-                    } else if matches!(tag, TD | TH) {
-                        *cells += 1;
+                if let Some(table) = open.last_mut() {
+                    match tag {
+                        TD | TH => table.cells += 1,
+                        TR => table.rows += 1,
+                        tag if is_pre(tag) => table.has_code = true,
+                        tag if tag == TABLE || is_heading(tag) => {
+                            layout.insert(table.id);
+                        }
+                        _ => {}
                     }
                 }
                 if tag == TABLE {
-                    open.push((id, 0));
+                    open.push(Look { id, rows: 0, cells: 0, has_code: false });
                 }
             }
-            Event::Close(id) if open.last().is_some_and(|table| table.0 == id) => {
-                if open.pop().is_some_and(|table| table.1 < 2) {
-                    found.insert(id);
+            Event::Close(id) if open.last().is_some_and(|table| table.id == id) => {
+                let plain =
+                    |table: Look| table.cells < 2 || table.has_code && (table.rows < 2 || table.cells < 2 * table.rows);
+                if open.pop().is_some_and(plain) {
+                    layout.insert(id);
                 }
             }
             _ => {}
         }
     }
-    found
+    layout
 }
 
 /// What the end of an element does.
@@ -89,6 +107,8 @@ enum End {
     Caption,
     Container(usize),
     Line,
+    /// Code in a cell.
+    CodeLines,
     /// Of an admonition.
     Title,
     Formula,
@@ -137,6 +157,9 @@ pub struct Reader<'o, 'a> {
     language: String,
     /// The table of data around the place: its container and its first row.
     table: Option<(u32, u32)>,
+    /// Of each of its rows: 0 above the others (in <thead>), 2 below (in <tfoot>), else 1; and of the row that comes next.
+    sections: Vec<u8>,
+    section: u8,
     in_cell: bool,
 }
 
@@ -163,6 +186,8 @@ impl<'o, 'a> Reader<'o, 'a> {
             code: Code::default(),
             language: String::new(),
             table: None,
+            sections: Vec::new(),
+            section: BODY_ROW,
             in_cell: false,
         }
     }
@@ -268,8 +293,6 @@ impl<'o, 'a> Reader<'o, 'a> {
                 End::Mark(Mark::Math)
             }
             _ => match mark_of(tag) {
-                // A heading is emphasis itself.
-                Some(Mark::Strong | Mark::Emphasis) if self.level > 0 => End::Nothing,
                 Some(mark) if self.pieces.open(mark) => End::Mark(mark),
                 _ => End::Nothing,
             },
@@ -295,6 +318,10 @@ impl<'o, 'a> Reader<'o, 'a> {
                 self.around.truncate(depth);
             }
             End::Line => self.pieces.cut(),
+            End::CodeLines => {
+                self.pieces.close(Mark::Code);
+                self.pieces.cut();
+            }
             End::Title => {
                 self.pieces.close(Mark::Strong);
                 self.flush();
@@ -313,7 +340,8 @@ impl<'o, 'a> Reader<'o, 'a> {
     fn block(&mut self, tag: u8, id: u32, attrs: Attributes) -> Option<End> {
         if self.in_cell {
             self.pieces.cut();
-            return Some(End::Line);
+            // Code of several lines is code in each of them.
+            return Some(if is_pre(tag) && self.pieces.open(Mark::Code) { End::CodeLines } else { End::Line });
         }
         if self.table.is_some() && matches!(tag, TR | TD | TH | TBODY | THEAD | TFOOT | CAPTION) {
             return Some(self.in_table(tag, attrs));
@@ -336,7 +364,18 @@ impl<'o, 'a> Reader<'o, 'a> {
             BLOCKQUOTE => self.open_container(ContainerKind::Quote, false, 0),
             UL | OL | MENU | DIR | DL => {
                 let start = number(self.attr(attrs, "start").as_deref()).unwrap_or(1);
-                self.open_container(ContainerKind::List, tag == OL, start - 1)
+                let depth = self.around.len();
+                // A list directly in a list belongs to the item before it; without one it is that list.
+                if let Some(last) = self.last_item() {
+                    self.reenter(last);
+                } else if let Some(list) = self.list() {
+                    (self.containers[list].ordered, self.containers[list].number) = (tag == OL, start - 1);
+                    return Some(End::Flush);
+                }
+                match self.open_container(ContainerKind::List, tag == OL, start - 1) {
+                    End::Container(_) => End::Container(depth),
+                    other => other,
+                }
             }
             LI | DT => self.item(attrs),
             DD => self.description(attrs),
@@ -429,10 +468,15 @@ impl<'o, 'a> Reader<'o, 'a> {
 
     /// A <dd> continues the item of its <dt>.
     fn description(&mut self, attrs: Attributes) -> End {
-        match self.list().map(|list| self.containers[list].last) {
-            Some(last) if last != NONE => self.reenter(last),
-            _ => self.item(attrs),
+        match self.last_item() {
+            Some(last) => self.reenter(last),
+            None => self.item(attrs),
         }
+    }
+
+    /// The item before the place, directly in a list.
+    fn last_item(&self) -> Option<u32> {
+        self.list().map(|list| self.containers[list].last).filter(|last| *last != NONE)
     }
 
     /// A line ends: <br>, <hr>, an end tag that makes an empty paragraph.
@@ -441,6 +485,10 @@ impl<'o, 'a> Reader<'o, 'a> {
             self.pieces.cut();
         } else if !self.code.is_open {
             self.flush();
+            if tag == HR && self.table.is_none() {
+                let empty = self.pieces.take();
+                self.blocks.push(Block { kind: Kind::Rule, container: self.innermost(), lines: empty, kept: false });
+            }
         }
     }
 
@@ -526,12 +574,18 @@ impl<'o, 'a> Reader<'o, 'a> {
         let Some((_, first)) = self.table else { return End::Nothing };
         let count = self.cells.len() as u32;
         match tag {
-            TR => self.rows.push((count, count)),
+            TR => self.begin_row(count),
+            TBODY => self.section = BODY_ROW,
+            // Further ones are shown where they stand.
+            THEAD if !self.sections.contains(&0) => self.section = 0,
+            TFOOT if !self.sections.contains(&2) => self.section = 2,
+            THEAD | TFOOT => self.section = BODY_ROW,
             TD | TH => {
                 if self.rows.len() as u32 == first {
-                    self.rows.push((count, count));
+                    self.begin_row(count);
                 }
-                self.cells.push(Cell { lines: (0, 0), is_head: tag == TH, span, rows: down });
+                let is_head = tag == TH || self.section == 0;
+                self.cells.push(Cell { lines: (0, 0), is_head, span, rows: down });
                 if let Some(row) = self.rows.last_mut() {
                     row.1 = count + 1;
                 }
@@ -544,6 +598,23 @@ impl<'o, 'a> Reader<'o, 'a> {
             _ => {}
         }
         End::Nothing
+    }
+
+    fn begin_row(&mut self, cells: u32) {
+        self.rows.push((cells, cells));
+        self.sections.push(self.section);
+    }
+
+    /// The rows of the table in the order in which they are shown: a foot may stand before the head.
+    fn sort_rows(&mut self, first: u32) {
+        let own = &mut self.rows[first as usize..];
+        if !self.sections.is_sorted() && own.len() == self.sections.len() {
+            let mut rows: Vec<(u8, Range)> = self.sections.iter().copied().zip(own.iter().copied()).collect();
+            rows.sort_by_key(|row| row.0);
+            own.iter_mut().zip(rows).for_each(|(to, row)| *to = row.1);
+        }
+        self.sections.clear();
+        self.section = BODY_ROW;
     }
 
     fn end_cell(&mut self) {
@@ -561,6 +632,7 @@ impl<'o, 'a> Reader<'o, 'a> {
         let table = self.table.take();
         self.flush();
         let Some((container, first)) = table else { return };
+        self.sort_rows(first);
         let rows = (first, self.rows.len() as u32);
         let mut cells = part(&self.rows, rows).iter().flat_map(|row| part(&self.cells, *row));
         if cells.any(|cell| cell.lines.0 < cell.lines.1) {
