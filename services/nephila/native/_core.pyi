@@ -257,6 +257,7 @@ def page_pass(
     max_text_bytes: int = 4_000_000,
     main_text: bool = True,
     agent: str = "nephila",
+    hidden_text: bool = False,
 ) -> PagePass: ...
 def _tokens(text: str, state: str, last: str) -> list[tuple[str, str, list[tuple[str, str]]]]: ...
 

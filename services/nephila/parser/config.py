@@ -36,6 +36,9 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     full_text: bool = False
     """Store all visible text of a page instead of its main text. A recrawl compares the main text in both cases."""
 
+    hidden_text: bool = False
+    """Keep text that a page hides by its own attributes (hidden, display: none, visibility: hidden, closed dialogs)."""
+
     max_title_chars: Positive = 1_000
     """Characters of a title; browsers show about sixty."""
 

@@ -165,7 +165,13 @@ class PageSteps:
     def _options(self, p: PageInProgress) -> PassOptions:
         config = self.config
         most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
-        return {"max_links": most, "max_text_bytes": most_text, "main_text": p.main_text, "agent": agent}
+        return {
+            "max_links": most,
+            "max_text_bytes": most_text,
+            "main_text": p.main_text,
+            "agent": agent,
+            "hidden_text": config.hidden_text,
+        }
 
     def pdf(self, p: PageInProgress) -> Answer:
         """Text, Markdown, metadata and links of a PDF; without a library the row has the reason."""
@@ -250,7 +256,13 @@ class PageSteps:
         body, tags = p.body, p.body.count(b"<")
         if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
             return tags
-        nothing: PassOptions = {"max_links": 0, "max_text_bytes": 0, "main_text": False, "agent": ""}
+        nothing: PassOptions = {
+            "max_links": 0,
+            "max_text_bytes": 0,
+            "main_text": False,
+            "agent": "",
+            "hidden_text": False,
+        }
         return self._page_pass(body, p.page.url, p.encoding, **nothing).depth
 
     def comparison(self, p: PageInProgress) -> Answer:

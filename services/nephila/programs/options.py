@@ -406,6 +406,17 @@ class Options(TypedDict, total=False):
             path="parse.mainText",
         ),
     ]
+    hidden_text: Annotated[
+        bool,
+        Option(
+            "Keep text that a page hides by its own attributes (hidden, display:none, visibility:hidden).",
+            "",
+            RESULT,
+            default=False,
+            commands=CRAWL_UP_EXTRACT,
+            in_service=True,
+        ),
+    ]
     near_copies: Annotated[
         str,
         Option(

@@ -144,8 +144,9 @@ def make_configs(
     storage = load(StorageConfig, rows, SOURCE, "storage")
     check_names(product_token(downloader.agent()), {}, SOURCE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
-    if options.get("rule_scripts"):
-        parser["rule_scripts"] = True
+    for name in ("rule_scripts", "hidden_text"):
+        if options.get(name):
+            parser[name] = True
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(

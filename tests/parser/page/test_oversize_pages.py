@@ -77,7 +77,9 @@ async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch:
 def answer(**changed: Any) -> bytes:
     """What a child sends for a page with three links, with something else in its place."""
     links = b"".join(b"<a href=/%d>%d</a>" % (n, n) for n in range(3))
-    options: PassOptions = {"max_links": 100, "max_text_bytes": 1_000, "main_text": True, "agent": "nephila"}
+    options: PassOptions = {
+        "max_links": 100, "max_text_bytes": 1_000, "main_text": True, "agent": "nephila", "hidden_text": False,
+    }  # fmt: skip
     found = msgspec.msgpack.decode(run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", **options)))
     return msgspec.msgpack.encode({**found, **changed})
 

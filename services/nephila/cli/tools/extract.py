@@ -38,35 +38,38 @@ def extract(
     HTML, PDF, JSON, XML, CSV and plain text; of sitemaps and feeds the links, of office files their
     metadata.
     """
+    settings = values(options)
+    hidden = bool(settings.pop("hidden_text"))
     if batch:
         if file:
             raise UsageError("give a FILE or --batch, not both; each line of a batch names its file")
-        _batch(scalar_text(url), content_type, markdown)
+        _batch({"url": scalar_text(url), "content_type": content_type, "markdown": markdown, "hidden_text": hidden})
         return
     if not file:
         raise UsageError("which document? give a FILE or a URL, - for standard input, or --batch to read JSON lines")
     if "://" in file:
         if url or content_type:
             raise UsageError("--url and --content-type are for files; a page that is fetched has its own")
-        found = _fetched(file, markdown, values(options))
+        found = _fetched(file, markdown, hidden, settings)
     else:
-        found = _extract(file, scalar_text(url), content_type, markdown)
+        found = _extract(file, scalar_text(url), content_type, markdown, hidden)
     if json:
         print_json(found)
     else:
         _show(found, file)
 
 
-def _fetched(url: str, markdown: bool, options: dict[str, Any]) -> dict[str, Any]:
+def _fetched(url: str, markdown: bool, hidden: bool, options: dict[str, Any]) -> dict[str, Any]:
     from nephila.downloader.fetch_page import config_of, fetch_page
     from nephila.parser.single.extract import extract as extract_document
 
     obey_robots = not options.pop("ignore_robots")
     page = fetch_page(url, config_of(**options), obey_robots=obey_robots)
-    return extract_document(bytes(page.body), page.url, page.content_type, page.charset, markdown=markdown)
+    kind, charset = page.content_type, page.charset
+    return extract_document(bytes(page.body), page.url, kind, charset, markdown=markdown, hidden_text=hidden)
 
 
-def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
+def _extract(file: str, url: str, content_type: str, markdown: bool, hidden: bool) -> dict[str, Any]:
     from nephila.parser.single.extract import MAX_FILE_BYTES, read_file, type_by_name
     from nephila.parser.single.extract import extract as extract_document
 
@@ -85,7 +88,7 @@ def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str
     except ValueError as error:
         raise UserError(str(error)) from None
     try:
-        return extract_document(body, url, media_type, charset, markdown=markdown)
+        return extract_document(body, url, media_type, charset, markdown=markdown, hidden_text=hidden)
     except ValueError as error:
         raise UsageError(f"--url {url}: {error}") from None
 
@@ -123,7 +126,7 @@ def _show(found: dict[str, Any], file: str) -> None:
         note(f"{file} has no text that can be read")
 
 
-def _batch(url: str, content_type: str, markdown: bool) -> None:
+def _batch(defaults: dict[str, Any]) -> None:
     from nephila.parser.single.extract import extract_batch
 
     out = sys.stdout.buffer
@@ -132,6 +135,6 @@ def _batch(url: str, content_type: str, markdown: bool) -> None:
         for line in lines(sys.stdin.buffer, out.flush):
             yield line.decode("utf-8", "replace")
 
-    for answer in extract_batch(questions(), {"url": url, "content_type": content_type, "markdown": markdown}):
+    for answer in extract_batch(questions(), defaults):
         out.write(answer.encode() + b"\n")
     out.flush()

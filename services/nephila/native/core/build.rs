@@ -9,8 +9,9 @@ const CATEGORIES: [&str; 15] = [
     "breakout", "marker", "attrs", "scoped",
 ];
 /// Bit of each context flag: 0-6 are a line's flags (6, comment, comes from class and id), the others are internal.
-const FLAGS: [(&str, u32); 8] =
-    [("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9)];
+const FLAGS: [(&str, u32); 10] =
+    [("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9),
+     ("veiled", 10), ("shown", 11)];
 /// The flags that come from class and id.
 const F_COMMENT: u32 = 6;
 const F_TOOL: u32 = 7;
@@ -58,7 +59,9 @@ fn tags() -> String {
         .collect();
     assert!(rows.len() < 255, "a tag id is one byte");
     let mut code = String::new();
-    let (mut names, mut cats, mut flags) = (String::from("\"\""), String::from("0"), String::from("0"));
+    // Of other elements the attributes are read: they may be hidden.
+    let other = 1u32 << CATEGORIES.iter().position(|name| *name == "attrs").expect("it is one");
+    let (mut names, mut cats, mut flags) = (String::from("\"\""), other.to_string(), String::from("0"));
     for (index, name) in CATEGORIES.iter().enumerate() {
         writeln!(code, "pub const C_{}: u16 = {};", name.to_uppercase(), 1u32 << index).unwrap();
     }

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from nephila.native.fallback.hidden import Visibility, visibility_of
 from nephila.native.fallback.lines import CHROME, COMMENT, SPACES, Context, Lines
 from nephila.native.fallback.main_text import main_lines
 from nephila.native.fallback.texts import to_utf8
@@ -65,6 +66,8 @@ _BLOCK: Final = {row[0] for row in _rows("tags.txt") if "block" in row[1].split(
 _BREAK: Final = frozenset(("br", "hr"))
 _RAW: Final = frozenset(("script", "style", "textarea", "template", "iframe", "noembed", "noframes"))
 _HIDDEN: Final = _RAW | {row[0] for row in _rows("tags.txt") if "hidden" in row[2].split(",")}
+_READINGS: Final = frozenset(("rt", "rtc"))
+_ROOTS: Final = frozenset(("html", "body"))
 _FLAGS: Final = {row[0]: sum(_LINE_FLAGS.get(flag, 0) for flag in row[2].split(",")) for row in _rows("tags.txt")}
 _COMMENT: Final = frozenset(word for row in _rows("words.txt") if row[0] == "comment" for word in row[1:])
 _HTML_INSIDE: Final = frozenset(("desc", "foreignobject", "title", "mi", "mo", "mn", "ms", "mtext"))
@@ -113,7 +116,7 @@ class _Element:
     __slots__ = ("context", "depth", "foreign", "frames", "hidden", "link")
 
     def __init__(
-        self, context: Context, link: _Link | None, hidden: bool, foreign: bool, depth: int, frames: int
+        self, context: Context, link: _Link | None, hidden: Visibility, foreign: bool, depth: int, frames: int
     ) -> None:
         self.context, self.link, self.hidden, self.foreign = context, link, hidden, foreign
         self.depth, self.frames = depth, frames
@@ -122,8 +125,9 @@ class _Element:
 class _Page:
     """One walk over the tree, without recursion. O(nodes)."""
 
-    def __init__(self, tree: LexborHTMLParser, agent: str, max_text_bytes: int) -> None:
+    def __init__(self, tree: LexborHTMLParser, agent: str, max_text_bytes: int, hidden_text: bool) -> None:
         self.agent = agent
+        self.keeps_hidden = hidden_text
         self.lines = Lines(max_text_bytes)
         self.links: list[_Link] = []
         self.meta: list[tuple[str, str]] = []
@@ -137,7 +141,7 @@ class _Page:
         self.depth = 0
         todo: list[tuple[LexborNode | None, _Element]] = []
         if tree.root is not None:
-            todo.append((tree.root, _Element(Context(), None, False, False, 0, 0)))
+            todo.append((tree.root, _Element(Context(), None, Visibility.SHOWN, False, 0, 0)))
         hosts: set[int] = set()
         """Elements with a shadow root."""
         while todo:
@@ -174,7 +178,7 @@ class _Page:
     def _element(self, node: LexborNode, around: _Element) -> _Element | None:
         """Note an element; the state for its children, None when they are of no interest."""
         tag = (node.tag or "").lower()
-        attributes = node.attributes if tag in _FLAGS else {}
+        attributes = node.attributes
         html = not around.foreign
         self.depth = max(self.depth, around.depth + 1)
         page = not around.frames
@@ -209,7 +213,12 @@ class _Page:
         foreign = tag in _FOREIGN or (around.foreign and tag not in _HTML_INSIDE)
         if tag == "annotation-xml" and _lower(attributes.get("encoding") or "") in _HTML_TYPES:
             foreign = False
-        return _Element(context, link, around.hidden or tag in _HIDDEN, foreign, around.depth + 1, around.frames)
+        hidden = around.hidden
+        if html and not self.keeps_hidden and tag not in _ROOTS:
+            hidden = visibility_of(tag, attributes, hidden, block)
+        if tag in _HIDDEN or (tag in _READINGS and _is_in_ruby(node)):
+            hidden = Visibility.HIDDEN
+        return _Element(context, link, hidden, foreign, around.depth + 1, around.frames)
 
     def _end_line(self, link: _Link | None) -> None:
         self.lines.end()
@@ -251,6 +260,14 @@ class _Page:
             self.description = content if self.description is None else self.description
         elif (name in _META_NAMES or name.startswith(_META_PREFIXES)) and len(self.meta) < MAX_META:
             self.meta.append((name, content))
+
+
+def _is_in_ruby(node: LexborNode) -> bool:
+    """Whether a reading belongs to a word."""
+    above = node.parent
+    while above is not None and above.tag in ("rb", "rtc"):
+        above = above.parent
+    return above is not None and above.tag == "ruby"
 
 
 def _shadow_root(node: LexborNode, hosts: set[int]) -> LexborNode | None:
@@ -398,12 +415,14 @@ def page_pass(
     max_text_bytes: int = 4_000_000,
     main_text: bool = True,
     agent: str = "nephila",
+    hidden_text: bool = False,
 ) -> PagePass:
     """Title, meta, text lines and links of an HTML page.
 
     `encoding` is a WHATWG label ("" = windows-1252); ValueError for an unknown one, UrlError if `url` is not an
-    absolute http(s) URL. `agent`: the name in <meta name> that may have robots directives beside "robots".
+    absolute http(s) URL. `agent`: the name in <meta name> that may have robots directives beside
+    "robots". `hidden_text`: text that attributes hide is text.
     """
     document = parse_http(url)
     tree = LexborHTMLParser(to_utf8(body, encoding))
-    return PagePass(_Page(tree, agent, max_text_bytes), document, encoding, max_links, main_text)
+    return PagePass(_Page(tree, agent, max_text_bytes, hidden_text), document, encoding, max_links, main_text)

@@ -50,6 +50,7 @@ class PassOptions(TypedDict):
     max_text_bytes: int
     main_text: bool
     agent: str
+    hidden_text: bool
 
 
 class PassRequest(msgspec.Struct, array_like=True):

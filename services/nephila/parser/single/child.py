@@ -24,6 +24,7 @@ class ExtractRequest(msgspec.Struct, array_like=True):
     url: str
     source: bytes
     markdown: bool
+    hidden_text: bool
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -40,15 +41,16 @@ def run(payload: bytes) -> bytes:
         "utf-8",
         max_links=config.max_links,
         max_text_bytes=config.max_text_bytes,
+        hidden_text=request.hidden_text,
     )
     result: dict[str, Any] = {"url": request.url}
     fill_html(result, request.source, "utf-8", found, config, request.markdown)
     return _encode(result)
 
 
-def payload_of(url: str, body: bytes, encoding: str, markdown: bool) -> bytes:
+def payload_of(url: str, body: bytes, encoding: str, markdown: bool, hidden_text: bool) -> bytes:
     """Payload for one page."""
-    return _encode(ExtractRequest(url, to_utf8(body, encoding), markdown))
+    return _encode(ExtractRequest(url, to_utf8(body, encoding), markdown, hidden_text))
 
 
 def decode_result(data: bytes) -> dict[str, Any]:

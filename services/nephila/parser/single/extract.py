@@ -56,15 +56,17 @@ def extract(
     sandbox: BlockingSandbox | None = None,
     *,
     markdown: bool = False,
+    hidden_text: bool = False,
 ) -> dict[str, Any]:
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text, and with `markdown` there is a key of that name with the same as Markdown. PDF and office files are read
-    in a child process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem`
-    where not all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    main text, and with `markdown` there is a key of that name with the same as Markdown; with `hidden_text` it has text
+    that the page hides by its own attributes. PDF and office files are read in a child process: of `sandbox`, or one
+    that ends with the call. What is not HTML has its `kind`, and a `problem` where not all could be read. Raises
+    `UrlError` when `url` is neither empty nor absolute http(s).
     """
-    config = ParserConfig()
+    config = ParserConfig(hidden_text=hidden_text)
     result: dict[str, Any] = {
         **dict.fromkeys(TEXT_FIELDS, ""),
         "authors": [],
@@ -82,7 +84,12 @@ def extract(
     elif kind is BodyKind.HTML:
         encoding = encoding_of(body, charset, sniff_encoding)
         found = page_pass(
-            body, result["url"] or NOWHERE, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
+            body,
+            result["url"] or NOWHERE,
+            encoding,
+            max_links=config.max_links,
+            max_text_bytes=config.max_text_bytes,
+            hidden_text=hidden_text,
         )
         if len(body) > MAX_TREE_BYTES or tree_is_linear(body, found.depth):
             fill_html(result, body, encoding, found, config, markdown)
@@ -112,9 +119,10 @@ def _in_child(
     """A page whose tree may take a time that grows with its square: in a child, and without a tree where that fails."""
     from nephila.parser.single.child import EXTRACT, payload_of
 
+    payload = payload_of(result["url"], body, encoding, markdown, config.hidden_text)
     try:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
-            found_there = box.call(EXTRACT, payload_of(result["url"], body, encoding, markdown), attempts=1)
+            found_there = box.call(EXTRACT, payload, attempts=1)
         result.update(found_there)
         result["encoding"] = encoding
     except ChildError as broken:
@@ -148,7 +156,9 @@ def _one(line: str, sandbox: BlockingSandbox, defaults: Mapping[str, Any]) -> di
         url, content_type, charset = fields
         content_type, said = mime.media_type(content_type)
         charset = charset or said
-        return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked)
+        hidden = request.get("hidden_text") is True
+        kind, body = content_type or type_by_name(path), read_file(path)
+        return extract(body, url, kind, charset, sandbox, markdown=marked, hidden_text=hidden)
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
     except Exception as error:

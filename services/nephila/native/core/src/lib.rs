@@ -11,6 +11,7 @@ mod boxes;
 mod encoding;
 mod entities;
 mod formulas;
+mod hidden;
 mod hosts;
 #[cfg(unix)]
 mod http_client;

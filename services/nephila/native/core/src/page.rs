@@ -105,6 +105,8 @@ pub struct Page<'a> {
     /// Hrefs beyond `max_raw`, each as often as it occurs.
     pub left_out: u32,
     pub frames: Frames,
+    /// Text that the page hides by attributes is text.
+    pub keeps_hidden: bool,
     pub frameset_ok: bool,
     pub follow: Follow,
     /// Name under which robots directives are meant for this crawler.
@@ -143,6 +145,7 @@ impl<'a> Page<'a> {
             max_raw: max_links.saturating_mul(4),
             left_out: 0,
             frames: Frames::No,
+            keeps_hidden: false,
             frameset_ok: true,
             follow: Follow::Nothing,
             agent,

@@ -1,7 +1,7 @@
 //! The promises of a page pass over any bytes: what fuzzing and the tests of the core check.
 
 use crate::encoding;
-use crate::pass::{read_page, PagePass};
+use crate::pass::{read_page, Options, PagePass};
 use crate::urls_py::document_of;
 
 /// Links and bytes of text of a page that is cut at its limits.
@@ -12,7 +12,8 @@ const SHORT_TEXT: usize = 100;
 pub fn check(body: &[u8], encoding: &str) {
     let read = |max_links, max_text, main| {
         let document = document_of("http://a.test/b/c?d").expect("a valid URL");
-        read_page(body, document, encoding, max_links, max_text, main, "nephila").expect("a known encoding")
+        let options = Options { max_links, max_text, main, agent: "nephila", hidden_text: false };
+        read_page(body, document, encoding, options).expect("a known encoding")
     };
     let sniffed = encoding::sniff(body, None);
     assert!(sniffed.is_empty() || encoding::to_utf8(body, &sniffed).is_some());

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use ring::digest::{digest, Digest, SHA256};
 
 use crate::encoding;
-use crate::pass::{read_page, PagePass};
+use crate::pass::{read_page, Options, PagePass};
 use crate::urls_py::document_of;
 
 /// Media types that the parser reads by the page pass, as `body_kind.py`.
@@ -24,6 +24,7 @@ pub struct PageOptions {
     max_links: usize,
     max_text_bytes: usize,
     robots_agent: String,
+    hidden_text: bool,
 }
 
 /// Bytes in which an HTML page shows that it is one: `body_kind.py` looks at as many.
@@ -75,8 +76,14 @@ impl PageReader for PageOptions {
         let certain = is_html(body) && is_settled(&encoding, &charset, body);
         let pass = || {
             let document = document_of(url).filter(|_| !encoding.is_empty())?;
-            let agent = &*self.robots_agent;
-            read_page(body, document, &encoding, self.max_links, self.max_text_bytes, main_text, agent).ok()
+            let options = Options {
+                max_links: self.max_links,
+                max_text: self.max_text_bytes,
+                main: main_text,
+                agent: &self.robots_agent,
+                hidden_text: self.hidden_text,
+            };
+            read_page(body, document, &encoding, options).ok()
         };
         // A page whose pass fails is read again by the parser, which reports it.
         let found = catch_unwind(AssertUnwindSafe(pass)).unwrap_or_default();

@@ -57,6 +57,27 @@ const ROUNDS: u32 = 8;
 /// Bytes that a tree builder copies because text is appended to a text node, at 2 GB/s; real pages have under 1 MB.
 const PILED: u64 = 64 << 20;
 
+/// The flags of an element where `visibility` plays a part: what it hides may be shown again below, other hidden content
+/// may not. `above`: of its parent, `all`: with its own, `own`: by its attributes.
+#[cold]
+fn unveiled(above: u16, all: u16, own: u16) -> u16 {
+    let is_veiled = above & F_VEILED != 0;
+    let flags = all & !F_SHOWN;
+    match own & (F_HIDDEN | F_VEILED) {
+        _ if own & F_SHOWN != 0 => {
+            if is_veiled {
+                flags & !(F_HIDDEN | F_VEILED)
+            } else {
+                flags
+            }
+        }
+        // It is hidden for good, or what is around it is.
+        F_HIDDEN => flags & !F_VEILED,
+        _ if above & F_HIDDEN != 0 && !is_veiled => flags & !F_VEILED,
+        _ => flags,
+    }
+}
+
 /// The open elements, innermost last, with counts by tag so that most questions need no search.
 pub struct Stack {
     pub items: Vec<Element>,
@@ -143,6 +164,7 @@ impl Stack {
         self.run = 0;
         let refused = self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE);
         let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
+        let flags = if flags & (F_VEILED | F_SHOWN) == 0 { flags } else { unveiled(self.flags(), flags, extra) };
         if cat & C_FORMAT != 0 {
             let event = if self.notes(flags) && !refused { self.events.len() as u32 } else { NO_EVENT };
             self.activate(tag, !refused, event);

@@ -2,6 +2,7 @@
 
 use crate::boilerplate;
 use crate::formulas;
+use crate::hidden;
 use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
 use crate::tags::*;
@@ -140,14 +141,24 @@ impl<'a> Page<'a> {
         self.follow = follow;
     }
 
+    /// The flags that the attributes of the current tag give its element, if hidden text is left out.
+    #[inline(always)]
+    pub fn hiding(&self, tag: u8) -> u16 {
+        if self.keeps_hidden || self.tok.attrs.is_empty() && tag != DIALOG {
+            return 0;
+        }
+        hidden::flags_of(tag, &self.tok)
+    }
+
     #[inline]
     fn open(&mut self, tag: u8) {
+        let hiding = self.hiding(tag);
         if CATS[tag as usize] & C_BLOCK == 0 || self.stack.flags() & F_HIDDEN != 0 {
-            return self.stack.push(tag, self.tok.hash, 0);
+            return self.stack.push(tag, self.tok.hash, hiding);
         }
         self.text.break_line();
         let (place, said) = self.boxes.open(self.stack.place(), tag, &self.tok);
-        self.stack.push(tag, self.tok.hash, said);
+        self.stack.push(tag, self.tok.hash, said | hiding);
         if let Some(top) = self.stack.items.last_mut() {
             // Where the stack is full, this is the element around the text.
             top.place = place;
@@ -157,12 +168,13 @@ impl<'a> Page<'a> {
     fn html_start(&mut self, tag: u8) {
         let cat = CATS[tag as usize];
         match tag {
-            0 => return self.stack.push(tag, self.tok.hash, 0),
+            0 => return self.stack.push(tag, self.tok.hash, self.hiding(tag)),
             SPAN => {
                 let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
                 let hidden =
                     class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_small_tool(class));
-                return self.stack.push(tag, self.tok.hash, if hidden { F_HIDDEN } else { 0 });
+                let hiding = if hidden { F_HIDDEN } else { self.hiding(tag) };
+                return self.stack.push(tag, self.tok.hash, hiding);
             }
             HTML => return self.html_attrs(),
             HEAD => return,
@@ -302,6 +314,8 @@ impl<'a> Page<'a> {
             RB | RTC | RP | RT => {
                 if self.stack.in_scope(RUBY, IN_SCOPE).is_some() {
                     self.stack.implied_end_tags(if matches!(tag, RP | RT) { RTC } else { 0 });
+                    // The reading of a word is no part of the word.
+                    return self.stack.push(tag, self.tok.hash, if tag == RB { self.hiding(tag) } else { F_HIDDEN });
                 }
             }
             TEMPLATE if self.is_shadow_root() => return self.stack.push_shadow_root(),

@@ -206,7 +206,8 @@ impl Walk<'_, '_> {
         } else if tag == IFRAME {
             self.lines_since(lines);
         }
-        if self.is_visible() {
+        let is_void = matches!(tag, BR | IMG | IMAGE | INPUT | HR);
+        if is_void && self.is_visible() && self.page.hiding(tag) & F_HIDDEN == 0 {
             match tag {
                 IMG if self.page.text.is_parted() => {
                     self.add(Event::Space);
