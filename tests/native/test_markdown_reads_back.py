@@ -45,8 +45,9 @@ class Writer:
         return f"<{tag}>{self.some(makers, 3)}</{tag}>"
 
     def image(self) -> str:
-        """A picture."""
-        return f'<img alt="{self.text()}" src="{escape(self.random.choice(REFERENCES))}">'
+        """A picture; commands of LaTeX in its text would make a formula of it."""
+        alt = self.text().replace("\\", "")
+        return f'<img alt="{alt}" src="{escape(self.random.choice(REFERENCES))}">'
 
     def link(self) -> str:
         """A link around text, marks and pictures."""

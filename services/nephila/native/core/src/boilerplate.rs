@@ -100,7 +100,7 @@ pub fn names_permalink(class: &[u8]) -> bool {
 
 /// Whether a class of a span is that of a tool.
 pub fn names_small_tool(class: &[u8]) -> bool {
-    words(class).any(|word| matches!(word, b"out-of-band" | b"rightside"))
+    words(class).any(|word| matches!(word, b"mw-editsection" | b"out-of-band" | b"rightside"))
 }
 
 /// Whether a class is that of a link which runs the code beside it (rustdoc, mdBook).

@@ -21,8 +21,9 @@ pub fn flags_of(tag: u8, tok: &Tokenizer<'_>) -> u16 {
                 flags |= flags_of_style(tok.slice(attr.value));
             }
             (6, b'h') if tok.slice(attr.name).eq_ignore_ascii_case(b"hidden") => {
-                // Its content is found by a search and by the fragment of a link.
-                if !tok.slice(attr.value).eq_ignore_ascii_case(b"until-found") {
+                // Its content is found by a search and by the fragment of a link; React moves its streamed parts.
+                let comes_later = || tok.attr(b"id").is_some_and(|id| id.starts_with(b"S:"));
+                if !tok.slice(attr.value).eq_ignore_ascii_case(b"until-found") && !comes_later() {
                     flags |= F_HIDDEN;
                 }
             }

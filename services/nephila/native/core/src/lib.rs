@@ -20,6 +20,7 @@ mod link_buffers;
 mod links;
 mod maintext;
 mod markdown;
+mod mathml;
 mod meta;
 mod near_copies;
 mod page;

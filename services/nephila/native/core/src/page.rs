@@ -105,6 +105,10 @@ pub struct Page<'a> {
     /// Hrefs beyond `max_raw`, each as often as it occurs.
     pub left_out: u32,
     pub frames: Frames,
+    /// The formula that the last tag has written, if it has: whether it has a line of its own.
+    pub formula: Option<bool>,
+    /// Number of the element that shows formulas in lines of their own; 0 for none.
+    pub display: u32,
     /// Text that the page hides by attributes is text.
     pub keeps_hidden: bool,
     pub frameset_ok: bool,
@@ -145,6 +149,8 @@ impl<'a> Page<'a> {
             max_raw: max_links.saturating_mul(4),
             left_out: 0,
             frames: Frames::No,
+            formula: None,
+            display: 0,
             keeps_hidden: false,
             frameset_ok: true,
             follow: Follow::Nothing,
@@ -243,7 +249,7 @@ impl<'a> Page<'a> {
     }
 
     /// Add text with references to be decoded; NULs are dropped as the tree drops them.
-    pub fn visible(&mut self, part: &'a [u8], references: bool) {
+    pub fn visible(&mut self, part: &[u8], references: bool) {
         let context = self.context();
         let mut rest = part;
         let mut buffer = [0u8; 4];
@@ -269,6 +275,22 @@ impl<'a> Page<'a> {
                 }
             }
         }
+    }
+
+    /// Add the LaTeX of a formula. `display`: in a line of its own.
+    pub fn write_formula(&mut self, tex: &[u8], references: bool, display: bool) {
+        let tex = tex.trim_ascii();
+        if tex.is_empty() {
+            return;
+        }
+        if display {
+            self.text.break_line();
+        }
+        self.visible(tex, references);
+        if display {
+            self.text.break_line();
+        }
+        self.formula = Some(display);
     }
 
     pub fn raw_text(&mut self, span: Span, kind: Raw) {
@@ -300,8 +322,9 @@ impl<'a> Page<'a> {
                 }
             }
             _ if follow == Follow::Formula => {
+                let display = self.formula.take().unwrap_or(false);
                 if self.stack.flags() & F_HIDDEN == 0 && self.frames == Frames::No {
-                    self.visible(part, false);
+                    self.write_formula(part, false, display);
                 }
             }
             _ if follow == Follow::JsonLd => self.head.read_json_ld(part),

@@ -168,14 +168,8 @@ impl<'a> Page<'a> {
     fn html_start(&mut self, tag: u8) {
         let cat = CATS[tag as usize];
         match tag {
-            0 => return self.stack.push(tag, self.tok.hash, self.hiding(tag)),
-            SPAN => {
-                let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
-                let hidden =
-                    class.is_some_and(|class| formulas::is_rendered(class) || boilerplate::names_small_tool(class));
-                let hiding = if hidden { F_HIDDEN } else { self.hiding(tag) };
-                return self.stack.push(tag, self.tok.hash, hiding);
-            }
+            0 => return self.unknown_start(),
+            SPAN => return self.span_start(),
             HTML => return self.html_attrs(),
             HEAD => return,
             BODY => {
@@ -192,7 +186,9 @@ impl<'a> Page<'a> {
                 return self.raw(Raw::Rcdata, if first { Follow::Title } else { Follow::Nothing });
             }
             SCRIPT => {
-                let formula = self.tok.attr(b"type").is_some_and(formulas::is_script);
+                let kind = self.tok.attr(b"type").filter(|kind| formulas::is_script(kind));
+                let formula = kind.is_some();
+                self.formula = kind.map(|kind| memchr::memmem::find(kind, b"display").is_some());
                 let follow = match self.is_json_ld() {
                     true => Follow::JsonLd,
                     false if formula => Follow::Formula,
@@ -262,6 +258,51 @@ impl<'a> Page<'a> {
             return;
         }
         self.html_element(tag, cat);
+    }
+
+    fn span_start(&mut self) {
+        let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
+        let Some(class) = class else { return self.stack.push(SPAN, self.tok.hash, self.hiding(SPAN)) };
+        let is_second = formulas::is_rendered(class) || boilerplate::names_small_tool(class);
+        let hiding = match () {
+            () if is_second || self.formula_of_attribute(class) => F_HIDDEN,
+            () if formulas::is_beside_picture(class) => 0,
+            () => self.hiding(SPAN),
+        };
+        self.stack.push(SPAN, self.tok.hash, hiding);
+        if formulas::is_display(class) {
+            self.display = self.stack.items.last().map_or(0, |top| top.id);
+        }
+    }
+
+    /// Elements without a number: those of MathJax have a meaning.
+    fn unknown_start(&mut self) {
+        let name = self.tok.slice(self.tok.name);
+        if !name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"mjx-")) {
+            return self.stack.push(0, self.tok.hash, self.hiding(0));
+        }
+        let is_second =
+            name.eq_ignore_ascii_case(b"mjx-math") && formulas::has_assistive(&self.tok.input[self.tok.pos..]);
+        self.stack.push(0, self.tok.hash, if is_second { F_HIDDEN } else { 0 });
+        if self.tok.attr(b"display").is_some_and(|display| display.eq_ignore_ascii_case(b"true")) {
+            self.display = self.stack.items.last().map_or(0, |top| top.id);
+        }
+    }
+
+    /// The formula in an attribute in place of what the element shows; false without one.
+    fn formula_of_attribute(&mut self, class: &[u8]) -> bool {
+        if self.stack.flags() & F_HIDDEN != 0 || !formulas::may_have_source(class) {
+            return false;
+        }
+        let Some(tex) = formulas::SOURCES.iter().find_map(|name| self.tok.attr(name)) else { return false };
+        let display = formulas::is_display(class) || self.is_display();
+        self.write_formula(tex, true, display);
+        true
+    }
+
+    /// Whether formulas have lines of their own here. O(depth), for formulas alone.
+    fn is_display(&self) -> bool {
+        self.display != 0 && self.stack.items.iter().any(|element| element.id == self.display)
     }
 
     /// Start tags that put an element on the stack.
@@ -379,9 +420,14 @@ impl<'a> Page<'a> {
 
     /// The source of a <math> in place of what it shows; false without one.
     fn formula(&mut self) -> bool {
-        let Some(tex) = formulas::source(&self.tok.input[self.tok.pos..]) else { return false };
+        let alternative = self.tok.attr(b"alttext");
+        let input = self.tok.input;
+        let Some((tex, references)) = formulas::source(&input[self.tok.pos..], alternative) else { return false };
         if self.stack.flags() & F_HIDDEN == 0 {
-            self.visible(tex, true);
+            let is_block =
+                |name: &[u8]| self.tok.attr(name).is_some_and(|value| matches!(value, b"block" | b"display"));
+            let display = is_block(b"display") || is_block(b"mode") || self.is_display();
+            self.write_formula(&tex, references, display);
         }
         true
     }

@@ -48,7 +48,17 @@ const LANGUAGES: [&str; 36] = [
 ];
 const NO_LANGUAGES: [&str; 9] =
     ["default", "none", "text", "plain", "plaintext", "nohighlight", "no", "off", "notranslate"];
-const NUMBERS: [&str; 6] = ["lineno", "linenos", "linenodiv", "line-numbers-rows", "gutter", "src-line-numbers"];
+const NUMBERS: [&str; 9] = [
+    "line-number",
+    "linenumber",
+    "react-syntax-highlighter-line-number",
+    "lineno",
+    "linenos",
+    "linenodiv",
+    "line-numbers-rows",
+    "gutter",
+    "src-line-numbers",
+];
 /// Bytes of the shortest of them.
 const SHORTEST: usize = 6;
 /// Bytes of a srcset that are examined.
@@ -100,18 +110,6 @@ pub fn is_formula(class: &[u8]) -> bool {
             words.next() == Some(b"")
                 && words.all(|word| matches!(word, b"inline" | b"display" | b"notranslate" | b"nohighlight"))
         })
-}
-
-/// Whether an id is that of a note at the end of a page.
-pub fn is_note(id: &str) -> bool {
-    let number = id.strip_prefix("user-content-").unwrap_or(id);
-    let number = number.strip_prefix("fn").map(|rest| rest.trim_start_matches([':', '-']));
-    number.is_some_and(|number| !number.is_empty() && !number.starts_with("ref"))
-}
-
-/// Whether a link leads to such a note.
-pub fn is_note_link(href: &[u8]) -> bool {
-    href.strip_prefix(b"#").and_then(|id| std::str::from_utf8(id).ok()).is_some_and(is_note)
 }
 
 /// The language that a class names; "" if none.

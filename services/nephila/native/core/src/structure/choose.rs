@@ -33,7 +33,20 @@ pub fn select_blocks(choice: Choice<'_>) {
     keep_lists(blocks, lines, containers);
     keep_between(blocks, lines);
     keep_headings(blocks);
+    keep_notes(blocks, containers);
     keep_rules(blocks);
+}
+
+/// The texts of notes, where something is kept that may refer to them.
+fn keep_notes(blocks: &mut [Block], containers: &[Container]) {
+    let Some(first) = blocks.iter().position(|block| block.kept) else { return };
+    for block in &mut blocks[first..] {
+        let mut at = block.container;
+        while at != NONE && !block.kept {
+            block.kept = containers[at as usize].kind == ContainerKind::Note;
+            at = containers[at as usize].parent;
+        }
+    }
 }
 
 fn is_main(line: &Line, main: &[bool]) -> bool {

@@ -9,6 +9,7 @@ pub mod blocks;
 mod choose;
 mod code;
 pub mod json;
+mod notes;
 pub mod outline;
 mod pieces;
 mod read;
@@ -45,6 +46,7 @@ pub fn of_page(
         is_main[*at as usize] = true;
     }
     leave_out_tools(&mut reader, lines);
+    reader.find_loose_notes();
     choose::select_blocks(choose::Choice {
         blocks: &mut reader.blocks,
         lines: &mut reader.pieces.lines,

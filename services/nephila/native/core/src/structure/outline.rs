@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use super::notes::is_note;
 use super::room::Room;
 use crate::encoding::Queries;
 use crate::entities;
@@ -15,6 +16,9 @@ use crate::tokenizer::{Attr, Raw, Span, Token};
 
 /// Attributes of an element: a range in `Outline::attrs`.
 pub type Attributes = (u32, u32);
+
+/// In place of the attributes of a formula: it has a line of its own.
+pub const DISPLAY: Attributes = (u32::MAX, u32::MAX);
 
 #[derive(Clone, Copy)]
 pub enum Event {
@@ -135,18 +139,25 @@ impl Walk<'_, '_> {
     fn raw_text(&mut self, span: Span, kind: Raw) {
         let tag = match self.page.follow {
             Follow::Visible if kind != Raw::Cdata => XMP,
-            Follow::Formula => MATH,
             _ => 0,
         };
         let before = self.page.text.text.len();
         self.page.raw_text(span, kind);
-        self.text_in(tag, before);
+        match self.page.formula.take() {
+            Some(display) => self.formula(before, display),
+            None => self.text_in(tag, before, (0, 0)),
+        }
+    }
+
+    /// The formula that was written since the text had `before` bytes.
+    fn formula(&mut self, before: usize, display: bool) {
+        self.text_in(MATH, before, if display { DISPLAY } else { (0, 0) });
     }
 
     /// Text of an element that is on no stack: <xmp>, <plaintext>, a formula; 0 for none.
-    fn text_in(&mut self, tag: u8, before: usize) {
+    fn text_in(&mut self, tag: u8, before: usize, attrs: Attributes) {
         if tag != 0 && self.page.text.text.len() > before {
-            self.add(Event::Open { tag, id: 0, attrs: (0, 0) });
+            self.add(Event::Open { tag, id: 0, attrs });
             self.text(before);
             self.add(Event::Close(0));
         } else {
@@ -201,10 +212,12 @@ impl Walk<'_, '_> {
             return;
         }
         let attrs = self.keep_attributes(tag, before);
-        if tag == MATH && self.page.text.text.len() > length {
-            self.text_in(MATH, length);
-        } else if tag == IFRAME {
+        if tag == IFRAME {
             self.lines_since(lines);
+        } else if tag != SCRIPT {
+            if let Some(display) = self.page.formula.take() {
+                self.formula(length, display);
+            }
         }
         let is_void = matches!(tag, BR | IMG | IMAGE | INPUT | HR);
         if is_void && self.is_visible() && self.page.hiding(tag) & F_HIDDEN == 0 {
@@ -262,6 +275,7 @@ impl Walk<'_, '_> {
         let tok = &self.page.tok;
         self.page.stack.flags() & F_PRE != 0
             || tok.attr(b"class").is_some_and(|class| class.starts_with(b"math") || class == b"arithmatex")
+            || tok.attr(b"id").is_some_and(|id| std::str::from_utf8(id).is_ok_and(is_note))
     }
 }
 

@@ -47,6 +47,15 @@ impl Pieces {
         }
     }
 
+    /// A formula that is a picture.
+    pub fn formula(&mut self, tex: Item) {
+        if self.open(Mark::Math) {
+            self.items.push(tex);
+            self.close(Mark::Math);
+            self.pictures = true;
+        }
+    }
+
     /// White space beside a picture.
     pub fn space(&mut self, item: Item) {
         self.items.push(item);
@@ -89,13 +98,22 @@ impl Pieces {
         true
     }
 
-    /// A reference to a note opens; the raised number that it is in is none.
-    pub fn note(&mut self) -> bool {
-        if matches!(self.items.last(), Some(Item::Open(Mark::Sup))) {
+    /// Whether the place is right behind the start of a raised text.
+    pub fn is_raised(&self) -> bool {
+        matches!(self.items.last(), Some(Item::Open(Mark::Sup)))
+    }
+
+    /// A reference to a note, in place of the raised number that it is in.
+    pub fn note(&mut self, number: Item) {
+        if self.is_raised() {
             self.items.pop();
             self.open.pop();
         }
-        self.open(Mark::Note)
+        if self.open(Mark::Note) {
+            self.items.push(number);
+            self.close(Mark::Note);
+            self.pictures = true;
+        }
     }
 
     /// The innermost such mark ends; those within it end before it and continue behind it.

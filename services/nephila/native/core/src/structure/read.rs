@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::attributes::{
-    best_of_srcset, clean_language, is_formula, is_line_numbers, is_note, is_note_link, language_of_class,
-    named_language, number, role_of, Role,
+    best_of_srcset, clean_language, is_formula, is_line_numbers, language_of_class, named_language, number, role_of,
+    Role,
 };
 use super::blocks::{part, Block, Cell, Container, ContainerKind, Item, Kind, Mark, Range, Task, MAX_DEPTH, NONE};
-use super::outline::{Attributes, Event, Outline};
+use super::notes::{self, Notes, Texts};
+use super::outline::{Attributes, Event, Outline, DISPLAY};
 use super::pieces::Pieces;
 use super::room::Room;
 use crate::encoding::query_in;
+use crate::formulas;
 use crate::markdown::chars::is_space;
 use crate::tags::*;
 use crate::text;
@@ -161,6 +163,7 @@ pub struct Reader<'o, 'a> {
     sections: Vec<u8>,
     section: u8,
     in_cell: bool,
+    notes: Notes,
 }
 
 impl<'o, 'a> Reader<'o, 'a> {
@@ -189,6 +192,7 @@ impl<'o, 'a> Reader<'o, 'a> {
             sections: Vec::new(),
             section: BODY_ROW,
             in_cell: false,
+            notes: Notes::default(),
         }
     }
 
@@ -280,13 +284,19 @@ impl<'o, 'a> Reader<'o, 'a> {
         }
         Some(match tag {
             A => match self.outline.raw(attrs, b"href") {
-                Some(href) if is_note_link(href) && self.pieces.note() => End::Mark(Mark::Note),
+                Some(href) if self.note_link(href, attrs) => return None,
                 // A heading that leads to a place of its own page is its permalink.
                 Some([b'#', ..]) if self.level > 0 => End::Nothing,
                 // The attributes stand for the reference until it is known whether the link is kept.
                 Some(_) if self.pieces.link(attrs) => End::Mark(Mark::Link),
                 _ => End::Nothing,
             },
+            MATH if attrs == DISPLAY && self.level == 0 => {
+                self.flush();
+                self.formula = true;
+                End::Formula
+            }
+            SPAN if self.begin_note_at(attrs) => End::Nothing,
             SPAN if is_formula(self.outline.raw(attrs, b"class").unwrap_or_default())
                 && self.pieces.open(Mark::Math) =>
             {
@@ -347,6 +357,9 @@ impl<'o, 'a> Reader<'o, 'a> {
             return Some(self.in_table(tag, attrs));
         }
         self.flush();
+        if let Some(number) = self.note_of(tag, attrs) {
+            return Some(self.open_container(ContainerKind::Note, true, number));
+        }
         Some(match tag {
             _ if is_pre(tag) => {
                 self.language = self.language_around(attrs);
@@ -450,9 +463,12 @@ impl<'o, 'a> Reader<'o, 'a> {
         let Container { ordered, number: before, .. } = self.containers[list];
         let stated = if ordered { number(self.attr(attrs, "value").as_deref()) } else { None };
         let number = stated.unwrap_or(before + 1);
-        let is_note = ordered && self.attr(attrs, "id").is_some_and(|id| is_note(&id));
-        let kind = if is_note { ContainerKind::Note } else { ContainerKind::Item };
-        let made = self.new_container(kind, ordered, number);
+        let made = self.new_container(ContainerKind::Item, ordered, number);
+        // Where nothing refers to them, the numbers of notes are those of their list.
+        let is_note = ordered && self.notes.is_empty() && self.attr(attrs, "id").is_some_and(|id| notes::is_note(&id));
+        if let Some(number) = self.note_of(LI, attrs).or(is_note.then_some(number)) {
+            self.make_note(made, number);
+        }
         (self.containers[list].number, self.containers[list].last) = (number, made);
         self.reenter(made)
     }
@@ -489,6 +505,97 @@ impl<'o, 'a> Reader<'o, 'a> {
                 let empty = self.pieces.take();
                 self.blocks.push(Block { kind: Kind::Rule, container: self.innermost(), lines: empty, kept: false });
             }
+        }
+    }
+
+    // ---- notes
+
+    /// Whether a link refers to a note, or leads back from one: its text is no text.
+    fn note_link(&mut self, href: &[u8], attrs: Attributes) -> bool {
+        let Some(fragment) = notes::fragment_of(href) else { return false };
+        let is_local = href.starts_with(b"#");
+        if notes::leads_back(fragment) || self.in_note() {
+            let id = self.attr(attrs, "id").or_else(|| self.attr(attrs, "name"));
+            let number = id.and_then(|id| self.notes.number(&id)).or_else(|| self.notes.number_behind(fragment));
+            if let Some(number) = number.filter(|_| self.pieces.is_empty() && !self.in_note()) {
+                self.begin_note(number);
+            }
+            return self.in_note() && (is_local || notes::leads_back(fragment));
+        }
+        let is_named = || {
+            let role = self.outline.raw(attrs, b"role").or_else(|| self.outline.raw(attrs, b"data-type"));
+            self.outline.class(attrs).contains("footnote") || role.is_some_and(|role| role.ends_with(b"noteref"))
+        };
+        let refers = if notes::is_note(fragment) {
+            is_local || self.pieces.is_raised() || is_named()
+        } else {
+            is_local && self.pieces.is_raised()
+        };
+        match if refers && self.level == 0 { self.notes.refer(fragment) } else { None } {
+            Some(number) => {
+                let number = self.pooled(&number.to_string());
+                self.pieces.note(Item::Literal(number));
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn in_note(&self) -> bool {
+        self.around.iter().any(|at| self.containers[*at as usize].kind == ContainerKind::Note)
+    }
+
+    /// The number of the note whose text a block is.
+    fn note_of(&self, tag: u8, attrs: Attributes) -> Option<i64> {
+        if self.notes.is_empty() || !matches!(tag, LI | P | DIV | ASIDE | SECTION) || self.in_note() {
+            return None;
+        }
+        self.attr(attrs, "id").and_then(|id| self.notes.number(&id))
+    }
+
+    /// Whether the place of a note begins here, within a block.
+    fn begin_note_at(&mut self, attrs: Attributes) -> bool {
+        if self.notes.is_empty() || !self.pieces.is_empty() || self.in_note() {
+            return false;
+        }
+        let number = self.attr(attrs, "id").and_then(|id| self.notes.number(&id));
+        number.map(|number| self.begin_note(number)).is_some()
+    }
+
+    /// The innermost block is the text of a note.
+    fn begin_note(&mut self, number: i64) {
+        let Some(at) = self.opened.iter().rposition(|element| is_block(element.tag)) else { return };
+        match self.opened[at].end {
+            End::Flush => {
+                self.opened[at].end = self.open_container(ContainerKind::Note, true, number);
+            }
+            End::Container(_) if self.opened[at].tag == LI => {
+                if let Some(item) = self.around.last() {
+                    self.make_note(*item, number);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn make_note(&mut self, item: u32, number: i64) {
+        let item = &mut self.containers[item as usize];
+        (item.kind, item.ordered, item.number) = (ContainerKind::Note, true, number);
+    }
+
+    /// Notes that no links lead to; and the text of notes without their numbers.
+    pub fn find_loose_notes(&mut self) {
+        let texts = Texts { text: self.text, pool: &self.pool };
+        let mut before = NONE;
+        for block in &self.blocks {
+            let is_note = |at: u32| at != NONE && self.containers[at as usize].kind == ContainerKind::Note;
+            if is_note(block.container) && block.container != before {
+                notes::without_label(block, &self.pieces.lines, &mut self.pieces.items, &texts);
+            }
+            before = block.container;
+        }
+        if self.notes.is_empty() {
+            notes::find_loose(&mut self.blocks, &mut self.containers, &mut self.pieces, &texts);
         }
     }
 
@@ -647,12 +754,17 @@ impl<'o, 'a> Reader<'o, 'a> {
             return;
         }
         let small = |name| number(self.attr(attrs, name).as_deref()).is_some_and(|pixels| pixels <= 2);
-        if small("width") || small("height") {
+        if small("width") || small("height") || self.outline.class(attrs).starts_with("mwe-math-fallback") {
             return;
         }
-        if self.source_of_image(attrs).is_some() {
-            self.pieces.image(attrs);
+        let Some(source) = self.source_of_image(attrs) else { return };
+        let alt = self.attr(attrs, "alt").unwrap_or_default();
+        let tex = formulas::of_picture(&alt, &source);
+        if tex.is_empty() {
+            return self.pieces.image(attrs);
         }
+        let tex = self.pooled(&tex);
+        self.pieces.formula(Item::Literal(tex));
     }
 
     /// References of the links and pictures in the blocks that are kept, in place of the attributes that stand for them.
