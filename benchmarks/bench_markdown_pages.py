@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 from nephila.parser.single.extract import extract
+
 from tests.acceptance import locate
 
 URL = re.compile(r'"url":\s*"([^"]+)"')
@@ -74,7 +75,7 @@ def main() -> None:
     arguments = parser.parse_args()
     archive = arguments.archive or locate() / "defuddle-fixtures" / "fixtures.tar.xz"
     scores: dict[str, float] = {}
-    right_of = {kind: 0 for kind in KINDS}
+    right_of = dict.fromkeys(KINDS, 0)
     had = dict(right_of)
     lost: dict[str, list[str]] = {}
     for name, (html, right) in pages(archive).items():

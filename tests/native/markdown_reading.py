@@ -16,6 +16,11 @@ STYLES = {
 INVISIBLE = frozenset("\u00ad\u200b\ufeff")
 
 
+def absolute(reference: str, url: str) -> str:
+    """A reference in the one form in which it is compared."""
+    return unquote(urljoin(url, reference))
+
+
 class Place(NamedTuple):
     """What is around a character: styles, the link, and headings, lists, quotes, code and cells from outside in."""
 
@@ -66,7 +71,12 @@ class Reading:
             self._text(child.tail, place)
 
     def _resolved(self, reference: str | None) -> str:
-        return unquote(urljoin(self.url, reference or ""))
+        return absolute(reference or "", self.url)
+
+    def links(self) -> list[str]:
+        """The links that have text, each as often as it begins."""
+        places = [place.link for _, place in self.characters]
+        return [link for before, link in zip(["", *places], places, strict=False) if link and link != before]
 
     def _text(self, text: str | None, place: Place) -> None:
         self.characters += [(c, place) for c in text or "" if not c.isspace() and c not in INVISIBLE]

@@ -107,3 +107,8 @@ def test_lists_side_by_side_are_two() -> None:
 def test_heading_in_an_item() -> None:
     """With the blocks behind it."""
     assert markdown_of("<ol><li><h3>H</h3>text<li>b</ol>") == "1. ### H\n\n   text\n2. b"
+
+
+def test_box_in_a_numbered_item() -> None:
+    """The blocks behind it belong to the item."""
+    assert markdown_of("<ol><li><input type=checkbox>a<p>b</ol>") == "1. a\n\n   b"

@@ -7,6 +7,8 @@ import pytest
 from .conftest import load
 
 FRACTION = "<mfrac><mi>a</mi><msqrt><mi>&#x3C0;</mi></msqrt></mfrac>"
+SUM = "<msubsup><mo>&sum;</mo><mi>i</mi><mn>9</mn></msubsup><mtext>of x</mtext>"
+HIDDEN = "class=mwe-math-mathml-inline style='display: none'"
 SOURCE = "<annotation encoding=application/x-tex>x^2</annotation>"
 
 
@@ -24,14 +26,15 @@ def markdown_of(html: str) -> str:
         (f"<math><semantics><mi>x</mi>{SOURCE}</semantics></math>", "x^2"),
         ("<math alttext='x_{1}'><mi>x</mi></math>", "x_{1}"),
         (f"<math>{FRACTION}</math>", "\\frac{a}{\\sqrt{\\pi}}"),
-        ("<math><msubsup><mo>&sum;</mo><mi>i</mi><mn>9</mn></msubsup><mtext>of x</mtext></math>", "\\sum_{i}^{9} \\text{of x}"),
+        (f"<math>{SUM}</math>", "\\sum_{i}^{9} \\text{of x}"),
         ("<math><mover><mi>x</mi><mo>^</mo></mover><mo>&lt;</mo><mi>y</mi></math>", "\\hat{x} < y"),
-        (f"<span class=katex><span class=katex-mathml><math>{SOURCE}</math></span><span class=katex-html>x2</span></span>", "x^2"),
+        (f"<span class=katex><math>{SOURCE}</math><span class=katex-html>x2</span></span>", "x^2"),
         ("<span class=math-inline data-math='x^2'><span class=katex>x2</span></span>", "x^2"),
         ("<script type='math/tex'>x^2</script>", "x^2"),
-        (f"<mjx-container><mjx-math>x2</mjx-math><mjx-assistive-mml><math>{FRACTION}</math></mjx-assistive-mml></mjx-container>",
+        (f"<mjx-container><mjx-math>x2</mjx-math><mjx-assistive-mml><math>{FRACTION}</math></mjx-assistive-mml>"
+         "</mjx-container>",
          "\\frac{a}{\\sqrt{\\pi}}"),
-        (f"<span class=mwe-math-element><span class=mwe-math-mathml-inline style='display: none'><math>{SOURCE}</math></span>"
+        (f"<span class=mwe-math-element><span {HIDDEN}><math>{SOURCE}</math></span>"
          "<img class=mwe-math-fallback-image-inline src=/x alt='{\\displaystyle x^2}'></span>", "x^2"),
         ("<img src=/x alt='\\frac{a}{b}'>", "\\frac{a}{b}"),
         ("<img src='https://latex.codecogs.com/svg.image?%5Cfrac%7Ba%7D%7Bb%7D'>", "\\frac{a}{b}"),

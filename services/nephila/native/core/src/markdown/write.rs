@@ -349,7 +349,7 @@ fn indentation(container: &Container) -> String {
         ContainerKind::Quote => "> ".into(),
         ContainerKind::List => String::new(),
         // A task is "- " with a box in its text.
-        ContainerKind::Item if container.task != Task::No => "  ".into(),
+        ContainerKind::Item if container.task != Task::No && !container.ordered => "  ".into(),
         ContainerKind::Item => " ".repeat(container.marker(false).len()),
         ContainerKind::Note => "    ".into(),
     }
