@@ -74,7 +74,13 @@ def pdf(pages: int) -> bytes:
 def calls() -> dict[str, float]:
     """Start of a child, and a call with little to do."""
     body = b"<p>" + WORDS.encode() * 1_000
-    options: PassOptions = {"max_links": 10, "max_text_bytes": 1_000, "main_text": True, "agent": "nephila"}
+    options: PassOptions = {
+        "max_links": 10,
+        "max_text_bytes": 1_000,
+        "main_text": True,
+        "agent": "nephila",
+        "hidden_text": False,
+    }
     payload = payload_of(body, "http://a.test/", "utf-8", **options)
 
     def start() -> None:

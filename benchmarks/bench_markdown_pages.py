@@ -1,4 +1,4 @@
-"""Markdown of small pages beside what another reader's authors expect of it: formulas, notes, code, hidden parts, tables.
+"""Markdown of small pages beside what another reader makes of them: formulas, notes, code, hidden parts, tables.
 
 usage: python -m benchmarks.bench_markdown_pages [ARCHIVE] [--worst 20] [--show NAME]
 

@@ -115,7 +115,7 @@ def main() -> None:
         size += len(ours)
         nested += ours == theirs
         # Text in a list, but in no item, is shown without a marker.
-        ours, theirs = ([(c, (place[0], place[2])) for c, place in some] for some in (ours, theirs))
+        ours, theirs = ([(c, (place[0], 0, place[2])) for c, place in some] for some in (ours, theirs))
         if ours == theirs:
             same += 1
         else:

@@ -73,5 +73,6 @@ run(
         b"<time datetime=2020-01-01>x</time>",
         "utf-8",
         markdown=True,
+        hidden_text=False,
     )
 )
