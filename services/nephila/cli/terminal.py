@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nephila.kernel.hidden_characters import HIDDEN
+from nephila.kernel.hidden_characters import hidden
 from nephila.kernel.runtime.late_pattern import late_pattern
 
 _SEQUENCES = late_pattern(
@@ -18,7 +18,7 @@ _SEQUENCES = late_pattern(
     r"|\x1b[ -/]*[0-~]?"
 )
 _BLANKS = late_pattern(r"[\s\x1c-\x1f\x85\u2028\u2029]+")
-_HIDDEN = late_pattern(r"[\x00-\x1f" + HIDDEN + "]")
+_HIDDEN = late_pattern(hidden(r"\x00-\x1f"))
 _UNSEEN = late_pattern(r"(?![\n\t]|\r\n)" + _HIDDEN.pattern)
 _MARKUP = late_pattern(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
 _SLACK = 16

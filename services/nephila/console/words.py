@@ -15,9 +15,9 @@ from urllib.parse import urlencode, urlsplit
 from markupsafe import Markup
 
 from nephila.console.messages import translate as _
-from nephila.kernel.hidden_characters import HIDDEN
+from nephila.kernel.hidden_characters import hidden
 
-_HIDDEN: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f" + HIDDEN + "]")
+_HIDDEN: Final = re.compile(hidden(r"\x00-\x08\x0b\x0c\x0e-\x1f"))
 BASE: Final = "/console"
 
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         robots_sitemaps,
         simhash,
         sniff_encoding,
+        spelled,
         structure_by,
         to_utf8,
         trimmed,
@@ -101,6 +102,7 @@ else:
     robots_sitemaps = _chosen.robots_sitemaps
     simhash = _chosen.simhash
     sniff_encoding = _chosen.sniff_encoding
+    spelled = _chosen.spelled
     structure_by = _chosen.structure_by
     to_utf8 = _chosen.to_utf8
     trimmed = _chosen.trimmed
@@ -162,6 +164,7 @@ __all__ = [
     "robots_sitemaps",
     "simhash",
     "sniff_encoding",
+    "spelled",
     "structure_by",
     "to_utf8",
     "trimmed",

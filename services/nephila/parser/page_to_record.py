@@ -37,7 +37,7 @@ from nephila.parser.links.requisites import requisite_links
 from nephila.parser.lists.detection import read
 from nephila.parser.page.charset import Classify
 from nephila.parser.page.meta import to_json
-from nephila.parser.page.text import text_hash
+from nephila.parser.page.text import spelled_text, text_hash
 
 # A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
 _STORED: Final = m.Outcome.STORED
@@ -205,7 +205,7 @@ class RecordBuilder:
         listing = yield from read(p.form, p.body, page.url, page.charset, config, self._clock.now(), self._classify)
         rows = yield from resolve(page.url, listing.entries)
         record.text_hash = hash_of_links(rows)
-        record.title = listing.title[: config.max_title_chars]
+        record.title = spelled_text(listing.title)[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
         entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}

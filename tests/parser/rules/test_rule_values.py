@@ -233,3 +233,12 @@ def test_an_item_without_a_required_field_is_none() -> None:
     spec = "each: li\nfields: {n: {css: b, required: true}, t: {css: i}}"
     assert items(spec, "<li><b>1</b><i>a</i><li><i>b</i>") == [{"n": "1", "t": "a"}]
     assert "required" in ran(spec, "<li><i>b</i>").problems[0]
+
+
+def test_text_values_have_the_one_form_of_text() -> None:
+    """Soft hyphens leave, letters and marks are one; the characters of a URL stay."""
+    html = "<p id=a>Mit&shy;tel&nbsp;al&shy;ter Cafe&#769;</p><p id=b>Cafe&#769;</p><a href='/cafe\u0301'>x</a>"
+    for field in ("{css: '#a'}", "{xpath: '//*[@id=\"a\"]'}"):
+        assert value(field, html) == "Mittel alter Café"
+    assert value("{css: p, all: true}", html) == ["Mittel alter Café", "Café"]
+    assert value("{css: a@href, type: url}", html).endswith("/cafe%CC%81")

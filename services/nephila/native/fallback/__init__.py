@@ -13,6 +13,7 @@ from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.pattern_filter import PatternFilter
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
+from nephila.native.fallback.spelling import spelled
 from nephila.native.fallback.srcset import best_of_srcset, candidates_of_srcset
 from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
 from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
@@ -49,6 +50,7 @@ __all__ = [
     "robots_sitemaps",
     "simhash",
     "sniff_encoding",
+    "spelled",
     "structure_by",
     "to_utf8",
     "trimmed",

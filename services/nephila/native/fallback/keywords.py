@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from nephila.native.fallback.spelling import spelled_text
+
 _SPACE, _WORD, _GAPLESS, _OTHER = range(4)
 _RANGES = (
     *((_SPACE, 9, 13), (_SPACE, 0x20, 0x20), (_SPACE, 0x85, 0x85), (_SPACE, 0xA0, 0xA0), (_SPACE, 0x1680, 0x1680)),
-    *((_SPACE, 0x2000, 0x200D), (_SPACE, 0x2028, 0x2029), (_SPACE, 0x202F, 0x202F), (_SPACE, 0x205F, 0x205F)),
+    *((_SPACE, 0x2000, 0x200C), (_SPACE, 0x2028, 0x2029), (_SPACE, 0x202F, 0x202F), (_SPACE, 0x205F, 0x205F)),
     *((_SPACE, 0x3000, 0x3000), (_SPACE, 0xFEFF, 0xFEFF)),
     *((_WORD, 0x30, 0x39), (_WORD, 0x41, 0x5A), (_WORD, 0x61, 0x7A), (_OTHER, 0, 0x7F)),
     *((_OTHER, 0xA1, 0xA9), (_OTHER, 0xAB, 0xB4), (_OTHER, 0xB6, 0xB9), (_OTHER, 0xBB, 0xBF)),
@@ -34,6 +36,8 @@ def normal_form(text: str) -> str:
     found = []
     in_word = False
     for given in text:
+        if given == "\u200d":
+            continue
         char = chr(ord(given) - 0xFEE0) if "\uff01" <= given <= "\uff5e" else given
         kind = _kind(char)
         if (kind == _WORD) != in_word:
@@ -49,7 +53,7 @@ class KeywordSet:
 
     def __init__(self, terms: Sequence[str]) -> None:
         """Raises ValueError for a blank term."""
-        self._forms = [normal_form(term) for term in terms]
+        self._forms = [normal_form(spelled_text(term)) for term in terms]
         for term, form in zip(terms, self._forms, strict=True):
             if not form:
                 raise ValueError(f"the keyword {term!r} is blank")

@@ -17,6 +17,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from nephila.native.fallback.hidden import Visibility, visibility_of
 from nephila.native.fallback.lines import CHROME, COMMENT, SPACES, Context, Lines
 from nephila.native.fallback.main_text import main_lines
+from nephila.native.fallback.spelling import spelled_text
 from nephila.native.fallback.texts import to_utf8
 from nephila.native.fallback.urls import (
     UnsupportedScheme,
@@ -95,6 +96,10 @@ def _collapsed(text: str, limit: int) -> str:
     )
 
 
+def _spelled_value(text: str) -> str:
+    return spelled_text(text).strip(SPACES)
+
+
 def _lower(text: str) -> str:
     return text.encode().lower().decode()
 
@@ -171,6 +176,7 @@ class _Page:
     def _text(self, text: str, around: _Element) -> None:
         if around.hidden:
             return
+        text = spelled_text(text)
         self.lines.add(text, around.context)
         if around.link is not None:
             around.link.anchor.append(text)
@@ -186,7 +192,7 @@ class _Page:
             self.lang = _value(attributes["lang"])
         elif tag == "title" and html:
             if self.title is None and page:
-                self.title = _collapsed(node.text() or "", MAX_VALUE)
+                self.title = _collapsed(spelled_text(node.text() or ""), MAX_VALUE)
             return None
         elif tag in ("base", "link", "meta"):
             if page:
@@ -257,9 +263,10 @@ class _Page:
             if len(self.robots) + len(content) < MAX_VALUE:
                 self.robots += ("," if self.robots else "") + _lower(content)
         elif name == "description":
-            self.description = content if self.description is None else self.description
+            self.description = _spelled_value(content) if self.description is None else self.description
         elif (name in _META_NAMES or name.startswith(_META_PREFIXES)) and len(self.meta) < MAX_META:
-            self.meta.append((name, content))
+            is_reference = content.startswith("/") or "://" in content
+            self.meta.append((name, content if is_reference else _spelled_value(content)))
 
 
 def _is_in_ruby(node: LexborNode) -> bool:

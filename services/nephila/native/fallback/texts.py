@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any, Final
 
+from nephila.native.fallback.spelling import spelled_text
+
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _PRESCAN: Final = 1024
 _HEAD_TAG: Final = re.compile(
@@ -115,7 +117,7 @@ def trimmed(texts: list[str], most: int) -> list[str]:
     """Each text cut to `most` characters, white space collapsed within lines; no empty lines, no empty texts."""
     for text in texts:
         text.encode()  # UnicodeEncodeError for lone surrogates, as in the core
-    lines = ((" ".join(part.split()) for part in text[:most].split("\n")) for text in texts)
+    lines = ((" ".join(part.split()) for part in spelled_text(text[:most]).split("\n")) for text in texts)
     return [found for parts in lines if (found := "\n".join(filter(None, parts)))]
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from nephila.native import recoded, structure_by
 from nephila.parser.documents.content import without_controls
-from nephila.parser.page.text import one_line
+from nephila.parser.page.text import one_line, spelled_text
 
 MAX_LEVEL: Final = 6
 MAX_DEPTH: Final = 8
@@ -51,7 +51,7 @@ def cleaned(blocks: Iterable[Block]) -> list[Block]:
                 found.append(block._replace(rows=tuple(row for row in rows if any(row))))
         elif block.kind is BlockKind.CODE:
             if block.text.strip():
-                found.append(block._replace(text=without_controls(block.text).strip("\n")))
+                found.append(block._replace(text=spelled_text(without_controls(block.text)).strip("\n")))
         elif text := one_line(block.text):
             found.append(block._replace(text=text))
     return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from nephila.native import spelled
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
 from nephila.parser.documents.xml_text import read_xml
 from nephila.parser.page.body_kind import BodyKind
-from nephila.parser.page.text import cut_utf8, plain_text
+from nephila.parser.page.text import cut_utf8, plain_text, spelled_text
 
 TEXTS: Final = frozenset((BodyKind.TEXT, BodyKind.JSON, BodyKind.XML, BodyKind.CSV))
 """Kinds that have an encoding."""
@@ -27,7 +28,7 @@ def read_document(
         return DocumentContent()
     text = plain_text(body, encoding, max_text_bytes)
     if kind is BodyKind.TEXT:
-        return DocumentContent(text=text)
+        return DocumentContent(text=spelled(text))
     # Longer ones were cut between characters, and end somewhere.
     decoded = text.decode()
     if kind is BodyKind.JSON:
@@ -36,5 +37,5 @@ def read_document(
         content = read_xml(decoded, max_links)
     else:
         content = read_csv(decoded, "\t" if content_type.endswith("tab-separated-values") else "")
-    content.text = cut_utf8(content.text, max_text_bytes)
+    content.text, content.title = cut_utf8(spelled(content.text), max_text_bytes), spelled_text(content.title)
     return content

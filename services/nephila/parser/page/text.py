@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from nephila.native import to_utf8
+from nephila.native import spelled, to_utf8
 
 _MARK: Final = "\ufeff".encode()
 _REPLACED: Final = "\ufffd".encode()
@@ -32,6 +32,11 @@ def plain_text(body: bytes, encoding: str, max_bytes: int) -> bytes:
     return cut_utf8(text.removeprefix(_MARK).replace(b"\0", _REPLACED), max_bytes)
 
 
+def spelled_text(text: str) -> str:
+    """A text in the one form of text (`native.spelled`); one with lone surrogates is unchanged."""
+    return text if text.isascii() else spelled(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
 def cut_utf8(text: bytes, max_bytes: int) -> bytes:
     """The longest prefix of UTF-8 `text` with at most `max_bytes` that ends between characters."""
     if len(text) <= max_bytes:
@@ -52,5 +57,5 @@ def text_hash(text: bytes) -> bytes:
 
 
 def one_line(text: str) -> str:
-    """Text on one line, without control characters, white space collapsed."""
-    return " ".join(text.translate(CONTROLS).split())
+    """Text on one line in the one form of text, without control characters, white space collapsed."""
+    return " ".join(spelled_text(text.translate(CONTROLS)).split())

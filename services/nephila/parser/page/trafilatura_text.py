@@ -15,6 +15,7 @@ import msgspec
 
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.extras import install_line
+from nephila.native import spelled
 from nephila.parser.sandbox import Task
 
 LIBRARY: Final = "trafilatura"
@@ -57,7 +58,7 @@ def run(payload: bytes) -> bytes:
 
 def decode_result(data: bytes) -> bytes:
     """Decode the result of a child, without a character that the limit has cut."""
-    return data.decode("utf-8", "ignore").encode()
+    return spelled(data.decode("utf-8", "ignore").encode())
 
 
 @cache

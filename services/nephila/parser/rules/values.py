@@ -13,6 +13,7 @@ from typing import Any, Final
 from nephila.kernel.page_facts.iso_dates import iso_date
 from nephila.native import UrlError, is_tidy, parse_url
 from nephila.native import trimmed as all_trimmed
+from nephila.parser.page.text import spelled_text
 from nephila.parser.rules.document import Document, lexbor_text, lexbor_texts
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.replacement import expand
@@ -54,11 +55,13 @@ def simple_texts(field: ItemField, document: Document, scope: Any) -> list[str]:
 
 def _tidied(field: ItemField, text: str, check_time: Callable[[], object]) -> str:
     text = text[:MAX_TEXT_CHARS]
+    # The characters of a URL are part of it.
+    trim = collapsed if field.type == "url" else trimmed
     if field.trim:
-        text = trimmed(text)
+        text = trim(text)
     for pattern, instead in field.replace:
         text = compiled("regex", pattern).sub(partial(_replaced, instead, check_time), text)
-    return trimmed(text) if field.trim and field.replace else text
+    return trim(text) if field.trim and field.replace else text
 
 
 def _replaced(instead: str, check_time: Callable[[], object], found: Any) -> str:
@@ -67,10 +70,15 @@ def _replaced(instead: str, check_time: Callable[[], object], found: Any) -> str
 
 
 def trimmed(text: str) -> str:
-    """Text with white space collapsed within lines, without empty lines, trimmed."""
+    """Text in the one form, white space collapsed within lines, without empty lines, trimmed."""
     # The common case; the check costs a hundredth of the split. Non-ASCII text may hold lone surrogates.
     if text.isascii() and is_tidy(text):
         return text.strip()
+    return collapsed(spelled_text(text))
+
+
+def collapsed(text: str) -> str:
+    """Text with white space collapsed within lines, without empty lines, trimmed."""
     if "\n" not in text:
         return " ".join(text.split())
     return "\n".join([line for part in text.split("\n") if (line := " ".join(part.split()))])

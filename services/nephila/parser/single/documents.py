@@ -20,6 +20,7 @@ from nephila.parser.links.link_list import UnresolvedLink, resolve, run_to_end
 from nephila.parser.lists.detection import ListForm, read
 from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import encoding_of_text
+from nephila.parser.page.text import spelled_text
 from nephila.parser.sandbox import BlockingSandbox, ChildError
 
 Keep = Callable[[str], bool]
@@ -30,7 +31,7 @@ def fill_list(
 ) -> None:
     """The entries of a sitemap or feed found at `base`; `keep` selects the links that count."""
     listing = run_to_end(read(form, body, base, charset, config, time.time()))
-    result["title"] = listing.title[: config.max_title_chars]
+    result["title"] = spelled_text(listing.title)[: config.max_title_chars]
     result["kind"] = listing.form
     _tell(result, "problem", listing.problem)
     result["links"] = _links(base, listing.entries, keep)

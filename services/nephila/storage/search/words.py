@@ -23,7 +23,8 @@ _INDIC: Final = "\u0900-\u0963\u0966-\u0df3"
 _BREAK: Final = re.compile(rf"[^\w{_RANGES}{_INDIC}]+|_+")
 TOKEN: Final = re.compile(r"[0-9a-z\x80-\U0010ffff]+")
 """A token of a text that `index_text` has made."""
-_MARKS: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670]+")
+_MARKS: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u200d\xad]+")
+"""Marks, and signs inside of words that no reader sees."""
 
 
 def _accents() -> dict[int, str]:

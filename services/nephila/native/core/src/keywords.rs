@@ -2,12 +2,15 @@
 //!
 //! A token is a word, or one character of a script without word gaps, or one other character that is no white space.
 //! A term occurs where its tokens follow each other, so a word matches whole words only, and white space counts only
-//! where it parts words. Upper and lower case and full-width letters are equal. The fallback has the same tokens
+//! where it parts words; U+200D parts none. Upper and lower case and full-width letters are equal. The fallback has the same tokens
 //! (../../fallback/keywords.py). Words are compared by 63 bits of their hash.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::borrow::Cow;
 use std::collections::HashMap;
+
+use crate::spelling::spelled_text;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -38,7 +41,7 @@ static KINDS: [Kind; 256] = ascii_kinds();
 fn kind_of(c: char) -> Kind {
     match c as u32 {
         code @ 0..=0x7F => KINDS[code as usize],
-        0x85 | 0xA0 | 0x1680 | 0x2000..=0x200D | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000 | 0xFEFF => Kind::Space,
+        0x85 | 0xA0 | 0x1680 | 0x2000..=0x200C | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000 | 0xFEFF => Kind::Space,
         0xA1..=0xA9 | 0xAB..=0xB4 | 0xB6..=0xB9 | 0xBB..=0xBF | 0xD7 | 0xF7 | 0x2010..=0x2BFF => Kind::Other,
         0x3001..=0x3004 | 0x3008..=0x303F | 0x30FB | 0xFF00..=0xFF65 | 0xFFE0..=0xFFFF => Kind::Other,
         0x1F000..=0x1FAFF => Kind::Other,
@@ -78,6 +81,8 @@ fn word<const CASE: u8>(bytes: &[u8]) -> u64 {
 fn push_lower(c: char, out: &mut Vec<u8>) {
     let code = c as u32;
     let lower = match code {
+        // A joiner is spelling of the letters around it.
+        0x200D => return,
         0x41..=0x5A | 0xC0..=0xD6 | 0xD8..=0xDE | 0x391..=0x3A1 | 0x3A3..=0x3A9 | 0x410..=0x42F => code + 0x20,
         0x400..=0x40F => code + 0x50,
         0x30..=0x39 | 0x61..=0x7A | 0xDF..=0xF6 | 0xF8..=0xFF | 0x3B1..=0x3C9 | 0x430..=0x45F => code,
@@ -142,7 +147,9 @@ fn tokens(text: &str) -> Vec<u64> {
         match kind_of(c) {
             Kind::Word => {
                 at = long_word(text, at, &mut lower);
-                found.push(word::<0>(&lower));
+                if !lower.is_empty() {
+                    found.push(word::<0>(&lower));
+                }
             }
             Kind::Space => at += given.len_utf8(),
             _ => {
@@ -213,7 +220,7 @@ impl KeywordSet {
             let empty = || Filter(vec![0; 1 << (Filter::BITS - 6)]);
             let mut made = KeywordSet { terms: Vec::new(), by_first: HashMap::new(), singles: empty(), pairs: empty() };
             for (number, term) in terms.iter().enumerate() {
-                let form = tokens(term);
+                let form = tokens(&spelled_text(Cow::Borrowed(term)));
                 match form[..] {
                     [] => return Err(format!("the keyword {term:?} is blank")),
                     [one] => made.singles.add(one),

@@ -33,6 +33,7 @@ mod robots;
 mod search;
 mod simhash;
 mod spaces;
+mod spelling;
 mod stack;
 mod structure;
 mod tags;
@@ -106,6 +107,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::quoted, module)?)?;
+    module.add_function(wrap_pyfunction!(spelling::spelled_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
     module.add_function(wrap_pyfunction!(markdown::markdown, module)?)?;
     module.add_function(wrap_pyfunction!(markdown::blocks, module)?)?;

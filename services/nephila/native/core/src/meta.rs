@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::entities;
 use crate::page::{Head, Page, MAX_META, MAX_VALUE};
+use crate::spelling::spelled_text;
 use crate::tags::*;
 use crate::tokenizer::is_space;
 
@@ -43,6 +44,19 @@ pub fn value(bytes: Cow<'_, [u8]>) -> String {
         end -= 1;
     }
     String::from_utf8_lossy(&kept[..end]).into_owned()
+}
+
+/// Text of a value in the one form.
+fn spelled_value(text: String) -> String {
+    match spelled_text(Cow::Borrowed(&text)) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(form) => form.trim_matches(|c| u8::try_from(c).is_ok_and(is_space)).to_owned(),
+    }
+}
+
+/// Whether the content of a meta is a reference, whose characters are part of it.
+fn is_reference(content: &str) -> bool {
+    content.starts_with('/') || content.contains("://")
 }
 
 impl Page<'_> {
@@ -116,10 +130,11 @@ impl Page<'_> {
                 head.robots.push_str(&content.to_ascii_lowercase());
             }
             Kind::Description => {
-                head.description.get_or_insert(content);
+                head.description.get_or_insert(spelled_value(content));
             }
             Kind::Kept if head.meta.len() < MAX_META => {
                 head.says_article |= is_article_type(name.as_deref().unwrap_or_default(), &content);
+                let content = if is_reference(&content) { content } else { spelled_value(content) };
                 head.meta.push((name.unwrap_or_default().to_ascii_lowercase(), content));
             }
             _ => {}

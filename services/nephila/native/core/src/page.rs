@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use crate::boilerplate;
 use crate::boxes::Boxes;
 use crate::entities;
+use crate::spelling::spelled;
 use crate::stack::Stack;
 use crate::tags::*;
 use crate::text::{is_blank, Context, TextSink};
@@ -251,6 +252,7 @@ impl<'a> Page<'a> {
     /// Add text with references to be decoded; NULs are dropped as the tree drops them.
     pub fn visible(&mut self, part: &[u8], references: bool) {
         let context = self.context();
+        self.text.begin_token();
         let mut rest = part;
         let mut buffer = [0u8; 4];
         loop {
@@ -305,7 +307,7 @@ impl<'a> Page<'a> {
             _ if follow == Follow::Title => {
                 let title = self.head.title.get_or_insert_with(Vec::new);
                 let decoded = entities::decode(part, true, false);
-                crate::text::collapse_into(&decoded, MAX_VALUE, title);
+                crate::text::collapse_into(&spelled(&decoded), MAX_VALUE, title);
             }
             _ if follow == Follow::Visible => {
                 let flags = self.stack.flags();
@@ -315,6 +317,7 @@ impl<'a> Page<'a> {
                     context.inner = context.tag;
                     context.flags |= F_PRE;
                     context.pre = true;
+                    self.text.begin_token();
                     for piece in part.split(|b| *b == 0) {
                         self.text.add(piece, context);
                     }

@@ -3,8 +3,12 @@
 //! Invariant: white space is what Python's str.split() takes for it; lone surrogates are a UnicodeEncodeError. A text
 //! with nothing to change is not copied.
 
+use std::borrow::Cow;
+
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
+
+use crate::spelling::spelled_text;
 
 /// ASCII with no white space but single spaces. O(n), some bytes a nanosecond at a time.
 #[pyfunction]
@@ -12,7 +16,7 @@ pub fn is_tidy(text: &str) -> bool {
     tidy(text.as_bytes())
 }
 
-/// Of each text the first `most` characters, white space collapsed within lines, empty lines and both ends cut; what
+/// Of each text the first `most` characters in the one form of text, white space collapsed within lines, empty lines and both ends cut; what
 /// is empty then is left out. O(n), some bytes a nanosecond where nothing is to be done.
 #[pyfunction]
 pub fn trimmed<'py>(texts: &Bound<'py, PyList>, most: usize) -> PyResult<Bound<'py, PyList>> {
@@ -23,7 +27,7 @@ pub fn trimmed<'py>(texts: &Bound<'py, PyList>, most: usize) -> PyResult<Bound<'
         let text = start(whole, most);
         let ends = text.trim_matches(' ');
         if !tidy(ends.as_bytes()) {
-            let made = collapsed(text);
+            let made = collapsed(&spelled_text(Cow::Borrowed(text)));
             if !made.is_empty() {
                 found.append(made)?;
             }

@@ -1,11 +1,16 @@
 //! Visible text as lines: one line per block, whitespace collapsed, with the facts that the main-text model uses.
 //!
-//! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace.
+//! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace. It is spelled as spelling.rs
+//! has it.
 
 use nephila_wide::Sixteen;
 
 use crate::search::odd_byte;
+use crate::spelling::{may_join, spelled};
 use crate::tokenizer::is_space;
+
+/// Characters before a mark that may be joined with it.
+const MAX_JOINED: usize = 16;
 
 /// One line: 16 bytes when packed as `<IIIHH`, without what only the main-text model reads.
 #[derive(Clone, Copy, Default, Debug)]
@@ -58,6 +63,8 @@ pub struct TextSink {
     full: bool,
     /// The last run was inside a link.
     linked: bool,
+    /// Where the current token begins: a mark joins no letter of another element.
+    token: usize,
     limit: usize,
 }
 
@@ -99,6 +106,12 @@ impl TextSink {
         self.linked = false;
     }
 
+    /// A token of text begins.
+    #[inline(always)]
+    pub fn begin_token(&mut self) {
+        self.token = self.text.len();
+    }
+
     /// Whether white space parts what comes next from the text of the open line.
     pub fn is_parted(&self) -> bool {
         self.open && self.space
@@ -123,6 +136,7 @@ impl TextSink {
         if self.full {
             return;
         }
+        let part = &*spelled(part);
         if context.pre {
             return self.add_preformatted(part, context);
         }
@@ -170,6 +184,12 @@ impl TextSink {
         if self.full {
             return;
         }
+        let joined;
+        let mut run = run;
+        if may_join(run) {
+            joined = self.joined(run);
+            run = &joined;
+        }
         let gap: &[u8] = if !self.pending.is_empty() {
             &self.pending
         } else if self.space {
@@ -180,7 +200,6 @@ impl TextSink {
         let gap_len = gap.len();
         let newline = usize::from(!self.open && !self.text.is_empty());
         let used = self.text.len() + newline + gap.len();
-        let mut run = run;
         if used + run.len() > self.limit {
             self.full = true;
             let mut room = self.limit.saturating_sub(used);
@@ -218,6 +237,33 @@ impl TextSink {
         self.linked = context.in_link;
         self.space = false;
         self.pending.clear();
+    }
+}
+
+impl TextSink {
+    /// A run that begins with a mark: with the letter before it where both are of one token and nothing parts them.
+    fn joined(&mut self, run: &[u8]) -> Vec<u8> {
+        if !self.open || self.space || !self.pending.is_empty() || self.token >= self.text.len() {
+            return run.to_vec();
+        }
+        let mut at = self.text.len();
+        for _ in 0..MAX_JOINED {
+            at -= 1;
+            while self.text[at] & 0xC0 == 0x80 {
+                at -= 1;
+            }
+            if at <= self.token || !may_join(&self.text[at..]) {
+                break;
+            }
+        }
+        let mut both = self.text.split_off(at);
+        if self.linked {
+            if let Some(line) = self.lines.last_mut() {
+                line.link -= both.len() as u32;
+            }
+        }
+        both.extend_from_slice(run);
+        spelled(&both).into_owned()
     }
 }
 

@@ -15,6 +15,7 @@ use super::room::Room;
 use crate::encoding::query_in;
 use crate::formulas;
 use crate::markdown::chars::is_space;
+use crate::spelling::spelled_text;
 use crate::tags::*;
 use crate::text;
 
@@ -805,7 +806,7 @@ impl<'o, 'a> Reader<'o, 'a> {
                 self.pieces.items[at] = Item::Link(href);
             }
             Item::Image(attrs, _) => {
-                let alt = self.attr(attrs, "alt").unwrap_or_default();
+                let alt = spelled_text(self.attr(attrs, "alt").unwrap_or_default());
                 let source = query_in(self.source_of_image(attrs).unwrap_or_default(), self.outline.queries);
                 self.pieces.items[at] = Item::Image(self.pooled(&alt), self.pooled(&source));
             }
