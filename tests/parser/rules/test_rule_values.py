@@ -241,4 +241,4 @@ def test_text_values_have_the_one_form_of_text() -> None:
     for field in ("{css: '#a'}", "{xpath: '//*[@id=\"a\"]'}"):
         assert value(field, html) == "Mittel alter Café"
     assert value("{css: p, all: true}", html) == ["Mittel alter Café", "Café"]
-    assert value("{css: a@href, type: url}", html).endswith("/cafe%CC%81")
+    assert value("{css: a, attr: href, type: url}", html).endswith("/cafe%CC%81")

@@ -3,7 +3,10 @@ Detection using Shallow Text Features" (WSDM 2010). Simpler than the model of th
 
 from __future__ import annotations
 
-from nephila.native.fallback.lines import CHROME, COMMENT, HEADING, PRE, TextLine
+from nephila.native.fallback.lines import CHROME, COMMENT, HEADING, MAIN, PRE, TextLine
+
+_LONGEST = 400
+"""Bytes of a heading of the page; a longer one is text."""
 
 
 def _density(line: TextLine | None) -> tuple[int, float]:
@@ -11,8 +14,8 @@ def _density(line: TextLine | None) -> tuple[int, float]:
     return (0, 0.0) if line is None else (len(line.text.split()), line.link_bytes / max(len(line.text.encode()), 1))
 
 
-def main_lines(lines: list[TextLine]) -> list[int]:
-    """Indices of the lines that belong to the main text. O(n)."""
+def main_lines(lines: list[TextLine], title: str, h1: int) -> list[int]:
+    """Indices of the lines that belong to the main text; `h1`: tag number of <h1>. O(n)."""
     body = [number for number, line in enumerate(lines) if not line.context.flags & (CHROME | COMMENT)]
     kept = []
     for at, number in enumerate(body):
@@ -21,7 +24,7 @@ def main_lines(lines: list[TextLine]) -> list[int]:
         after = lines[body[at + 1]] if at + 1 < len(body) else None
         if line.context.flags & PRE or _is_content(_density(before), _density(line), _density(after)):
             kept.append(number)
-    return _with_headings(lines, kept)
+    return _with_h1(lines, _with_headings(lines, kept), title.lower(), h1)
 
 
 def _is_content(before: tuple[int, float], here: tuple[int, float], after: tuple[int, float]) -> bool:
@@ -42,3 +45,24 @@ def _with_headings(lines: list[TextLine], kept: list[int]) -> list[int]:
             if number + 1 in chosen:
                 chosen.add(number)
     return sorted(chosen)
+
+
+def _with_h1(lines: list[TextLine], kept: list[int], title: str, h1: int) -> list[int]:
+    """The <h1> of the page is in its main text, see core/src/maintext/heading.rs."""
+    headings = [
+        (number, line.text.lower(), line.context.flags)
+        for number, line in enumerate(lines)
+        if line.context.tag == h1 and len(line.text.encode()) <= _LONGEST
+    ]
+    contents = [row for row in headings if row[2] & (CHROME | MAIN) != CHROME]
+    if not kept or any(number in kept for number, _, _ in contents):
+        return kept
+    choice = [row for row in headings if title.startswith(row[1])]
+    choice = choice or [row for row in headings if row[1] in title and not title.endswith(row[1])]
+    choice = (
+        choice
+        or [row for row in contents if row[1] in title]
+        or [row for row in contents if row[2] & MAIN]
+        or (contents if len(contents) == 1 else [])
+    )
+    return sorted({*kept, *(number for number, _, _ in choice[:1])})

@@ -321,7 +321,7 @@ class PagePass:
             rows.append(pack("<IIIHH", start, len(text), line.link_bytes, line.context.tag, line.context.flags))
             start += len(text) + 1
         self.text_lines = b"".join(rows)
-        kept = main_lines(lines) if main_text else []
+        kept = main_lines(lines, self.title, _NUMBER["h1"]) if main_text else []
         self.main_lines = pack(f"<{len(kept)}I", *kept)
         self.main_text = b"\n".join(texts[number] for number in kept)
         self.comments = b""

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::entities;
+use crate::maintext::Subject;
 use crate::page::{Head, Page, MAX_META, MAX_VALUE};
 use crate::spelling::spelled_text;
 use crate::tags::*;
@@ -156,6 +157,14 @@ fn is_article_type(name: &str, content: &str) -> bool {
 }
 
 impl Head<'_> {
+    pub fn subject(&self) -> Subject {
+        match (self.says_thread, self.says_article) {
+            (true, _) => Subject::Thread,
+            (_, true) => Subject::Article,
+            _ => Subject::Other,
+        }
+    }
+
     /// Note the types of the page in JSON-LD. O(n).
     pub fn read_json_ld(&mut self, json: &[u8]) {
         for at in memchr::memmem::find_iter(json, TYPE) {

@@ -225,8 +225,7 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: Option
     let mut found = links::finish(&page, &base, max_links);
     let main = if main {
         let title = page.head.title.as_deref().unwrap_or_default();
-        let article = page.head.says_article && !page.head.says_thread;
-        maintext::main_text(&page.text.text, &page.text.lines, &page.boxes.items, title, article)
+        maintext::main_text(&page.text.text, &page.text.lines, &page.boxes.items, title, page.head.subject())
     } else {
         maintext::Main::default()
     };
@@ -370,7 +369,8 @@ pub fn main_text_by<'py>(
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
     let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
     page.run();
-    let article = page.head.says_article && !page.head.says_thread;
-    let main = maintext::by_scores(&page.text.text, &page.text.lines, &page.boxes.items, &scores, article);
+    let subject = page.head.subject();
+    let title = page.head.title.as_deref().unwrap_or_default();
+    let main = maintext::by_scores(&page.text.text, &page.text.lines, &page.boxes.items, &scores, title, subject);
     Ok(PyBytes::new(py, &main.text))
 }

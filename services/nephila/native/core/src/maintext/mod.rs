@@ -9,6 +9,7 @@ mod article;
 mod blocks;
 mod features;
 mod forest;
+mod heading;
 mod joined;
 mod lines;
 mod texts;
@@ -34,6 +35,15 @@ const ENOUGH: u16 = 512;
 /// A line of so many bytes is recognised as a copy by its text.
 const ONCE: u32 = 32;
 
+/// What a page calls itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Article,
+    /// Posts of several people.
+    Thread,
+    Other,
+}
+
 /// The lines that are main text: their numbers, rising, and their text.
 #[derive(Default)]
 pub struct Main {
@@ -44,23 +54,29 @@ pub struct Main {
 }
 
 /// The main text of a page by the model. O(bytes + lines + boxes).
-///
-/// `article`: the page calls itself one.
-pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], article: bool) -> Main {
+pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], subject: Subject) -> Main {
     if lines.is_empty() {
         return Main::default();
     }
     let known = &lines[..lines.len().min(MAX_LINES)];
     let texts = Texts::of(text, known);
-    choose(chances(&features(text, known, &texts, boxes, title)), text, lines, &texts, boxes, article)
+    choose(chances(&features(text, known, &texts, boxes, title)), text, lines, &texts, boxes, title, subject)
 }
 
 /// The main text by the chances of the first `MAX_LINES` lines (entries of `CHANCES`); there is a line.
-fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], texts: &Texts, boxes: &[Box], article: bool) -> Main {
+fn choose(
+    mut found: Vec<u8>,
+    text: &[u8],
+    lines: &[Line],
+    texts: &Texts,
+    boxes: &[Box],
+    title: &[u8],
+    subject: Subject,
+) -> Main {
     let (known, places) = (&lines[..found.len()], blocks::places(boxes));
     blocks::level(&mut found, known, boxes, &places);
     let mut least = cut(&found, known);
-    if article {
+    if subject == Subject::Article {
         least = article::stricter(&found, known, least);
     }
     let taken = |at: usize| usize::from(found[at]) >= least;
@@ -81,8 +97,11 @@ fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], texts: &Texts, boxes:
     if taken(known.len() - 1) {
         kept.extend(known.len() as u32..lines.len() as u32);
     }
+    if subject == Subject::Other {
+        heading::add(&mut kept, text, known, title);
+    }
     let mut comments = Vec::new();
-    if article {
+    if subject == Subject::Article {
         let apart = article::leave_out(&mut kept, lines, boxes);
         comments = joined::joined(text, lines, &apart, &places);
     }
@@ -97,13 +116,20 @@ pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i1
 }
 
 /// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.
-pub fn by_scores(text: &[u8], lines: &[Line], boxes: &[Box], scores: &[i32], article: bool) -> Main {
+pub fn by_scores(
+    text: &[u8],
+    lines: &[Line],
+    boxes: &[Box],
+    scores: &[i32],
+    title: &[u8],
+    subject: Subject,
+) -> Main {
     let known = lines.len().min(MAX_LINES);
     if known == 0 || scores.len() != known {
         return Main::default();
     }
     let texts = Texts::of(text, &lines[..known]);
-    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, &texts, boxes, article)
+    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, &texts, boxes, title, subject)
 }
 
 /// Whether a line is JSON that a page prints by mistake; code is none.
