@@ -23,13 +23,14 @@ def page(body: str, title: str) -> bytes:
 
 
 SHOPS = {
-    "beside the picture": f"<main><div class=gallery><img src=a.jpg></div><div class=buy><h1>{NAME}</h1><span>€ 899</span>"
-    f"<button>Add to cart</button></div><div class=tabs>{PROSE}{TABLE}</div></main>",
-    "without main": f"<div id=product><div class=col><h1 class=title>{NAME}</h1><p>€ 899<form><button>Buy</button></form>"
-    f"</div><div class=description>{PROSE}</div></div><div class=related>{CARDS}</div>",
+    "beside the picture": f"<main><div class=gallery><img src=a.jpg></div><div class=buy><h1>{NAME}</h1>"
+    f"<span>€ 899</span><button>Add to cart</button></div><div class=tabs>{PROSE}{TABLE}</div></main>",
+    "without main": f"<div id=product><div class=col><h1 class=title>{NAME}</h1><p>€ 899"
+    f"<form><button>Buy</button></form></div><div class=description>{PROSE}</div></div><div class=related>{CARDS}</div>",
     "in a header of its own": f"<div class=page><header class=product-header><h1>{NAME}</h1></header>{PROSE}</div>",
     "as a link": f"<main><h1><a href=/p1>{NAME}</a></h1><p>€ 899</p>{PROSE}</main>",
-    "after the crumbs": f"<ul class=breadcrumb><li><a href=/>Home</a><li>{NAME}</ul><h1>{NAME}</h1><p>€ 899{PROSE}{TABLE}",
+    "after the crumbs": f"<ul class=breadcrumb><li><a href=/>Home</a><li>{NAME}</ul><h1>{NAME}</h1>"
+    f"<p>€ 899{PROSE}{TABLE}",
     "far above the text": f"<main><h1>{NAME}</h1><div class=offers>{CARDS}</div><div>{PROSE}</div></main>",
     "in a sidebar": f"<main><div>{PROSE}</div><aside class=sidebar><h1>{NAME}</h1><p>€ 899</p></aside></main>",
 }
@@ -47,6 +48,7 @@ def test_the_name_of_a_product_is_never_lost(core: ModuleType, shop: str, title:
 
 
 def test_the_name_of_the_site_is_no_heading(core: ModuleType) -> None:
-    body = f"<header class=site-header><h1 class=logo><a href=/>Desks &amp; Co</a></h1></header><main><h2>{NAME}</h2>{PROSE}</main>"
+    logo = "<header class=site-header><h1 class=logo><a href=/>Desks &amp; Co</a></h1></header>"
+    body = f"{logo}<main><h2>{NAME}</h2>{PROSE}</main>"
     found = core.page_pass(page(body, f"{NAME} | Desks &amp; Co"), "http://shop.test/p", "utf-8")
     assert "Desks & Co" not in found.main_text.decode()

@@ -246,6 +246,11 @@ class PageSteps:
 
     def items(self, p: PageInProgress) -> Answer:
         """Items and links by the rule that matches the page."""
+        if p.kind is PageKind.LIST:
+            p.encoding = encoding_of_text(p.body, p.page.charset, p.page.content_type or p.sniffed, self._classify)
+            if p.body.startswith(GZIP) and any(self.rules.registry.for_page(p.page)):
+                note(p.record, "rule_problems", "rules do not read a compressed list: fetch it without .gz")
+                return None
         if p.kind is TEXT:
             p.depth = self._depth_of(p)
         p.found = NO_PASS
@@ -334,6 +339,7 @@ def _uses_trafilatura(_: ParserConfig, job: JobSpec, rendered: bool) -> bool:
     return job.parse.main_text == trafilatura_text.LIBRARY and trafilatura_text.is_installed()
 
 
+GZIP: Final = b"\x1f\x8b"
 _ANY: Final = frozenset(PageKind)
 _LIST: Final = frozenset((PageKind.LIST,))
 _FREE: Final = frozenset((PageKind.REQUISITE, PageKind.NOT_MODIFIED))
@@ -342,7 +348,7 @@ _INLINE: Final = frozenset((PageKind.HTML,))
 _HTML: Final = frozenset((PageKind.HTML, PageKind.LONG_HTML))
 _DECODED: Final = _HTML | {PageKind.TEXT}
 _COSTLY_TREE: Final = "above 256 KiB or 120 levels"
-_COSTLY_RULE: Final = f"not bounded, slow, or a page {_COSTLY_TREE}"
+_COSTLY_RULE: Final = f"not bounded, slow, XML, or a page {_COSTLY_TREE}"
 
 STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.requisite, frozenset((PageKind.REQUISITE,))),
@@ -357,7 +363,9 @@ STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.shell, _INLINE, "rendered: no", lambda _, __, rendered: not rendered),
     StepRow(PageSteps.extra_links, _HTML, "`follow`, `requisites`", _has_extra_links, _COSTLY_TREE, "links_problem"),
     StepRow(PageSteps.main_text, _INLINE, "`mainText: trafilatura`", _uses_trafilatura, "always", "text_problem"),
-    StepRow(PageSteps.items, _DECODED, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"),
+    StepRow(
+        PageSteps.items, _DECODED | _LIST, "`rules`", lambda _, job, *__: bool(job.rules), _COSTLY_RULE, "rule_problems"
+    ),
     StepRow(
         PageSteps.comparison,
         _FETCHED - _LIST,

@@ -86,7 +86,10 @@ class RuleExecutor:
         return partial(self._read_later, p, entries, spooled)
 
     def _inline(self, entries: list[KnownRule], document: Document, depth: int) -> bool:
-        return all(fits(entry.rule, document.body, depth) and _key(entry) not in self._slow for entry in entries)
+        # The tree of XML and selectors on it are libxml2's, which has no bound.
+        return not document.is_xml and all(
+            fits(entry.rule, document.body, depth) and _key(entry) not in self._slow for entry in entries
+        )
 
     def _read_now(self, p: PageInProgress, entries: list[KnownRule], document: Document) -> bool:
         """False if the rule took too long: then the page is unchanged."""

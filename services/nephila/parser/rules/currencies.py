@@ -16,12 +16,12 @@ SIGN: Final = rf"(?:[A-Za-z]{{0,3}}\s?[{_SIGNS}]|[A-Z]{{3}})"
 """Pattern of a sign with its letters, or of a code."""
 
 _NAMES: Final = {
-    "€": "EUR", "£": "GBP", "¥": "JPY", "円": "JPY", "元": "CNY", "人民币": "CNY", "rmb": "CNY", "₹": "INR", "rs": "INR",
+    "€": "EUR", "£": "GBP", "¥": "JPY", "円": "JPY", "元": "CNY", "人民币": "CNY", "rmb": "CNY", "₹": "INR",
     "₽": "RUB", "₩": "KRW", "원": "KRW", "₺": "TRY", "tl": "TRY", "₴": "UAH", "грн": "UAH", "₪": "ILS", "฿": "THB",
     "บาท": "THB", "₫": "VND", "đ": "VND", "₱": "PHP", "₦": "NGN", "₡": "CRC", "₲": "PYG", "₵": "GHS", "₸": "KZT",
     "₮": "MNT", "₼": "AZN", "₾": "GEL", "₭": "LAK", "֏": "AMD", "៛": "KHR", "zł": "PLN", "kč": "CZK", "ft": "HUF",
     "lei": "RON", "руб": "RUB", "лв": "BGN", "rp": "IDR", "rm": "MYR", "sfr": "CHF", "euro": "EUR", "euros": "EUR",
-    "$": "USD", "kr": "SEK",
+    "$": "USD", "kr": "SEK", "rs": "INR",
 }  # fmt: skip
 """Signs and words of currencies and their ISO 4217 codes; where a sign is shared, the largest user's."""
 _DOLLARS: Final = {
@@ -40,10 +40,16 @@ _CODES: Final = frozenset(
     VUV WST XAF XCD XOF XPF YER ZAR ZMW
     """.split()  # noqa: SIM905 - a table of words
 )
-_WORD_LIKE: Final = frozenset(["ALL", "BAM", "COP", "CUP", "GEL", "GIP", "LAK", "MAD", "MOP", "NAD", "PAB", "PEN", "RON", "SAR", "SCR", "SOS", "TOP", "TRY"])
+_WORD_LIKE: Final = frozenset(
+    """
+    ALL BAM COP CUP GEL GIP LAK MAD MOP NAD PAB PEN RON SAR SCR SOS TOP TRY
+    """.split()  # noqa: SIM905 - a table of words
+)
 """Codes that are words or names, too: they count in capitals beside the number alone."""
 _WORD: Final = late_pattern(r"[^\W\d_]+")
-_BESIDE: Final = late_pattern(rf"\b([A-Z]{{3}})[\s:]*[{_SIGNS}]?[\s+-]*[.,]?\d|[\d.,'-]\s*[{_SIGNS}]?\s*([A-Z]{{3}})\b")
+_BESIDE: Final = late_pattern(
+    rf"\b([A-Z]{{3}})[\s:]*[{_SIGNS}]?[\s+-]*(?=[.,]?\d)|(?<=[\d.,'-])\s*[{_SIGNS}]?\s*([A-Z]{{3}})\b"
+)
 _BEFORE: Final = late_pattern(r"(?<![^\W\d_])([A-Za-z]{1,3})\s?([$¥])")
 _AFTER: Final = late_pattern(r"([$¥])\s?([A-Za-z]{2,3})(?![^\W\d_])")
 

@@ -1,8 +1,8 @@
 """A fetched document for rules: its source, its trees and its JSON, each made on first use.
 
-Two trees: lexbor's (HTML as browsers parse it) for CSS, libxml2's for XPath. Invariant: hostile bytes never raise; what
-cannot be parsed is empty. Time and memory are not bounded here: a tree of a page outside of `tree_fits` is built in a
-child process.
+Two trees: lexbor's (HTML as browsers parse it) for CSS, libxml2's for XPath; XML has one, libxml2's, for both.
+Invariant: hostile bytes never raise; what cannot be parsed is empty. Time and memory are not bounded here: a tree of a
+page outside of `tree_fits`, and a tree of XML, is built in a child process.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import query_in
 from nephila.parser.page.html_tree import css, html_tree
 from nephila.parser.rules.json_values import JsonError, objects, parse_json
+from nephila.parser.rules.xml_tree import HEAD_BYTES, is_xml, namespaces_of, xml_tree
 
 _JSON_TYPE: Final = late_pattern(r"(application|text)/([\w.-]+\+)?json$")
 _BLOCK_WORDS: Final = """
@@ -109,11 +110,24 @@ class Document:
         """libxml2's tree of the document; None if it is empty."""
         from lxml import etree
 
+        if self.is_xml:
+            return xml_tree(self.source)
         parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
         try:
             return etree.fromstring(self.source.replace("\0", "\ufffd").encode(), parser)
         except (etree.ParserError, etree.XMLSyntaxError, ValueError):
             return None
+
+    @cached_property
+    def is_xml(self) -> bool:
+        """Whether rules read it as XML."""
+        head = self.body[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
+        return is_xml(self.content_type, self.source[:HEAD_BYTES] if head[:1] != b"<" else head.decode("latin-1"))
+
+    @cached_property
+    def namespaces(self) -> tuple[tuple[str, str], ...]:
+        """Prefixes of an XML document and their namespaces."""
+        return () if self.etree is None else namespaces_of(self.etree)
 
     @cached_property
     def json(self) -> Any:

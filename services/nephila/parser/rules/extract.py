@@ -20,7 +20,7 @@ from nephila.native import UrlError, parse_url, quoted
 from nephila.parser.page.html_tree import css_first
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.json_values import storable
-from nephila.parser.rules.select import LexborElement, LxmlElement, Script, attributes, select, value_or_text
+from nephila.parser.rules.select import Element, Script, attributes, select, value_or_text
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import ItemField, LinkSelection, Rule, Selection
 from nephila.parser.rules.values import simple_texts, value_of
@@ -211,9 +211,9 @@ class _Run:
         count.filled += 1
 
     def _value(self, field: ItemField, scope: Any, path: str) -> Any:
-        if field.is_simple_text:
+        if field.is_simple_text and not self._document.is_xml:
             return self._combined(field, simple_texts(field, self._document, scope), path)
-        if field.is_simple_attribute:
+        if field.is_simple_attribute and not self._document.is_xml:
             values = attributes(field.selection, self._document, scope, first=not field.many)
             return self._combined(field, self._typed(field, values, path), path)
         raw = self._selected(field.selection, scope, path, first=field.exists or not field.many)
@@ -228,7 +228,7 @@ class _Run:
         if field.join is not None:
             if not values:
                 return self._default(field, path)
-            return field.join.join(values if field.is_simple_text else [_as_text(value) for value in values])
+            return field.join.join([_as_text(value) for value in values])
         if not values:
             default = self._default(field, path)
             return default if not field.many else ([] if default is None else [default])
@@ -283,7 +283,7 @@ class _Run:
             for value in values:
                 href = self._href(value)
                 if href and href not in found and _goes_on(rule, href):
-                    anchor = value_or_text(value) if isinstance(value, LexborElement | LxmlElement) else ""
+                    anchor = value_or_text(value) if isinstance(value, Element) else ""
                     found[href] = RuleLink(href, rule.depth, rule.priority, " ".join(anchor.split())[:200], rule.stage)
                     if len(found) >= MAX_LINKS:
                         self._problem("outlinks", f"more than {MAX_LINKS:,} links; the rest is left out")
@@ -321,7 +321,7 @@ class _Run:
 
     def _href(self, value: Any) -> str:
         raw = value
-        if isinstance(value, LexborElement | LxmlElement):
+        if isinstance(value, Element):
             raw = value.attr("href") or value.attr("src")
         if not isinstance(raw, str) or not raw.strip():
             return ""
@@ -359,7 +359,7 @@ class _Run:
 def base_of(document: Document) -> str:
     """The URL that relative ones of a document are resolved against; "" when it has none."""
     own = document.url
-    if document.is_json:
+    if document.is_json or document.is_xml:
         return own
     node = css_first(document.tree.root, "base[href]")
     try:

@@ -15,6 +15,7 @@ import re2
 
 from nephila.parser.page.html_tree import css_first
 from nephila.parser.rules.document import Document
+from nephila.parser.rules.select import xml_values
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Rule
 
@@ -88,4 +89,6 @@ def holds(rule: Rule, document: Document) -> bool:
         return False
     if "text" in content and not compiled("regex", content["text"]).search(document.source):
         return False
+    if "css" in content and document.is_xml:
+        return bool(xml_values("css", content["css"], document, None))
     return "css" not in content or css_first(document.tree.root, content["css"]) is not None

@@ -39,17 +39,24 @@ _FRACTION: Final = late_pattern(r"(\d*)\s?([¼½¾⅕⅖⅗⅘⅛⅜⅝⅞⅐⅑
 _EXACT: Final = frozenset("¼½¾⅕⅖⅗⅘⅛⅜⅝⅞⅒")
 
 _WORDS: Final = {
-    3: "k thousand thousands tsd tausend th mille milliers tys tis тыс тысяч тысяча тысячи тис 千 천 ribu rb nghìn bin tusen ألف "
-    "आज़ार हज़ार",
+    3: (
+        "k thousand thousands tsd tausend th mille milliers tys tis тыс тысяч тысяча тысячи тис 千 천 ribu "
+        "rb nghìn bin tusen ألف हज़ार "
+    ),
     4: "万 萬 만 หมื่น",
     5: "lakh lakhs lac แสน लाख",
-    6: "m mio mill mln mn million millions millionen milión millió millones millón milhões milhão milioni milione milion miliony "
-    "milionów miljoner miljoen miljoenen miljon millioner milyon млн миллион миллиона миллионов мільйон juta jt triệu 百万 百萬 백만 "
-    "مليون ล้าน",
+    6: (
+        "m mio mill mln mn million millions millionen milión millió millones millón milhões milhão "
+        "milioni milione milion miliony milionów miljoner miljoen miljoenen miljon millioner milyon млн "
+        "миллион миллиона миллионов мільйон juta jt triệu 百万 百萬 백만 مليون ล้าน "
+    ),
     7: "crore crores cr करोड़",
     8: "亿 億 억",
-    9: "b bn mrd mia mld mlrd md mds billion billions milliard milliards milliarden miliardi miliardo miliard miliardy miliardów "
-    "miljarder miljard miljarden milyar млрд миллиард миллиарда миллиардов мільярд tỷ مليار",
+    9: (
+        "b bn mrd mia mld mlrd md mds billion billions milliard milliards milliarden miliardi miliardo "
+        "miliard miliardy miliardów miljarder miljard miljarden milyar млрд миллиард миллиарда "
+        "миллиардов мільярд tỷ مليار "
+    ),
     12: "trn tn trillion trillions трлн 兆 조",
 }
 MAGNITUDES: Final = {word: power for power, words in _WORDS.items() for word in words.split()}

@@ -16,6 +16,8 @@ from nephila.parser.rules.document import Document, inner_html, lexbor_text, lxm
 from nephila.parser.rules.json_values import JsonError, parse_json
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Selection
+from nephila.parser.rules.xml_tree import XmlElement, css_as_xpath
+from nephila.parser.rules.xml_tree import xpath as xml_xpath
 
 MAX_VALUES: Final = 10_000
 
@@ -67,7 +69,7 @@ class LxmlElement:
         return inner_html(self.node) if which == "inner" else outer_html(self.node)
 
 
-Element = (LexborElement, LxmlElement)
+Element = (LexborElement, LxmlElement, XmlElement)
 
 
 def select(
@@ -140,6 +142,8 @@ def value_or_text(value: Any) -> Any:
 
 def _begin(selection: Selection, document: Document, scope: Any, first: bool) -> Iterable[Any]:
     match selection.source:
+        case "css" | "xpath" if document.is_xml:
+            return xml_values(selection.source, selection.expression, document, scope)
         case "css":
             return map(LexborElement, css_nodes(selection.expression, document, scope, first=first))
         case "xpath":
@@ -162,6 +166,25 @@ def _begin(selection: Selection, document: Document, scope: Any, first: bool) ->
     if selection.regex:
         return [document.source]
     return [document.json] if document.is_json and document.json is not None else [LexborElement(document.tree.root)]
+
+
+def xml_values(language: str, expression: str, document: Document, scope: Any) -> list[Any]:
+    """Values that CSS or XPath selects in an XML document. Raises ValueError."""
+    from lxml import etree
+
+    root = scope.node if isinstance(scope, XmlElement) else document.etree
+    if root is None:
+        return []
+    if language == "css":
+        expression = css_as_xpath(expression, "descendant::" if root is not document.etree else "descendant-or-self::")
+    try:
+        found = xml_xpath(expression, document.namespaces)(root)
+    except etree.XPathError as error:
+        raise ValueError(f"not XPath 1.0: {' '.join(str(error).split())}") from None
+    if not isinstance(found, list):
+        return [found]
+    values = (_of_xpath(one) for one in found[:MAX_VALUES])
+    return [XmlElement(value.node) if isinstance(value, LxmlElement) else value for value in values]
 
 
 def _xpath(expression: str, root: Any) -> list[Any]:

@@ -15,6 +15,7 @@ import msgspec
 import re2
 
 from nephila.kernel.runtime.late_pattern import late_pattern
+from nephila.parser.rules.xml_tree import prefixes
 
 
 class Language(msgspec.Struct, frozen=True):
@@ -97,7 +98,9 @@ def _xpath(text: str) -> Any:
     from lxml import etree
 
     try:
-        found = etree.XPath(text, regexp=False, smart_strings=False)
+        # XML documents declare the prefixes.
+        names = {prefix: f"urn:{prefix}" for prefix in prefixes(text)}
+        found = etree.XPath(text, regexp=False, smart_strings=False, namespaces=names or None)
         found(etree.fromstring("<a/>"))  # unknown functions and prefixes show only now
     except etree.XPathError as error:
         raise ValueError(f"not XPath 1.0: {' '.join(str(error).split())}") from None

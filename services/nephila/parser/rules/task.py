@@ -23,6 +23,7 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import from_text
 from nephila.parser.rules.match import holds
+from nephila.parser.rules.select import xml_values
 from nephila.parser.rules.spec import Rule
 from nephila.parser.sandbox import Task
 
@@ -140,6 +141,8 @@ def preload() -> Any:
     document = Document("<p id=a>\ud83d\ude00é 1 May 2026 10:00</p>".encode("utf-8", "surrogatepass"), "http://a.test/")
     compiled("css", "p")
     compiled("xpath", "//p")(document.etree)
+    xml = Document(b"<?xml version='1.0'?><a xmlns='urn:a'><b>&eacute;<p/></b></a>", content_type="text/xml")
+    xml_values("css", "b", xml, None)[0].text()
     compiled("regex", "a")
     compiled("jsonpath", "$..a[?match(@, 'a')]")
     return LexborHTMLParser("<p>").css("p")
