@@ -7,6 +7,7 @@ ambiguous date (03/04/2026) is an error, unless the rule names the part that is 
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -29,16 +30,59 @@ oct okt october oktober octobre octubre ottobre outubro październik październi
 nov november novembre noviembre novembro listopad listopada ноября ноябрь
 dec dez december dezember décembre decembre diciembre dicembre dezembro grudzień grudnia декабря декабрь dic déc
 """.strip().splitlines()
-_MONTH: Final = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
+_MORE_MONTHS: Final = (
+    "ocak oca leden ledna január januára januarja siječnja ianuarie gener січня януари јануар ιανουαρίου "
+    "ιανουάριος tammikuuta tammikuu sausio jaanuar janvāris ינואר בינואר يناير جانفي जनवरी มกราคม januar sty",
+    "şubat şub únor února február februára februarja veljače februarie febrer лютого февруари фебруар "
+    "φεβρουαρίου φεβρουάριος helmikuuta helmikuu vasario veebruar februāris פברואר בפברואר فبراير فيفري شباط "
+    "फ़रवरी फरवरी กุมภาพันธ์ lut",
+    "mart březen března március marec ožujka martie març березня март μαρτίου μάρτιος maaliskuuta maaliskuu "
+    "kovo märts marts maret מרץ במרץ مارس آذار मार्च มีนาคม",
+    "nisan nis duben dubna április apríl apríla aprila travnja aprilie квітня април απριλίου απρίλιος "
+    "huhtikuuta huhtikuu balandžio aprill aprīlis אפריל באפריל أبريل ابريل أفريل نيسان अप्रैल เมษายน kwi",
+    "mayıs květen května május máj mája svibnja maig травня мај μαΐου μάιος toukokuuta toukokuu gegužės maijs "
+    "מאי במאי مايو أيار मई พฤษภาคม",
+    "haziran haz červen června június jún júna junija lipnja iunie juny червня юни јун ιουνίου ιούνιος "
+    "kesäkuuta kesäkuu birželio juuni jūnijs יוני ביוני يونيو يونيه جوان حزيران जून มิถุนายน cze",
+    "temmuz tem červenec července július júl júla julija srpnja iulie juliol липня юли јул ιουλίου ιούλιος "
+    "heinäkuuta heinäkuu liepos juuli jūlijs יולי ביולי يوليو يوليه جويلية تموز जुलाई กรกฎาคม lip",
+    "ağustos ağu srpen srpna augusztus augusta avgusta kolovoza augusti agost agustus серпня август αυγούστου "
+    "αύγουστος elokuuta elokuu rugpjūčio augusts אוגוסט באוגוסט أغسطس اغسطس آب अगस्त สิงหาคม sie",
+    "eylül eyl září szeptember septembra rujna septembrie setembre вересня септември септембар σεπτεμβρίου "
+    "σεπτέμβριος syyskuuta syyskuu rugsėjo septembris ספטמבר בספטמבר سبتمبر أيلول सितंबर सितम्बर กันยายน wrz",
+    "ekim eki říjen října október októbra oktobra octombrie жовтня октомври октобар οκτωβρίου οκτώβριος "
+    "lokakuuta lokakuu spalio oktoober oktobris אוקטובר באוקטובר أكتوبر اكتوبر अक्टूबर अक्तूबर ตุลาคม paź",
+    "kasım kasim kas listopadu novembra studenoga studenog noiembrie листопада ноември новембар νοεμβρίου "
+    "νοέμβριος marraskuuta marraskuu lapkričio novembris נובמבר בנובמבר نوفمبر नवंबर नवम्बर พฤศจิกายน lis",
+    "aralık aralik ara prosinec prosince decembra prosinca decembrie desembre desember грудня декември "
+    "децембар δεκεμβρίου δεκέμβριος joulukuuta joulukuu gruodžio detsember decembris דצמבר בדצמבר ديسمبر "
+    "दिसंबर दिसम्बर ธันวาคม gru",
+)
+"""Turkish, Slavic, Baltic, Finnish, Hungarian, Romanian, Greek, Hebrew, Arabic, Hindi, Thai."""
+_MONTH: Final = {
+    word: number for table in (_MORE_MONTHS, _MONTHS) for number, words in enumerate(table, 1) for word in words.split()
+}
+_TWO_WORDS: Final = {
+    "كانون الثاني": "يناير", "تشرين الأول": "أكتوبر", "تشرين الثاني": "نوفمبر", "كانون الأول": "ديسمبر",
+}  # fmt: skip
+_ERAS: Final = {"令和": 2018, "平成": 1988, "昭和": 1925, "民國": 1911, "民国": 1911}
+_ERA: Final = late_pattern(r"(令和|平成|昭和|民國|民国)\s?(\d{1,3}|元)\s?年")
+_BUDDHIST: Final = range(2443, 2644)
+"""Years of the Thai calendar since 1900: 543 more."""
+_HALF: Final = late_pattern(
+    r"(?:(上午|下午|午前|午後|晚上|오전|오후)\s?(?=\d{1,2}:)|(上午|下午|午前|午後|晚上|오전|오후)?\s?(?=\d{1,2}\s?[時时点點시]))"
+    r"(\d{1,2})\s?[:時时点點시](?:\s?(\d{1,2})\s?[分분]?)?"
+)
+_VIETNAMESE: Final = late_pattern(r"(\d{1,2})\s+tháng\s+(\d{1,2})(?:\s?,|\s+năm)?\s+(\d{4})", re.IGNORECASE)
 _BETWEEN: Final = frozenset(("de", "del", "di", "of", "st", "nd", "rd", "th", "er", "the"))
-_WORDS: Final = late_pattern(r"[^\W\d_]+|\d+")
+_WORDS: Final = late_pattern(r"(?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e])+|\d+")
 _ISO: Final = late_pattern(
     r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
     r"(?:\s?(?:Z\b|UTC\b|GMT\b|[+-]\d\d(?::?\d\d)?))?(?!\d|\s?[ap]\.?m\b)",
     re.IGNORECASE,
 )
 _COMPACT: Final = late_pattern(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d{4})?)?$")
-_YMD: Final = late_pattern(r"(?<!\d)(\d{4})\s?[./年-]\s?(\d{1,2})\s?[./月-]\s?(\d{1,2})(?!\d)")
+_YMD: Final = late_pattern(r"(?<!\d)(\d{4})\s?[./年년-]\s?(\d{1,2})\s?[./月월-]\s?(\d{1,2})(?!\d)")
 _DMY: Final = late_pattern(r"(?<!\d)(\d{1,2})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{4})(?!\d)")
 # An offset is separated by a blank: 10:00-12:00 is a range.
 _CLOCK: Final = late_pattern(
@@ -56,6 +100,8 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
         raise ValueError("no date in it" if not text else "too long for a date")
     if formats:
         return _by_formats(text, formats)
+    if not text.isascii():
+        text = _plain(text)
     found = _ISO.search(text)
     if found:
         return _by_iso(found[0])
@@ -70,6 +116,22 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
     day = _day(text, day_first)
     clock = _CLOCK.search(text)
     return day.isoformat() if clock is None else _with_clock(day, clock)
+
+
+def _plain(text: str) -> str:
+    """A text with digits of ASCII, without marks of direction; eras as years, and times as 15:30 pm."""
+    text = unicodedata.normalize("NFKC", text).replace("\u200e", "").replace("\u200f", "")
+    text = "".join(str(unicodedata.digit(one)) if one.isdecimal() else one for one in text)
+    for words, month in _TWO_WORDS.items():
+        text = text.replace(words, month)
+    text = _ERA.sub(lambda found: f"{_ERAS[found[1]] + (1 if found[2] == '元' else int(found[2]))}年", text)
+    return _HALF.sub(_clock_of, text)
+
+
+def _clock_of(found: re.Match[str]) -> str:
+    half = found[1] or found[2] or ""
+    late = half in ("下午", "午後", "晚上", "오후")
+    return f" {found[3]}:{int(found[4] or 0):02d}{' pm' if late else ' am' if half else ''} "
 
 
 def fault_of_format(form: str) -> str:
@@ -145,11 +207,19 @@ def _day(text: str, day_first: bool | None) -> date:
             raise ValueError(f"{found[0]} may be two days; say dayFirst or format")
         day_then_month = day_first if day_first is not None else first > 12
         return date(year, second, first) if day_then_month else date(year, first, second)
+    found = _VIETNAMESE.search(text)
+    if found:
+        return date(int(found[3]), int(found[2]), int(found[1]))
     return _named(text)
 
 
+def _year(text: str) -> int:
+    year = int(text)
+    return year - 543 if year in _BUDDHIST else year
+
+
 def _named(text: str) -> date:
-    """21 November 2026 · Nov 21st, 2026 · 21. listopada 2026."""
+    """21 November 2026 · Nov 21st, 2026 · 21. listopada 2026 · 2026. november 21."""
     words: list[str] = _WORDS.findall(text.lower())
     for at, word in enumerate(words):
         month = _MONTH.get(word)
@@ -159,9 +229,12 @@ def _named(text: str) -> date:
         after = [one for one in words[at + 1 : at + 5] if one not in _BETWEEN]
         year = next((one for one in after if len(one) == 4 and one.isdecimal()), "")
         if before.isdecimal() and len(before) <= 2 and year:
-            return date(int(year), month, int(before))
+            return date(_year(year), month, int(before))
+        years = [one for one in words[max(at - 3, 0) : at] if len(one) == 4 and one.isdecimal()]
+        if years and (days := [one for one in words[max(at - 1, 0) : at + 2] if one.isdecimal() and len(one) <= 2]):
+            return date(_year(years[-1]), month, int(days[0]))
         if after and after[0].isdecimal() and len(after[0]) <= 2 and year:
-            return date(int(year), month, int(after[0]))
+            return date(_year(year), month, int(after[0]))
     raise ValueError("no date in it")
 
 

@@ -24,20 +24,28 @@ _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(
 _YEARS: Final = range(1970, 2101)
 _QUOTES: Final = " \t\r\n\"'“”"
 _LABEL: Final = re.compile(
-    r"(?:(?:first\s+)?(?:published|posted|released|created|date|written|publié|veröffentlicht|publicado|pubblicato)"
+    r"(?:(?:first\s+)?(?:published|posted|released|created|date|written|publié|veröffentlicht|publicado|pubblicato"
+    r"|yayın\w*|publikováno|opublikowan\w*|опубликован\w*|نشرت?|تاريخ النشر|发布(?:时间|于)?|發布|发表于|公開日?|投稿日?|掲載日?|입력|게시일?|등록)"
     r"(?:\s+(?:on|le|am|el|il))?|on|le|am)\b[\s:]*",
     re.IGNORECASE,
 )
 _LABELLED: Final = re.compile(
-    r"(?:published|posted|released|publié|veröffentlicht|publicado|pubblicato)\b", re.IGNORECASE
+    r"(?:published|posted|released|publié|veröffentlicht|publicado|pubblicato|yayın\w*|publikováno|opublikowan\w*"
+    r"|опубликован\w*|تاريخ النشر)\b|发布|發布|发表于|公開日?|投稿日|掲載日|입력|게시일|등록",
+    re.IGNORECASE,
 )
 _CHANGED: Final = re.compile(
-    r"\b(?:updated?|modified|revised|reviewed|edited|aktualisiert|à jour|actualizado|aggiornato)\b", re.IGNORECASE
+    r"\b(?:updated?|modified|revised|reviewed|edited|aktualisiert|à jour|actualizado|aggiornato"
+    r"|güncelle\w*|aktualiz\w*|zaktualiz\w*|обновлен\w*|оновлен\w*|cập nhật)\b|更新|修改|编辑|編輯|수정|업데이트|تحديث",
+    re.IGNORECASE,
 )
+_MONTH_WORD: Final = r"(?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e]){2,12}(?:\s(?:الثاني|الأول))?"
 _DAY: Final = re.compile(
-    r"\d{4}\s?[./-]\s?\d{1,2}\s?[./-]\s?\d{1,2}|\d{1,2}\s?[./]\s?\d{1,2}\s?[./]\s?\d{4}"
-    r"|[^\W\d_]{3,10}\.?\s+\d{1,2}(?:st|nd|rd|th)?,?\s+\d{4}"
-    r"|\d{1,2}(?:st|nd|rd|th|\.)?\s+(?:de\s+)?[^\W\d_]{3,10}\.?,?\s+(?:de\s+)?\d{4}"
+    r"(?:\d{4}|(?:令和|平成|昭和|民國|民国)\s?(?:\d{1,3}|元))\s?[年년]\s?\d{1,2}\s?[月월]\s?\d{1,2}\s?[日일]?"
+    r"|\d{4}\s?[./-]\s?\d{1,2}\s?[./-]\s?\d{1,2}|\d{1,2}\s?[./]\s?\d{1,2}\s?[./]\s?\d{4}"
+    r"|\d{1,2}\s+tháng\s+\d{1,2}(?:\s?,|\s+năm)?\s+\d{4}|\d{4}\.?\s+[^\W\d_]{3,12}\.?\s+\d{1,2}\.?"
+    rf"|{_MONTH_WORD}\.?\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:de\s+)?{_MONTH_WORD}\.?,?\s+(?:de\s+)?\d{{4}}"
 )
 _IN_URL: Final = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:/(\d{1,2}|[a-z]{3,9})/(\d{1,2})(?=/)|-(\d\d)-(\d\d)(?!\d))")
 _BEFORE: Final = re.compile(
