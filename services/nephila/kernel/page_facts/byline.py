@@ -36,6 +36,7 @@ _TITLES: Final = (
     "citation_title",
 )
 _AUTHORS: Final = (
+    "jsonld:article:author",
     "dc:creator",
     "dcterm:creator",
     "dcterms:creator",
@@ -45,8 +46,10 @@ _AUTHORS: Final = (
     "sailthru:author",
     "citation_author",
     "book:author",
+    "jsonld:author",
 )
 _DATES: Final = (
+    "jsonld:article:published",
     "article:published_time",
     "og:article:published_time",
     "og:published_time",
@@ -62,12 +65,14 @@ _DATES: Final = (
     "pubdate",
     "publishdate",
     "date",
+    "jsonld:published",
 )
 _PUBLISHED: Final = re.compile(
     r"(?:.*[-_:. ])?(?:publi(?:sh(?:ed)?|cation)|posted|release)[-_:. ]?(?:date|time|on|at)?"
 )
 """Other names of a date of publication."""
 _MODIFIED: Final = (
+    "jsonld:article:modified",
     "article:modified_time",
     "og:article:modified_time",
     "og:modified_time",
@@ -81,6 +86,7 @@ _MODIFIED: Final = (
     "modified",
     "updated",
     "revised",
+    "jsonld:modified",
 )
 _SECTIONS: Final = ("article:section", "og:article:section", "parsely-section", "articlesection", "section")
 _IMAGES: Final = (

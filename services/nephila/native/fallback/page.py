@@ -15,6 +15,7 @@ from typing import Any, Final
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from nephila.native.fallback.hidden import Visibility, visibility_of
+from nephila.native.fallback.json_ld import JsonLd
 from nephila.native.fallback.lines import CHROME, COMMENT, SPACES, Context, Lines
 from nephila.native.fallback.main_text import main_lines
 from nephila.native.fallback.spelling import spelled_text
@@ -136,6 +137,7 @@ class _Page:
         self.lines = Lines(max_text_bytes)
         self.links: list[_Link] = []
         self.meta: list[tuple[str, str]] = []
+        self.json_ld = JsonLd()
         self.robots = ""
         self.title: str | None = None
         self.description: str | None = None
@@ -194,6 +196,9 @@ class _Page:
             if self.title is None and page:
                 self.title = _collapsed(spelled_text(node.text() or ""), MAX_VALUE)
             return None
+        elif tag == "script" and _lower(attributes.get("type") or "").strip(SPACES) == "application/ld+json":
+            if page:
+                self.json_ld.read(node.text() or "")
         elif tag in ("base", "link", "meta"):
             if page:
                 self._head(tag, attributes)
@@ -310,7 +315,7 @@ class PagePass:
         self.canonical = self._resolved(page.canonical)
         self.robots = page.robots
         self.description = page.description or ""
-        self.meta = page.meta
+        self.meta = [(name, _spelled_value(value)) for name, value in page.json_ld.entries()] + page.meta
         self.refresh = self._resolved(page.refresh)
         self.depth = page.depth
         lines = page.lines.done

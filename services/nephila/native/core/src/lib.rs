@@ -15,6 +15,7 @@ mod hidden;
 mod hosts;
 #[cfg(unix)]
 mod http_client;
+mod json_ld;
 mod keywords;
 mod link_buffers;
 mod links;

@@ -48,7 +48,7 @@ pub fn value(bytes: Cow<'_, [u8]>) -> String {
 }
 
 /// Text of a value in the one form.
-fn spelled_value(text: String) -> String {
+pub fn spelled_value(text: String) -> String {
     match spelled_text(Cow::Borrowed(&text)) {
         Cow::Borrowed(_) => text,
         Cow::Owned(form) => form.trim_matches(|c| u8::try_from(c).is_ok_and(is_space)).to_owned(),
@@ -165,8 +165,9 @@ impl Head<'_> {
         }
     }
 
-    /// Note the types of the page in JSON-LD. O(n).
+    /// Note the types of the page in JSON-LD, and its dates and authors. O(n).
     pub fn read_json_ld(&mut self, json: &[u8]) {
+        self.json_ld.read(json);
         for at in memchr::memmem::find_iter(json, TYPE) {
             let name = type_name(&json[at + TYPE.len()..]);
             self.says_article |= name.ends_with(b"Article") || name.ends_with(b"BlogPosting");

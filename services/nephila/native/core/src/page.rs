@@ -10,6 +10,7 @@ use hashbrown::HashTable;
 use crate::boilerplate;
 use crate::boxes::Boxes;
 use crate::entities;
+use crate::json_ld::JsonLd;
 use crate::spelling::spelled;
 use crate::stack::Stack;
 use crate::tags::*;
@@ -82,6 +83,7 @@ pub struct Head<'a> {
     /// The page calls itself an article, by og:type or in JSON-LD; a thread of posts, in JSON-LD.
     pub says_article: bool,
     pub says_thread: bool,
+    pub json_ld: JsonLd,
 }
 
 /// The raw text that follows a start tag: where it goes.

@@ -13,7 +13,7 @@ use crate::links::{self, Links};
 use crate::page::Page;
 use crate::structure::{self, outline::Outline};
 use crate::text::Line;
-use crate::{encoding, entities, maintext, urls_py};
+use crate::{encoding, entities, maintext, meta, urls_py};
 
 /// Bytes of `text_hash`.
 const HASH_BYTES: usize = 8;
@@ -240,6 +240,8 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: Option
     let left_out = found.left_out;
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
+    let entries = head.json_ld.entries().into_iter().map(|(name, value)| (name, meta::spelled_value(value)));
+    let meta = entries.chain(head.meta).collect();
     PagePass {
         title: owned(head.title.unwrap_or_default()),
         lang: head.lang.unwrap_or_default(),
@@ -247,7 +249,7 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: Option
         canonical: canonical.unwrap_or_default(),
         robots: head.robots,
         description: head.description.unwrap_or_default(),
-        meta: head.meta,
+        meta,
         refresh: refresh.unwrap_or_default(),
         text: std::mem::take(&mut page.text.text),
         lines: std::mem::take(&mut page.text.lines),

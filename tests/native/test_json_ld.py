@@ -1,0 +1,63 @@
+"""Dates and authors of JSON-LD are entries of the metadata, so that rows have them; the fallback reads the same."""
+
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any
+
+import pytest
+from nephila.kernel.page_facts.row_facts import row_facts
+
+ARTICLE = {
+    "@type": "NewsArticle",
+    "headline": "H",
+    "datePublished": "2026-11-21T10:00:00Z",
+    "dateModified": "2026-11-22",
+    "author": [{"@type": "Person", "name": "Ann Le\u0301e"}, {"name": "Bob Ray"}],
+    "comment": [{"@type": "Comment", "datePublished": "2026-11-23", "author": {"name": "Troll"}}],
+}
+OF_ARTICLE = {"published": "2026-11-21T10:00:00Z", "modified": "2026-11-22", "author": "Ann Lée, Bob Ray"}
+
+
+def entries(core: ModuleType, *scripts: Any) -> dict[str, str]:
+    texts = (one if isinstance(one, str) else json.dumps(one) for one in scripts)
+    html = "".join(f'<script type="application/ld+json">{text}</script>' for text in texts)
+    return dict(core.page_pass(f"<title>T</title>{html}<p>x".encode(), "http://a.test/", "utf-8").meta)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        ARTICLE,
+        {"@graph": [{"@type": "WebSite", "name": "S"}, {"@type": "Organization"}, ARTICLE]},
+        [ARTICLE | {"@type": ["Thing", "https://schema.org/BlogPosting"]}],
+        f"//<![CDATA[\n{json.dumps(ARTICLE)}\n//]]>",
+        json.dumps(ARTICLE, indent=2, ensure_ascii=False),
+    ],
+)
+def test_facts_of_the_article(core: ModuleType, script: Any) -> None:
+    found = entries(core, script)
+    assert {name: found[f"jsonld:article:{name}"] for name in OF_ARTICLE} == OF_ARTICLE
+
+
+def test_facts_of_another_object_come_last(core: ModuleType) -> None:
+    found = entries(
+        core, {"@type": "Product", "name": "P", "author": "No"}, {"@type": "WebPage", "datePublished": "2026-11-21"}
+    )
+    assert found == {"jsonld:published": "2026-11-21"}
+    assert entries(core, {"@type": "JobPosting", "datePosted": "2026-11-21", "author": {"name": "x"}}) == {}
+
+
+@pytest.mark.parametrize(
+    "script", ["", "no", "{", '{"author":', "[" * 10_000 + '"author"', '{"author": "a\\', '{"datePublished" 5}', "{}\0"]
+)
+def test_what_is_no_json_states_nothing(core: ModuleType, script: str) -> None:
+    assert entries(core, script) == {}
+
+
+def test_rows_have_them(core: ModuleType) -> None:
+    meta = entries(core, ARTICLE)
+    facts = row_facts(url="http://a.test/", title="T", lang="", content_type="text/html", meta=meta, text="")
+    assert (facts.published, facts.modified) == ("2026-11-21T10:00:00Z", "2026-11-22")
+    assert facts.authors
