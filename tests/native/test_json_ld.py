@@ -61,3 +61,15 @@ def test_rows_have_them(core: ModuleType) -> None:
     facts = row_facts(url="http://a.test/", title="T", lang="", content_type="text/html", meta=meta, text="")
     assert (facts.published, facts.modified) == ("2026-11-21T10:00:00Z", "2026-11-22")
     assert facts.authors
+
+
+def test_marked_dates_are_noted(core: ModuleType) -> None:
+    """The first <time> that is not of a change, and <meta itemprop> of a date."""
+    html = (
+        "<meta itemprop=datePublished content=2026-11-21><p><time class=updated datetime=2026-11-23>x</time>"
+        "<time datetime='2026-11-22'>y</time><time datetime=2026-11-20>z</time>"
+    )
+    meta = dict(core.page_pass(html.encode(), "http://a.test/", "utf-8").meta)
+    assert meta == {"datepublished": "2026-11-21", "time": "2026-11-22"}
+    facts = row_facts(url="http://a.test/", title="T", lang="", content_type="text/html", meta=meta, text="")
+    assert facts.published == "2026-11-21"

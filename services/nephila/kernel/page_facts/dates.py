@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from nephila.kernel.page_facts.byline import Byline
 from nephila.kernel.page_facts.published import (
     Dates,
     day_order,
+    first_date,
     is_of_build,
     published,
     url_date,
@@ -33,14 +34,26 @@ class DateElements(Protocol):
         """An element whose class names a date."""
 
 
-class NoElements:
-    """Of a page of which only the row is there."""
+class RowElements:
+    """Elements that the page pass has noted in a row."""
+
+    def __init__(self, meta: Mapping[str, str]) -> None:
+        self._meta = meta
+
+    def _first(self, *names: str) -> str:
+        return first_date(self._meta.get(name, "") for name in names)
 
     def published(self) -> str:
         """See `DateElements`."""
-        return ""
+        return self._first("datepublished", "datecreated")
 
-    modified = time = published
+    def modified(self) -> str:
+        """See `DateElements`."""
+        return self._first("datemodified")
+
+    def time(self) -> str:
+        """See `DateElements`."""
+        return self._first("time")
 
     def dated(self, day_first: bool | None) -> str:
         """See `DateElements`."""

@@ -51,6 +51,9 @@ _META_PREFIXES: Final = (
     "og:", "article:", "twitter:", "book:", "profile:", "video:", "music:", "product:", "dc.", "dcterms.", "citation_",
     "parsely-", "sailthru.",
 )  # fmt: skip
+_DATES: Final = frozenset(("datepublished", "datecreated", "datemodified"))
+_CHANGES: Final = ("updat", "modif", "revis")
+"""Words of classes of the date of a change."""
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _WORD: Final = re.compile(r"[A-Z]*[a-z]+|[A-Z]+")
 _TRIM: Final = "".join(map(chr, range(0x21)))
@@ -138,6 +141,7 @@ class _Page:
         self.links: list[_Link] = []
         self.meta: list[tuple[str, str]] = []
         self.json_ld = JsonLd()
+        self.time = ""
         self.robots = ""
         self.title: str | None = None
         self.description: str | None = None
@@ -196,6 +200,9 @@ class _Page:
             if self.title is None and page:
                 self.title = _collapsed(spelled_text(node.text() or ""), MAX_VALUE)
             return None
+        elif tag == "time" and not self.time:
+            of = f"{attributes.get('class') or ''} {attributes.get('itemprop') or ''}".lower()
+            self.time = "" if any(word in of for word in _CHANGES) else _value(attributes.get("datetime"))
         elif tag == "script" and _lower(attributes.get("type") or "").strip(SPACES) == "application/ld+json":
             if page:
                 self.json_ld.read(node.text() or "")
@@ -264,12 +271,15 @@ class _Page:
                 self.refresh = target if self.refresh is None else self.refresh
                 self._link(target, REFRESH, False, 0)
         name = _lower(_value(attributes["property"] if "property" in attributes else attributes.get("name")))
+        itemprop = _lower(_value(attributes.get("itemprop")))
+        if "property" not in attributes and "name" not in attributes and itemprop in _DATES:
+            name = itemprop
         if name in ("robots", self.agent):
             if len(self.robots) + len(content) < MAX_VALUE:
                 self.robots += ("," if self.robots else "") + _lower(content)
         elif name == "description":
             self.description = _spelled_value(content) if self.description is None else self.description
-        elif (name in _META_NAMES or name.startswith(_META_PREFIXES)) and len(self.meta) < MAX_META:
+        elif (name in _META_NAMES or name in _DATES or name.startswith(_META_PREFIXES)) and len(self.meta) < MAX_META:
             is_reference = content.startswith("/") or "://" in content
             self.meta.append((name, content if is_reference else _spelled_value(content)))
 
@@ -316,6 +326,7 @@ class PagePass:
         self.robots = page.robots
         self.description = page.description or ""
         self.meta = [(name, _spelled_value(value)) for name, value in page.json_ld.entries()] + page.meta
+        self.meta += [("time", page.time)] if page.time else []
         self.refresh = self._resolved(page.refresh)
         self.depth = page.depth
         lines = page.lines.done

@@ -12,6 +12,7 @@ use crate::tokenizer::is_space;
 /// Names of metas that are kept, beside those that start with one of `PREFIXES`.
 const NAMES: [&str; 8] =
     ["author", "date", "pubdate", "publishdate", "last-modified", "keywords", "generator", "application-name"];
+const DATES: [&str; 3] = ["datepublished", "datecreated", "datemodified"];
 const PREFIXES: [&str; 13] = [
     "og:",
     "article:",
@@ -28,6 +29,8 @@ const PREFIXES: [&str; 13] = [
     "sailthru.",
 ];
 
+/// Words of classes of the date of a change.
+const CHANGES: [&[u8]; 3] = [b"updat", b"modif", b"revis"];
 const TYPE: &[u8] = b"\"@type\"";
 
 /// Without the space around it.
@@ -112,6 +115,7 @@ impl Page<'_> {
     fn meta(&mut self) {
         let Some(content) = self.decoded(b"content") else { return };
         let name = self.decoded(b"property").or_else(|| self.decoded(b"name"));
+        let name = name.or_else(|| self.decoded(b"itemprop").filter(|name| is_date(trimmed(name))));
         let kind = name.as_deref().map_or(Kind::Other, |name| kind_of(trimmed(name), self.agent));
         let refresh = self.decoded(b"http-equiv").is_some_and(|equiv| equiv.eq_ignore_ascii_case(b"refresh"));
         if !refresh && kind == Kind::Other {
@@ -142,6 +146,18 @@ impl Page<'_> {
         }
     }
 
+    pub fn note_time(&mut self) {
+        let is_of_change = |name: &[u8]| {
+            self.decoded(name).is_some_and(|value| {
+                let value = value.to_ascii_lowercase();
+                CHANGES.iter().any(|word| memchr::memmem::find(&value, word).is_some())
+            })
+        };
+        if !self.in_template() && !is_of_change(b"class") && !is_of_change(b"itemprop") {
+            self.head.time = self.decoded(b"datetime").map(value).filter(|time| !time.is_empty());
+        }
+    }
+
     fn refresh(&mut self, content: &str) {
         if let Some(target) = refresh_target(content) {
             if self.head.refresh.is_none() {
@@ -150,6 +166,11 @@ impl Page<'_> {
             self.refresh_link(target.to_owned());
         }
     }
+}
+
+/// Dates of schema.org in <meta itemprop>.
+fn is_date(name: &[u8]) -> bool {
+    DATES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 fn is_article_type(name: &str, content: &str) -> bool {
@@ -206,7 +227,7 @@ fn kind_of(name: &[u8], agent: &[u8]) -> Kind {
         Kind::Robots
     } else if is("description") {
         Kind::Description
-    } else if NAMES.iter().any(|known| is(known)) || PREFIXES.iter().any(|known| starts(known)) {
+    } else if is_date(name) || NAMES.iter().any(|known| is(known)) || PREFIXES.iter().any(|known| starts(known)) {
         Kind::Kept
     } else {
         Kind::Other

@@ -84,6 +84,8 @@ pub struct Head<'a> {
     pub says_article: bool,
     pub says_thread: bool,
     pub json_ld: JsonLd,
+    /// Of the first <time> that is not of a change.
+    pub time: Option<String>,
 }
 
 /// The raw text that follows a start tag: where it goes.

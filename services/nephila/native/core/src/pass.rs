@@ -241,7 +241,8 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: Option
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
     let entries = head.json_ld.entries().into_iter().map(|(name, value)| (name, meta::spelled_value(value)));
-    let meta = entries.chain(head.meta).collect();
+    let time = head.time.map(|time| ("time".to_owned(), time));
+    let meta = entries.chain(head.meta).chain(time).collect();
     PagePass {
         title: owned(head.title.unwrap_or_default()),
         lang: head.lang.unwrap_or_default(),

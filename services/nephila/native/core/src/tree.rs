@@ -22,6 +22,9 @@ impl<'a> Page<'a> {
         if self.frames != Frames::No {
             return self.frameset_start(tag);
         }
+        if tag == TIME && self.head.time.is_none() {
+            self.note_time();
+        }
         let inline = CATS[tag as usize] & C_SPECIAL == 0 || matches!(tag, IMG | BR | OBJECT | SELECT | XMP);
         if inline && tag != A && self.stack.flags() & F_HIDDEN == 0 {
             self.stack.reopen();
