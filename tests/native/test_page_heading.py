@@ -26,7 +26,8 @@ SHOPS = {
     "beside the picture": f"<main><div class=gallery><img src=a.jpg></div><div class=buy><h1>{NAME}</h1>"
     f"<span>€ 899</span><button>Add to cart</button></div><div class=tabs>{PROSE}{TABLE}</div></main>",
     "without main": f"<div id=product><div class=col><h1 class=title>{NAME}</h1><p>€ 899"
-    f"<form><button>Buy</button></form></div><div class=description>{PROSE}</div></div><div class=related>{CARDS}</div>",
+    f"<form><button>Buy</button></form></div><div class=description>{PROSE}</div></div>"
+    f"<div class=related>{CARDS}</div>",
     "in a header of its own": f"<div class=page><header class=product-header><h1>{NAME}</h1></header>{PROSE}</div>",
     "as a link": f"<main><h1><a href=/p1>{NAME}</a></h1><p>€ 899</p>{PROSE}</main>",
     "after the crumbs": f"<ul class=breadcrumb><li><a href=/>Home</a><li>{NAME}</ul><h1>{NAME}</h1>"

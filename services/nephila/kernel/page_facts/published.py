@@ -25,8 +25,8 @@ _YEARS: Final = range(1970, 2101)
 _QUOTES: Final = " \t\r\n\"'“”"
 _LABEL: Final = re.compile(
     r"(?:(?:first\s+)?(?:published|posted|released|created|date|written|publié|veröffentlicht|publicado|pubblicato"
-    r"|yayın\w*|publikováno|opublikowan\w*|опубликован\w*|نشرت?|تاريخ النشر|发布(?:时间|于)?|發布|发表于|公開日?|投稿日?"
-    r"|掲載日?|입력|게시일?|등록)(?:\s+(?:on|le|am|el|il))?|on|le|am)\b[\s:]*",
+    r"|yayın\w*|publikováno|opublikowan\w*|опубликован\w*|نشرت?|تاريخ النشر|发布(?:时间|于)?|發布|发表于|公開日?"
+    r"|投稿日?|掲載日?|입력|게시일?|등록)(?:\s+(?:on|le|am|el|il))?|on|le|am)\b[\s:]*",
     re.IGNORECASE,
 )
 _LABELLED: Final = re.compile(

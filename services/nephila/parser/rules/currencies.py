@@ -64,7 +64,7 @@ def currency_of(text: str) -> str:
     if len(codes) > 1:
         raise ValueError(f"more than one currency in it: {', '.join(sorted(codes))}")
     if codes:
-        return codes.pop()
+        return str(codes.pop())
     for letters, sign in (*_BEFORE.findall(text), *(found[::-1] for found in _AFTER.findall(text))):
         code = (_DOLLARS if sign == "$" else _YENS).get(letters.lower())
         if code:
