@@ -173,7 +173,9 @@ class _Page:
                         context = Context(0, around.context.flags)
                         self._end_line(around.link)
                         todo.append((None, around))
-                        todo.append((frame, _Element(context, None, False, False, around.depth + 1, around.frames + 1)))
+                        todo.append(
+                            (frame, _Element(context, None, around.hidden, False, around.depth + 1, around.frames + 1))
+                        )
                     if node.tag in _BLOCK and not around.hidden:
                         todo.append((None, inside))
                     todo += [(child, inside) for child in reversed(list(node.iter(include_text=True)))]
