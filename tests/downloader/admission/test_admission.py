@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.admission.admission import Admission
+from nephila.downloader.admission.admission import STALL_S, Admission
 from nephila.downloader.admission.capacity import Thresholds
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
@@ -100,9 +100,9 @@ def test_batches_of_large_pages_rise_only_as_far_as_the_memory() -> None:
         assert machine.now * 10 * MIB * BODY_FACTOR <= 0.9 * 512 * MIB - 120 * MIB
 
 
-def test_the_first_batch_ends_with_pages_and_not_with_time() -> None:
-    """Five large bodies are arriving for a minute: no other fetch starts before they have arrived (found by a crawl of
-    pages of 9 MB that begin after two seconds)."""
+def test_the_first_batch_lasts_while_large_bodies_arrive() -> None:
+    """No other fetch starts before the first ones have arrived (found by a crawl of pages of 9 MB that begin after two
+    seconds)."""
     machine = Machine()
     machine.admission.start()
     machine.admission.wake()
@@ -110,13 +110,25 @@ def test_the_first_batch_ends_with_pages_and_not_with_time() -> None:
     bodies = [machine.budget.open(ReservationKind.BODY) for _ in range(5)]
     for body in bodies:
         assert body.ask(40 * MIB, lambda _: None)
-    machine.pass_s(60, busy=False)
+    machine.pass_s(int(STALL_S) - 1, busy=False)
     assert machine.now == 5
     assert machine.admission.bound_by == "first batch"
     for body in bodies:
         body.release()
         machine.admission.on_page(10 * MIB)
     machine.pass_s(10)
+    assert machine.now == 100
+
+
+def test_large_bodies_that_do_not_end_do_not_hold_the_first_batch() -> None:
+    """Five servers drip: after some seconds without a page other fetches start beside them."""
+    machine = Machine()
+    machine.admission.start()
+    machine.admission.wake()
+    machine.fetching = 5
+    bodies = [machine.budget.open(ReservationKind.BODY) for _ in range(5)]
+    assert all(body.ask(2 * MIB, lambda _: None) for body in bodies)
+    machine.pass_s(60)
     assert machine.now == 100
 
 

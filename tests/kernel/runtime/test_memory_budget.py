@@ -8,7 +8,7 @@ import random
 import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import POLL_S, MemoryBudget, Reservation, ReservationKind, unlimited
+from nephila.kernel.runtime.memory_budget import GROWN_S, POLL_S, MemoryBudget, Reservation, ReservationKind, unlimited
 
 MIB = 1 << 20
 
@@ -31,9 +31,9 @@ class Box:
         """See `MemoryBudget`."""
         self.freed += 1
 
-    def ask(self, mib: int, kind: ReservationKind = ReservationKind.BODY) -> Reservation:
+    def ask(self, mib: int, kind: ReservationKind = ReservationKind.BODY, host: str = "") -> Reservation:
         """A reservation that notes its grant, at once or later."""
-        one = self.budget.open(kind)
+        one = self.budget.open(kind, host)
         if one.ask(mib * MIB, lambda yes: self.granted.append(mib if yes else -mib)):
             self.granted.append(mib)
         return one
@@ -115,19 +115,45 @@ def test_each_kind_has_its_oldest() -> None:
         body.release()
 
 
-def test_small_ones_do_not_overtake() -> None:
-    """A large reservation is not delayed for ever by small ones that came later."""
+def test_what_fits_does_not_wait_behind_what_does_not() -> None:
+    """A small reservation is granted beside a large one that waits; the large one follows when there is room."""
     box = Box()
     held = [box.ask(400), box.ask(300)]
     waiting = [box.ask(500), box.ask(10)]
-    assert box.granted == [400, 300]
+    assert box.granted == [400, 300, 10]
     held[0].release()
     box.clock.advance(POLL_S)
-    assert box.granted == [400, 300, 500]
-    held[1].release()
+    assert box.granted == [400, 300, 10]
+    waiting[1].release()
     box.clock.advance(POLL_S)
-    assert box.granted == [400, 300, 500, 10]
-    assert len(waiting) == 2
+    assert box.granted == [400, 300, 10, 500]
+
+
+def test_bodies_of_one_host_have_a_share() -> None:
+    """A quarter of 900 MiB; another host is granted beside it, and a single body may be larger."""
+    box = Box()
+    box.ask(1, ReservationKind.BODY)
+    held = [box.ask(100, host="a.test"), box.ask(100, host="a.test"), box.ask(100, host="a.test")]
+    assert (box.granted, box.budget.waiting) == ([1, 100, 100], 1)
+    held.append(box.ask(300, host="b.test"))
+    assert box.granted == [1, 100, 100, 300]
+    held[0].settle(20 * MIB)
+    box.clock.advance(POLL_S)
+    assert (box.granted, box.budget.waiting) == ([1, 100, 100, 300, 100], 0)
+    for one in held:
+        one.release()
+
+
+def test_a_page_in_a_browser_that_does_not_end_is_memory_in_use() -> None:
+    """After its first seconds the rest of its reservation is small: the pages of others are rendered beside it."""
+    box = Box()
+    pages = [box.ask(160, ReservationKind.BROWSER) for _ in range(5)]
+    other = box.ask(160, ReservationKind.BROWSER)
+    assert box.budget.waiting == 1
+    box.used_mib = 300
+    box.clock.advance(GROWN_S + POLL_S)
+    assert (box.budget.waiting, other.granted_bytes) == (0, 160 * MIB)
+    assert len(pages) == 5
 
 
 def test_memory_that_others_free_is_used() -> None:

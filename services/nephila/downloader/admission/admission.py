@@ -2,13 +2,13 @@
 
     limit = requests in flight + N, within [1, concurrency]
 
-It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have been published:
-before that, the limit does not rise while as many large bodies are arriving. The limit falls at once: by memory
-whenever N demands it, by event loop and pressure only above their thresholds. CPU above its threshold only stops the
-rise. The limit rises by a tenth of the weight or more, so that it does not flap, and at most doubles: in a second, or
-when as many pages have been published as it allows fetches, since their sizes are known then. At least one fetch is
-always admitted, and with enough memory the first batch: a crawl that waits for another program continues slowly instead
-of never.
+It begins with a first batch, since the size of pages is unknown. The batch ends when as many pages have been published,
+or after `STALL_S` without one; before that, the limit does not rise while as many large bodies are arriving. The limit
+falls at once: by memory whenever N demands it, by event loop and pressure only above their thresholds. CPU above its
+threshold only stops the rise. The limit rises by a tenth of the weight or more, so that it does not flap, and at most
+doubles: in a second, or when as many pages have been published as it allows fetches, since their sizes are known then.
+At least one fetch is always admitted, and with enough memory the first batch: a crawl that waits for another program
+continues slowly instead of never.
 
 The limit is an estimate, so that few fetches have to wait for memory; the bytes themselves are reserved in the budget
 (`kernel/runtime/memory_budget.py`). A fetch without a reservation counts with `BODY_FACTOR` times the largest recent
@@ -48,6 +48,8 @@ DECAY = 0.9
 """Factor of the estimated size of a page, per second without a larger one."""
 GROWTH = 2
 """Greatest factor by which the limit rises in a second, or with a batch of pages."""
+STALL_S = 10.0
+"""Time without a page after which the first batch ends: servers that send slowly on purpose hold nobody else."""
 RISE = 0.1
 """Least part of the weight by which the limit rises above the first batch."""
 
@@ -93,6 +95,8 @@ class Admission:
         self._delay_s = 0.0
         self._starting = True
         """Whether the first batch has not ended."""
+        self._page_at = clock.monotonic()
+        """When the last page of the first batch was published, or the first request came."""
         self._batch_left = self._first_batch
         """Pages to publish until the limit may double."""
         self._ceiling = self._first_batch
@@ -113,6 +117,7 @@ class Admission:
         """A request has come. While there is none, nothing is measured and no timer runs."""
         if not self._timer.armed:
             self._usage, self._read_at = self._read(), self._clock.monotonic()
+            self._page_at = self._read_at
             self._wait()
 
     def close(self) -> None:
@@ -136,6 +141,8 @@ class Admission:
         if size >= LARGE_BYTES:
             self._request_bytes = max(self._request_bytes, size * BODY_FACTOR)
         self._batch_left -= 1
+        if self._starting:
+            self._page_at = self._clock.monotonic()
         if self._batch_left <= 0:
             self._starting = False
             self._ceiling = max(self._ceiling, self.limit * GROWTH)
@@ -159,6 +166,7 @@ class Admission:
         self._usage, self._read_at = usage, now
         self._request_bytes = max(self._request_bytes * DECAY, self._least_bytes)
         self._ceiling = self.limit * GROWTH
+        self._starting = self._starting and now - self._page_at < STALL_S
         self._compute()
         if not self._is_idle():
             self._wait()

@@ -1,10 +1,13 @@
 """One budget of memory for the large things of a process: bodies in flight, child processes, pages in a browser.
 
-The memory of a thing is reserved before its bytes exist, and freed when the thing is gone. A reservation is granted
-while the memory in use, plus the part of all reservations whose bytes have not arrived, stays below a share of the
-container's limit. Others wait, in their order. Invariants: what waits for memory continues when memory is free; of
-each kind the oldest reservation is always granted, so that a thing larger than the container allows cannot stop all
-others. Where it does not fit, bodies that wait with a part of their bytes are refused, the youngest first.
+The memory of a thing is reserved before its bytes exist, and freed when the thing is gone. A body grows with the bytes
+that arrive, by a small look-ahead: a length that a server claims costs no memory. A reservation is granted while the
+memory in use, plus the part of all reservations whose bytes have not arrived, stays below a share of the container's
+limit, and the bodies of its host below `HOST_SHARE` of that. Others wait. A reservation that fits is granted, however
+long a larger one waits: a server that holds memory stops nobody who needs less. Invariants: what waits for memory
+continues when memory is free; of each kind the oldest reservation is always granted, so that a thing larger than the
+container allows cannot stop all others. Where it does not fit, bodies that wait with a part of their bytes are refused,
+the youngest first.
 
 The memory in use is read at most once per `READ_S`; what was granted after a reading counts in full. O(reservations)
 per reading, else O(1). Things below `LARGE_BYTES` are too small for a reservation.
@@ -40,9 +43,13 @@ FREE_UNUSED_S = 0.5
 """Least time between two calls of `free_unused`, which may take milliseconds."""
 SHARE = 0.9
 """Share of the container's memory that may be used, by default."""
-
-
-STEP_BYTES = 1 << 20
+HOST_SHARE = 0.25
+"""Share of that for the bodies of one host. A single body may be larger."""
+GROWN_S = 5.0
+"""Time after which a child process or a page in a browser has most of its memory, which is memory in use then."""
+GROWTH_LEFT = 0.25
+"""Part of their reservation that counts beside the memory in use from then on."""
+STEP_BYTES = 256 << 10
 """Least step in which a body of unknown length is reserved."""
 
 
@@ -69,7 +76,9 @@ class Reservation:
         "__weakref__",
         "_budget",
         "arrived_bytes",
+        "granted_at",
         "granted_bytes",
+        "host",
         "kind",
         "number",
         "on_answer",
@@ -77,12 +86,15 @@ class Reservation:
         "wanted_bytes",
     )
 
-    def __init__(self, budget: MemoryBudget, kind: ReservationKind, number: int) -> None:
+    def __init__(self, budget: MemoryBudget, kind: ReservationKind, number: int, host: str) -> None:
         self._budget: MemoryBudget | None = budget
         self.kind = kind
         self.number = number
         """Its place in the order of age."""
+        self.host = host
+        """The host of a body; empty: none."""
         self.granted_bytes = 0
+        self.granted_at = 0.0
         self.arrived_bytes = 0
         """The part that exists already and is counted in the memory in use."""
         self.wanted_bytes = 0
@@ -102,9 +114,11 @@ class Reservation:
 
     def settle(self, total_bytes: int) -> None:
         """All bytes have arrived; from now on `total_bytes` are enough, or less if less was granted."""
-        self.granted_bytes = min(total_bytes, self.granted_bytes)
-        if self.streams and self._budget is not None:
-            self._budget.streaming -= 1
+        budget, less = self._budget, max(self.granted_bytes - total_bytes, 0)
+        self.granted_bytes -= less
+        if budget is not None:
+            budget.streaming -= self.streams
+            budget.count(self, -less)
         self.streams = False
 
     def release(self) -> None:
@@ -150,6 +164,9 @@ class MemoryBudget:
         self._left_bytes = 0.0
         """Left for this process at the last reading, without the reservations of that time."""
         self._granted_since = 0
+        self._host_limit_bytes = 0.0
+        self._host_bytes: dict[str, int] = {}
+        """Host → granted bytes of its bodies."""
         self.streaming = 0
         """Bodies that are reserved and still arrive."""
         self.waited = 0
@@ -157,9 +174,9 @@ class MemoryBudget:
         self.refused = 0
         """Bodies that were refused after a part of their bytes."""
 
-    def open(self, kind: ReservationKind) -> Reservation:
-        """A reservation of nothing yet."""
-        return Reservation(self, kind, next(self._numbers))
+    def open(self, kind: ReservationKind, host: str = "") -> Reservation:
+        """A reservation of nothing yet; `host`: of a body."""
+        return Reservation(self, kind, next(self._numbers), host)
 
     async def reserve(self, kind: ReservationKind, total_bytes: int) -> Reservation:
         """A reservation of so many bytes, when it is granted."""
@@ -179,17 +196,20 @@ class MemoryBudget:
         return len(self._waiting)
 
     @property
-    def outstanding_bytes(self) -> int:
+    def outstanding_bytes(self) -> float:
         """Memory that is reserved and not used yet."""
+        grown = self._clock.monotonic() - GROWN_S
         held = (one for by_age in self._held.values() for one in by_age.values())
-        return sum(max(one.granted_bytes - one.arrived_bytes, 0) for one in held)
+        return sum(_to_come(one, grown) for one in held)
 
     def left_bytes(self) -> float:
         """Memory that can be reserved now; negative: more is in use than should be."""
         now = self._clock.monotonic()
         if now - self._read_at >= READ_S:
             usage = self._read()
-            free = self._share * usage.memory_limit_bytes - usage.memory_bytes
+            allowed = self._share * usage.memory_limit_bytes
+            free = allowed - usage.memory_bytes
+            self._host_limit_bytes = HOST_SHARE * allowed / self._processes
             self._left_bytes = free / self._processes - self.outstanding_bytes
             self._read_at, self._granted_since = now, 0
         return self._left_bytes - self._granted_since
@@ -202,7 +222,7 @@ class MemoryBudget:
 
     def ask(self, one: Reservation, on_answer: Callable[[bool], None]) -> bool:
         """See `Reservation.ask`."""
-        if self._is_exempt(one) or (not self._waiting and self._fits(one)):
+        if self._is_exempt(one) or self._fits(one):
             self._grant(one)
             return True
         one.on_answer = on_answer
@@ -214,9 +234,19 @@ class MemoryBudget:
     def release(self, one: Reservation) -> None:
         """See `Reservation.release`."""
         self.streaming -= one.streams
+        self.count(one, -one.granted_bytes)
         one.streams, one.granted_bytes, one.on_answer = False, 0, None
         self._held[one.kind].pop(one.number, None)
         self._waiting.pop(one.number, None)
+
+    def count(self, one: Reservation, more_bytes: int) -> None:
+        """The reservation of a body changes."""
+        if one.host and more_bytes:
+            total = self._host_bytes.get(one.host, 0) + more_bytes
+            if total > 0:
+                self._host_bytes[one.host] = total
+            else:
+                self._host_bytes.pop(one.host, None)
 
     # ---- decisions
 
@@ -225,7 +255,11 @@ class MemoryBudget:
         return next(iter(self._held[one.kind].values()), one) is one
 
     def _fits(self, one: Reservation) -> bool:
-        return one.wanted_bytes - one.granted_bytes <= self.left_bytes()
+        more = one.wanted_bytes - one.granted_bytes
+        if more > self.left_bytes():
+            return False
+        of_host = self._host_bytes.get(one.host, 0)
+        return of_host <= one.granted_bytes or of_host + more <= self._host_limit_bytes
 
     def _grant(self, one: Reservation) -> None:
         if not self._fits(one):
@@ -235,8 +269,10 @@ class MemoryBudget:
             held[one.number] = one
             one.streams = one.kind is ReservationKind.BODY
             self.streaming += one.streams
-        self._granted_since += one.wanted_bytes - one.granted_bytes
-        one.granted_bytes = one.wanted_bytes
+        more = one.wanted_bytes - one.granted_bytes
+        self._granted_since += more
+        self.count(one, more)
+        one.granted_bytes, one.granted_at = one.wanted_bytes, self._clock.monotonic()
 
     def _refuse_for(self, oldest: Reservation) -> None:
         """Make room for a reservation that is granted although it does not fit."""
@@ -261,24 +297,28 @@ class MemoryBudget:
         self._timer.start(POLL_S)
 
     def _on_timer(self) -> None:
-        """Grant what fits now, in order."""
+        """Grant what fits now, those first that wait longest."""
         now = self._clock.monotonic()
         if now - self._freed_at >= FREE_UNUSED_S:
             self._freed_at = now
             self._free_unused()
-        blocked = False
         for one in list(self._waiting.values()):
             if one.on_answer is None:  # released by the call for an earlier one
                 continue
-            if self._is_exempt(one) or (not blocked and self._fits(one)):
+            if self._is_exempt(one) or self._fits(one):
                 on_answer, one.on_answer = one.on_answer, None
                 del self._waiting[one.number]
                 self._grant(one)
                 on_answer(True)
-            else:
-                blocked = True
         if self._waiting:
             self._arm()
+
+
+def _to_come(one: Reservation, grown: float) -> float:
+    """Reserved bytes that are not part of the memory in use; `grown`: see `GROWN_S`."""
+    if one.kind is not ReservationKind.BODY and one.granted_at <= grown:
+        return one.granted_bytes * GROWTH_LEFT
+    return max(one.granted_bytes - one.arrived_bytes, 0)
 
 
 def unlimited() -> MemoryBudget:
