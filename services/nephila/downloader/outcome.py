@@ -176,6 +176,7 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
 _TRUNCATED: dict[AnyReason, str] = {
     Reason.TOO_LARGE: "length",
     Reason.TIMEOUT: "time",
+    Reason.RENDER_TIMEOUT: "time",
     Reason.DISCONNECTED: "disconnect",
 }
 

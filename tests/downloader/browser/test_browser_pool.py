@@ -232,7 +232,7 @@ async def test_a_process_that_hangs_is_killed_and_its_page_times_out() -> None:
     rig.clock.advance(0.2)
     with pytest.raises(RenderError) as failed:
         await page
-    assert failed.value.reason == "timeout"
+    assert failed.value.reason == "render_timeout"
     assert rig.pool.retired == {"hang": 1}
     assert rig.pool.crashes == 1
     await settle()

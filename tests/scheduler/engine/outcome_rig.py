@@ -25,6 +25,7 @@ from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
 from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.frontier.strategies import TAIL
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 
 from tests.jobs import crawl_job
@@ -161,10 +162,10 @@ class OutcomeRig:
             if (uid, entry.url_key) == (job, key):
                 return f"delayed {round(when - self.now, 3):g} s, {tries(entry.fetch_no, entry.attempts)}"
         for number in self.frontier.store.hosts_of(known.number):
-            for _, packed in self.frontier.store.items(number, known.number):
+            for order, packed in self.frontier.store.items(number, known.number):
                 entry = unpack(packed)
                 if entry.url_key == key:
-                    return f"queued, {tries(entry.fetch_no, entry.attempts)}"
+                    return f"{'behind' if order == TAIL else 'queued'}, {tries(entry.fetch_no, entry.attempts)}"
         return "ended"
 
 

@@ -18,6 +18,8 @@ URL = "http://a.test/0"
 FAILED = FetchResult.FAILED
 UNDIALLED = {"started_at": 0.0}
 RETRY = "delayed 2 s, fetch 1, tries 1"
+BEHIND = "behind, fetch 1, tries 1"
+"""It took the time of its host: the other URLs of the host come first."""
 
 
 class Row(NamedTuple):
@@ -80,12 +82,13 @@ TABLE = {
     "429": failed("http_429", "queued, fetch 1, tries 1", 60.0, status=429),
     "429 with Retry-After": failed("http_429", "queued, fetch 1, tries 1", 7.0, status=429, retry_after_s=7.0),
     "500 with Retry-After": failed("http_500", "queued, fetch 1, tries 1", 7.0, status=500, retry_after_s=7.0),
-    "timeout": failed("timeout", "queued, fetch 1, tries 1", 60.0),
+    "timeout": failed("timeout", BEHIND, 60.0),
     "blocked": failed("blocked", "queued, fetch 1, tries 1", 60.0, status=403),
     "forbidden in a browser": failed("robots", "denied(robots)", third="denied(robots)"),
     "login page": failed("blocked", "failed(blocked)", status=200, cause="login_page"),
     **{reason: failed(reason, RETRY) for reason in ("dns", "connect", "tls", "disconnected", "proxy", "browser")},
-    "lease expired": failed("lease_expired", RETRY),
+    "lease expired": failed("lease_expired", BEHIND),
+    "page that does not end": failed("timeout", BEHIND, cause="render_timeout"),
     "downloader gone": failed("lease_expired", RETRY, cause="downloader_gone", third="delayed 8 s, fetch 1, tries 3"),
     "not consumed": failed("not_consumed", RETRY, third="delayed 8 s, fetch 1, tries 3"),
 }
@@ -123,7 +126,8 @@ def test_an_outcome_of_a_leased_url(name: str, attempt: int) -> None:
     commits = rig.frontier.pending.commits()
     assert any(commit.hosts for commit in commits) == (row.pause_s > 0), "a new pause is in the log"
     logged = [one for commit in commits for one in commit.queued if one.url == URL]
-    assert [tries(one.fetch_no, one.attempts) for one in logged if one.head] == state.split(", ", 1)[1:]
+    assert [tries(one.fetch_no, one.attempts) for one in logged] == state.split(", ", 1)[1:]
+    assert all(one.head != state.startswith("behind") for one in logged)
     assert all((one.not_before > 0) == state.startswith("delayed") for one in logged)
 
 
@@ -203,7 +207,7 @@ def test_an_outcome_without_the_name_of_its_lease_is_known_by_its_numbers() -> N
     assert rig.state(URL) == "fetched"
 
 
-@pytest.mark.parametrize(("report_s", "state"), [(-0.001, "leased"), (0.0, RETRY), (0.001, RETRY)])
+@pytest.mark.parametrize(("report_s", "state"), [(-0.001, "leased"), (0.0, BEHIND), (0.001, BEHIND)])
 def test_a_report_that_a_lease_is_over_ends_only_leases_given_before_it(report_s: float, state: str) -> None:
     """A URL that was given back has the same attempt in its next lease."""
     rig, request = leased(1)

@@ -260,6 +260,41 @@ def test_what_a_fetch_took():
     assert took_s(FetchOutcome(ended_at=100.0)) == 0.0
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_a_url_that_hangs_comes_behind_its_neighbours(tmp_path, restarts):
+    """The first one of ten: the nine others are fetched before its second try, also by a scheduler that restarts."""
+    base = site({"/": [f"/{n}" for n in range(10)]})
+
+    def web(request):
+        return Answer(reason="timeout", took_s=20) if request.url.endswith("/0") else base(request)
+
+    clock = ManualClock()
+    world = await World(tmp_path, web, clock).start()
+    world.crawl("http://a.test/")
+    fetched = []
+    if restarts:
+        world.run(30)
+        fetched = world.fetched
+        await world.scheduler.close()
+        world = await World(tmp_path, web, clock).start()
+    world.run(7200)
+    paths = [f.url.removeprefix("http://a.test") for f in [*fetched, *world.fetched]]
+    assert paths == ["/", "/0", *(f"/{n}" for n in range(1, 10)), "/0", "/0"]
+    await world.scheduler.close()
+
+
+def test_a_url_that_hangs_again_says_nothing_new_about_its_host():
+    """Its pauses double with its own tries; the back-off of the host stays."""
+    pace, now = HostPace(), 0.0
+    assert pace.after_refusal(now, 0, CONFIG, random.Random(1), passing=True) >= CONFIG.backoff_s
+    step = pace.backoff_s
+    for again in (1, 2, 1, 2):
+        now = pace.not_before
+        pause = pace.after_refusal(now, 0, CONFIG, random.Random(1), passing=True, again=again)
+        assert CONFIG.backoff_s * 2**again <= pause <= CONFIG.backoff_s * 2**again * (1 + CONFIG.jitter)
+        assert pace.backoff_s == step
+
+
 async def test_pages_that_hang_do_not_end_the_crawl_of_their_host(tmp_path):
     """Ten of a hundred pages time out: all the others are stored before anything waits for --max-wait."""
     links = [f"/{n}" for n in range(100)]

@@ -70,11 +70,16 @@ async def render_page(
 ) -> RenderedPage:
     """Render one page. Raises `RenderError`, `PageCrashedError`, or Playwright's error when the browser is gone."""
     async with _context(browser, gateway, blocked, task) as context:
+        page: Page | None = None
         try:
             async with asyncio.timeout(task.timeout_s):
-                return await _unless_crashed(await _open(context), task)
+                page = await _open(context)
+                return await _unless_crashed(page, task)
         except TimeoutError:
-            raise RenderError(Reason.TIMEOUT, f"render: not complete after {task.timeout_s:g} s") from None
+            # Without its document the page is still the blank one: the server is slow. With it, the page itself is.
+            came = page is not None and page.url != "about:blank"
+            reason = Reason.RENDER_TIMEOUT if came else Reason.TIMEOUT
+            raise RenderError(reason, f"render: not complete after {task.timeout_s:g} s") from None
 
 
 async def _unless_crashed(page: Page, task: RenderTask) -> RenderedPage:

@@ -146,7 +146,7 @@ class BrowserPool:
         if not done:
             log.warning("the browser hangs with %s and is killed", task.url)
             self._on_hang(member, rendering)
-            raise RenderError(Reason.TIMEOUT, "render: the browser did not answer")
+            raise RenderError(Reason.RENDER_TIMEOUT, "render: the browser did not answer")
         page = rendering.result()
         self.pages += 1
         return page

@@ -83,6 +83,8 @@ class Row(msgspec.Struct, frozen=True):
     """Every URL of the host would fail so: a robots.txt with this reason ends them all."""
     no_outcome: bool = False
     """The scheduler set the reason itself: no downloader reported how the fetch ended."""
+    behind: bool = False
+    """The next fetch of the URL comes behind the other URLs of its host: it took its host's time, and may again."""
     given_back: str = ""
     """Of a reason that also ends URLs: why a URL goes back into its queue with it; no try is counted then."""
     reported_as: str = ""

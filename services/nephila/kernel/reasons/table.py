@@ -150,6 +150,7 @@ class Reason(StrEnum):
             verdict=ListVerdict.TIMEOUT,
             retry=Retry.TRIES,
             pause=Pause.PASSING,
+            behind=True,
         ),
     )
     DISCONNECTED = (
@@ -261,6 +262,17 @@ class Reason(StrEnum):
             retry=Retry.TRIES,
         ),
     )
+    RENDER_TIMEOUT = (
+        "render_timeout",
+        Row(
+            _FAILED,
+            "its document came, and the browser did not finish the page in time",
+            verdict=ListVerdict.TIMEOUT,
+            retry=Retry.TRIES,
+            behind=True,
+            reported_as="timeout",
+        ),
+    )
     BROWSER_MEMORY = (
         "browser_memory",
         Row(
@@ -288,6 +300,7 @@ class Reason(StrEnum):
             "its requests were handed out, and no outcome came back",
             retry=Retry.TRIES,
             no_outcome=True,
+            behind=True,
         ),
     )
     DOWNLOADER_GONE = (
@@ -346,8 +359,8 @@ class Reason(StrEnum):
         Row(None, "it is fetched once more, through another proxy, to compare both"),
     )
     THROTTLE = "throttle", Row(None, "the rate of its resource is reached: its host waits")
-    SLOW = "slow", Row(None, "its host answers slowly, and other hosts need the slot: its host pauses")
-    MEMORY = "memory", Row(None, "there was no memory for its body")
+    SLOW = "slow", Row(None, "its host answers slowly, and other hosts need the slot: its host pauses", behind=True)
+    MEMORY = "memory", Row(None, "there was no memory for its body", behind=True)
     WORKER_DIED = "worker_died", Row(None, "its worker process ended with it")
     EXPIRED = "expired", Row(None, "it was not started in time")
 

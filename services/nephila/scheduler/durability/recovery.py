@@ -43,7 +43,7 @@ from nephila.scheduler.frontier.pending_commit import Partition
 from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, unpack
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.seen import new_seen
-from nephila.scheduler.frontier.strategies import HEAD
+from nephila.scheduler.frontier.strategies import HEAD, TAIL
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
@@ -314,8 +314,8 @@ class Replay:
             return
         store = self.frontier.store
         strategy = job.strategy
-        order = HEAD if queued.head else strategy.order(queued.depth, queued.priority)
-        newest_first = strategy.newest_first and not queued.head
+        order = HEAD if queued.head else TAIL if queued.attempts else strategy.order(queued.depth, queued.priority)
+        newest_first = strategy.newest_first and not queued.head and not queued.attempts
         packed = pack_queued(queued)
         store.push(store.host(queued.host), job.number, order, packed, newest_first)
 

@@ -9,6 +9,7 @@ from nephila.scheduler.engine.admission import admit_held
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.frontier.strategies import HEAD, TAIL
 
 
 def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
@@ -81,8 +82,8 @@ def _reorder(frontier: Frontier, job: Job) -> None:
         store.drop_queue(host, job.number)
         for order, packed in items:
             if packed[:16] in job.reserved:
-                order = 0
-            elif order:
+                order = HEAD
+            elif order not in (HEAD, TAIL):
                 entry = unpack(packed)
                 order = strategy.order(entry.depth, entry.priority)
             store.push(host, job.number, order, packed, bool(order) and strategy.newest_first)

@@ -33,7 +33,7 @@ from nephila.scheduler.frontier.queue_entry import (
     queued_of,
     unpack_context,
 )
-from nephila.scheduler.frontier.strategies import HEAD
+from nephila.scheduler.frontier.strategies import HEAD, TAIL
 from nephila.scheduler.politeness.host_pace import is_refusal, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 
@@ -42,6 +42,7 @@ _RETRACTED, _FETCHED, _NOT_MODIFIED = FetchResult.RETRACTED, FetchResult.FETCHED
 _ROBOTS = FetchKind.ROBOTS
 _PASSING = Pause.PASSING
 _NO_REASON = row_of(Reason.NONE)
+_RENDER_TIMEOUT = row_of(Reason.RENDER_TIMEOUT)
 """The row of nearly all outcomes: it pauses nothing."""
 CLOCKS_S = 1.0
 """Largest difference of the clocks of two members that are ready."""
@@ -142,7 +143,8 @@ class OutcomeHandler:
             host.pace.after_fetch(now, outcome.retry_after_s)
             return
         pace = host.pace
-        pace.took_s = took_s(outcome)
+        if row is not _RENDER_TIMEOUT:  # the time of a page that does not end is not that of its host
+            pace.took_s = took_s(outcome)
         if job is None:
             delay_s = self.frontier.hosts.delay_s(host, None)
         else:
@@ -151,7 +153,8 @@ class OutcomeHandler:
             pace.after_fetch(now, delay_s)
         if (row is not _NO_REASON or outcome.retry_after_s > 0) and is_refusal(outcome, row):
             config, rng = self.frontier.config, self.frontier.rng
-            pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is _PASSING)
+            again = outcome.attempt - 1 if row.behind else 0
+            pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is _PASSING, again)
         elif 0 < outcome.status < 500:
             pace.answered = True
             if pace.backoff_s:
@@ -182,7 +185,7 @@ class OutcomeHandler:
         """The fetch of a URL of a job brought no page."""
         result = outcome.result
         if result in NOT_COUNTED:
-            self._requeue(waiting, job, waiting.attempt - 1, now)
+            self._requeue(waiting, job, waiting.attempt - 1, now, behind=row.behind)
         elif result is FetchResult.REDIRECT:
             self._redirect(waiting, job, outcome, now, out)
         elif result is FetchResult.DENIED:
@@ -191,7 +194,8 @@ class OutcomeHandler:
             self._endings.without_page(waiting, job, out, Reason.CONTENT_TYPE, outcome)
         elif self._tries_again(row, waiting.attempt):
             self._note_fault(waiting.entry.url, outcome, row, waiting.attempt)
-            self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome, row))
+            wait_s = 0.0 if row.behind else self._retry_wait(waiting, outcome, row)
+            self._requeue(waiting, job, waiting.attempt, now, wait_s, behind=row.behind)
         else:
             self._endings.without_page(waiting, job, out, outcome.reason, outcome)
 
@@ -344,8 +348,10 @@ class OutcomeHandler:
         now: float,
         wait_s: float = 0.0,
         entry: Entry | None = None,
+        behind: bool = False,
     ) -> None:
-        """Put the URL at the head of its host's queue, in the log too; after `wait_s` when given."""
+        """Put the URL at the head of its host's queue, or at its tail if `behind`, in the log too. `wait_s`: it goes
+        to the head, so much later."""
         frontier = self.frontier
         entry = (entry or waiting.entry)._replace(attempts=attempts)
         # By its key: a host without a fetch in flight may have been evicted, and its number given to another host.
@@ -358,13 +364,14 @@ class OutcomeHandler:
         packed = pack(entry)
         not_before = now + wait_s + frontier.time.utc_offset if wait_s > 0 else 0.0
         frontier.pending.queued(frontier.partitions[host.partition]).append(
-            queued_of(entry, job.uid, host.key, not_before=not_before)
+            queued_of(entry, job.uid, host.key, head=not behind, not_before=not_before)
         )
         if wait_s > 0:
             frontier.delayed.add(host.number, job, packed, now + wait_s)
         else:
-            frontier.store.push(host.number, job.number, HEAD, packed)
-            frontier.readiness.newly_queued(host.number, job, HEAD)
+            order = TAIL if behind else HEAD
+            frontier.store.push(host.number, job.number, order, packed)
+            frontier.readiness.newly_queued(host.number, job, order)
         frontier.readiness.resume_hosts(job)
 
     # ---- redirects

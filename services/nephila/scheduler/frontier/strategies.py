@@ -2,7 +2,8 @@
 
 A row maps depth and priority (0-255; its meaning depends on the strategy) to an order from 1 to 2^24 - 1, smaller
 first. URLs of one order come by arrival, oldest or newest first. Order 0 is the head of the queue, for redirect
-targets, retries and returned leases; no strategy uses it.
+targets, retries and returned leases; no strategy uses it. The last order is the tail, for retries of URLs that took the
+time of their host.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from nephila.kernel.link_position import NAV, POSITIONS
 HEAD: Final = 0
 """Order of URLs that come before all others of their host."""
 MAX_ORDER: Final = (1 << 24) - 1
+TAIL: Final = MAX_ORDER
+"""Order of URLs that come behind all others of their host."""
 MAX_PRIORITY: Final = 255
 AVERAGE_PRIORITY: Final = 128
 """Priority of a page that is fetched again: between new URLs of high and of low priority."""

@@ -56,15 +56,19 @@ class HostPace(msgspec.Struct):
         config: SchedulerConfig,
         rng: random.Random,
         passing: bool = False,
+        again: int = 0,
     ) -> float:
         """The host refused; returns the length of the pause in seconds.
 
         `passing`: see `Pause.PASSING`. Right after an answer it restarts the back-off at its first step: one such page
-        in a hundred must not block the host for hours.
+        in a hundred must not block the host for hours. `again`: how often the same URL has failed so before. It says
+        nothing new about the host then: the pause doubles with the tries of the URL, and the back-off stays.
         """
         if retry_after_s > 0:
             # Retry-After is the host's own figure and no step of the back-off.
             pause = min(retry_after_s, config.backoff_max_s)
+        elif again and self.backoff_s > 0:
+            pause = min(config.backoff_s * 2**again, config.backoff_max_s)
         else:
             if self._forgiven(now, config) or (passing and self.answered):
                 self.backoff_s = config.backoff_s
