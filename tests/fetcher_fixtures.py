@@ -15,8 +15,9 @@ MakeFetcher = Callable[..., Fetcher]
 
 
 def settings(**changes: object) -> DownloaderConfig:
-    """A configuration for tests: everything may be dialled, time limits that no good case meets."""
-    return DownloaderConfig(**{"allow_private": True, "tls_verify": False, **changes})  # type: ignore[arg-type]
+    """A configuration for tests: everything may be dialled, time limits that no good case meets, connections that are
+    used again at once."""
+    return DownloaderConfig(**{"allow_private": True, "tls_verify": False, "rest_s": 0.0, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[NativeFetcher, AiohttpFetcher])

@@ -56,7 +56,7 @@ async def test_a_body_continues_when_its_memory_is_free(data: bytes) -> None:
         answer = await fetch
     assert (answer.status, answer.reason, answer.body) == (200, "", BODY)
     assert answer.memory is not None
-    assert answer.memory.granted_bytes == BODY_FACTOR * MIB
+    assert 0.75 * BODY_FACTOR * MIB < answer.memory.granted_bytes <= BODY_FACTOR * MIB
     answer.memory.release()
     await line.close()
 

@@ -25,6 +25,7 @@ from nephila.downloader.http.contract import (
     OnDone,
 )
 from nephila.downloader.http.deadlines import BODY, CONNECT, HEADERS, MEMORY, TUNNEL, DeadlineTimer, TimedFetch
+from nephila.downloader.http.direct_connector import DirectConnector
 from nephila.downloader.http.request import media_filter, proxy_headers_of, request_headers, request_headers_of
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
@@ -151,6 +152,8 @@ class AiohttpFetcher:
             await self._try_addresses(fetch)
         except FetchError as error:
             response.reason, response.detail, response.cause = error.reason, error.detail, error.cause
+        except MemoryError:  # it ends one page, and not the process
+            response.reason, response.detail = Reason.TOO_LARGE, "no memory for its body"
         except asyncio.CancelledError:
             if not fetch.timed_out:
                 raise
@@ -257,6 +260,8 @@ class AiohttpFetcher:
     async def _read(self, fetch: Fetch, reply: aiohttp.ClientResponse) -> bool:
         """Fill the response; False when the connection must not be used again."""
         response, request, config = fetch.response, fetch.request, self._config
+        if reply.status == 408 and fetch.reused:
+            raise FetchError(Reason.STALE, "the server had ended the idle connection (408)")
         status = response.status = reply.status
         response.head_at = self._clock.monotonic()
         headers: dict[str, str] = {}
@@ -331,7 +336,7 @@ class AiohttpFetcher:
         """Reserve the memory of a body that is not complete; the size up to which it is reserved then."""
         response, size = fetch.response, min(further(body.size), max(body.limit, body.size))
         if response.memory is None:
-            response.memory = self._budget.open(ReservationKind.BODY)
+            response.memory = self._budget.open(ReservationKind.BODY, fetch.request.target.host)
         response.memory.arrived_bytes = body.size
         granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if not response.memory.ask(BODY_FACTOR * size, lambda yes: None if granted.done() else granted.set_result(yes)):
@@ -352,7 +357,7 @@ class AiohttpFetcher:
             session = self._sessions[tunnel] = aiohttp.ClientSession(
                 connector=TunnelConnector(context)
                 if tunnel
-                else aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=config.keepalive_s),
+                else DirectConnector(context, config.keepalive_s, config.rest_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,

@@ -172,7 +172,7 @@ class NativeFetcher:
         """The thread reads no further byte of this body until its memory is granted."""
         memory = fetch.memory
         if memory is None:
-            memory = fetch.memory = self._budget.open(ReservationKind.BODY)
+            memory = fetch.memory = self._budget.open(ReservationKind.BODY, fetch.request.target.host)
         memory.arrived_bytes = arrived_bytes
         if memory.ask(BODY_FACTOR * size, lambda granted: self._on_memory(fetch, granted)):
             self._client.grant(fetch.number)

@@ -167,6 +167,6 @@ def make_gateway(
     config: DownloaderConfig, clock: Clock, router: Router, budget: MemoryBudget | None = None
 ) -> ForwardingGateway:
     """The gateway with a fetcher of its own: any media type but those of images, fonts, audio and video. `budget`: for
-    large bodies; None: no limit."""
-    forwarding = msgspec.structs.replace(config, accept=("*/*",), refuse=MEDIA_TYPES)
+    large bodies; None: no limit. Its connections do not rest, as those of a browser: a page has many parts at once."""
+    forwarding = msgspec.structs.replace(config, accept=("*/*",), refuse=MEDIA_TYPES, rest_s=0.0)
     return ForwardingGateway(config, clock, router, make_fetcher(forwarding, clock, budget))

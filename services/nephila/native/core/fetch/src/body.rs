@@ -42,9 +42,18 @@ struct Kept {
     full: bool,
 }
 
+/// Adds bytes; FetchError (too_large) if the allocation fails: it ends one page, and not the process.
+fn append(buffer: &mut Vec<u8>, piece: &[u8]) -> Result<(), FetchError> {
+    let size = buffer.len() + piece.len();
+    let failed = |_| FetchError::too_large(format!("no memory for {size} bytes"));
+    buffer.try_reserve(piece.len()).map_err(failed)?;
+    buffer.extend_from_slice(piece);
+    Ok(())
+}
+
 impl Kept {
     fn gather(&mut self, piece: &[u8], taken_bytes: u64) -> Result<bool, FetchError> {
-        self.data.extend_from_slice(piece);
+        append(&mut self.data, piece)?;
         let size = self.data.len() as u64;
         if self.keep > 0 {
             self.full |= size >= self.keep;
@@ -111,16 +120,16 @@ impl Body {
             return Err(FetchError::too_large(format!("more than {} bytes on the wire", self.wire_limit)));
         }
         if let Some(form) = &mut self.wire {
-            form.extend_from_slice(data);
+            append(form, data)?;
         }
         match &mut self.decoding {
             Decoding::Whole(collected) => {
-                collected.extend_from_slice(data);
+                append(collected, data)?;
                 if collected.len() > WHOLE_BYTES {
                     self.decoding = Decoding::Backlog(std::mem::take(collected), 0);
                 }
             }
-            Decoding::Backlog(collected, _) => collected.extend_from_slice(data),
+            Decoding::Backlog(collected, _) => append(collected, data)?,
             Decoding::Stream => self.decode(data)?,
         }
         if self.kept.keep > 0 && wire >= self.wire_limit {

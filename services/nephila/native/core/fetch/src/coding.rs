@@ -3,7 +3,7 @@
 //! A decoder hands over at most PIECE_BYTES at a time, so that a decompression bomb costs one piece of memory before
 //! the limits of `body` stop it.
 
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use brotli_decompressor::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
 use memchr::memchr;
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
@@ -29,7 +29,29 @@ const NESTED_FLOOR_BYTES: u64 = 64 << 10;
 /// Takes decoded bytes; false: no more are wanted.
 pub type Sink<'a> = dyn FnMut(&[u8]) -> Result<bool, FetchError> + 'a;
 
-type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+type Brotli = BrotliState<CarefulAlloc, CarefulAlloc, CarefulAlloc>;
+
+/// Memory of a decoder. A failed allocation ends the stream, and not the process: the decoder gets no cells.
+#[derive(Default)]
+struct CarefulAlloc(StandardAlloc);
+
+impl<T: Clone + Default> Allocator<T> for CarefulAlloc
+where
+    StandardAlloc: Allocator<T>,
+{
+    type AllocatedMemory = <StandardAlloc as Allocator<T>>::AllocatedMemory;
+
+    fn alloc_cell(&mut self, cells: usize) -> Self::AllocatedMemory {
+        match Vec::<T>::new().try_reserve_exact(cells) {
+            Ok(()) => self.0.alloc_cell(cells),
+            Err(_) => Self::AllocatedMemory::default(),
+        }
+    }
+
+    fn free_cell(&mut self, memory: Self::AllocatedMemory) {
+        self.0.free_cell(memory);
+    }
+}
 
 enum Kind {
     /// None until it begins.
@@ -285,7 +307,8 @@ fn gzip_header(data: &[u8]) -> Option<Option<usize>> {
 }
 
 fn brotli() -> Brotli {
-    BrotliState::new(StandardAlloc::default(), StandardAlloc::default(), StandardAlloc::default())
+    // Strict: windows as in RFC 7932, at most 16 MiB. A "large window" is no content coding, and takes 1 GiB.
+    BrotliState::new_strict(CarefulAlloc::default(), CarefulAlloc::default(), CarefulAlloc::default())
 }
 
 fn zstd() -> DCtx<'static> {

@@ -10,7 +10,7 @@ use crate::head::{Head, HeadReader};
 use crate::media;
 
 /// Least step of a reservation, as `memory_budget.STEP_BYTES`.
-const STEP_BYTES: u64 = 1 << 20;
+const STEP_BYTES: u64 = 256 << 10;
 
 /// The parts of a request that decide about its response.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +64,6 @@ pub struct Exchange {
     reuse: bool,
     /// Empty: room for the body.
     buffer: Vec<u8>,
-    /// Of the body that is read: its limit without an error; 0: none.
-    keep: u64,
 }
 
 /// Whether the response is a document: 2xx, and a redirect status that leads nowhere (Fetch standard, "HTTP-redirect
@@ -96,7 +94,6 @@ impl Exchange {
             response: Response::default(),
             reuse: false,
             buffer: Vec::new(),
-            keep: 0,
         }
     }
 
@@ -130,16 +127,20 @@ impl Exchange {
         self.body.as_ref().map_or(!self.has_head(), Body::coded)
     }
 
-    /// The size that the body needs beyond `covered` bytes, before more is read. A known size counts at once, an
-    /// unknown one in steps of a quarter.
+    /// The size that the body needs beyond `covered` bytes, before more is read. Bytes count as they arrive, with a
+    /// look-ahead of a quarter: a length that a server claims costs it nothing.
     pub fn needs(&self, covered: u64) -> Option<u64> {
         let body = self.body.as_ref()?;
-        let size = match self.state {
-            State::Known(left) if !body.coded() && self.keep == 0 => body.size() + left,
-            _ if body.size() > covered => body.size() + (body.size() / 4).max(STEP_BYTES),
-            _ => return None,
+        let size = body.size();
+        if size <= covered {
+            return None;
+        }
+        let ahead = (size / 4).max(STEP_BYTES);
+        let left = match self.state {
+            State::Known(left) if !body.coded() => left.min(ahead),
+            _ => ahead,
         };
-        (size > covered).then(|| size.min(body.limit().max(body.size())))
+        Some((size + left).min(body.limit().max(size)))
     }
 
     /// Decoded bytes of the body so far.
@@ -222,6 +223,9 @@ impl Exchange {
             other => other?,
         };
         let Some(found) = found else { return Ok(()) };
+        if self.reused && found.head.status == 408 {
+            return Err(FetchError::new(Reason::Stale, "the server had ended the idle connection (408)"));
+        }
         let response = &mut self.response;
         response.head = found.head;
         response.wanted = self.wanted.forwarded || is_page(&response.head);
@@ -266,7 +270,6 @@ impl Exchange {
         // A body that is known to be short enough is read as a whole, and its end is certain.
         let fits = matches!(length, Length::Known(size) if keep > 0 && size <= keep && codings.is_empty());
         let (keep, max_bytes) = if fits { (0, keep) } else { (keep, self.wanted.max_bytes) };
-        self.keep = keep;
         let buffer = std::mem::take(&mut self.buffer);
         self.body = Some(Body::new(config, codings, keep, max_bytes, length, buffer));
         self.state = match length {

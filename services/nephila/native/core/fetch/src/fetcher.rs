@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -94,7 +95,8 @@ pub struct Shared {
     /// Buffers of bodies that were handed over, for further ones.
     spare: Mutex<Spare>,
     pub ahead: Arc<Ahead>,
-    idle: std::sync::atomic::AtomicUsize,
+    idle: AtomicUsize,
+    turns: AtomicU64,
     bell: UnixStream,
 }
 
@@ -143,8 +145,10 @@ impl Shared {
         }
     }
 
-    pub fn note_idle(&self, connections: usize) {
-        self.idle.store(connections, std::sync::atomic::Ordering::Relaxed);
+    /// A turn of the I/O thread ends.
+    pub fn note_turn(&self, idle_connections: usize) {
+        self.idle.store(idle_connections, Relaxed);
+        self.turns.fetch_add(1, Relaxed);
     }
 }
 
@@ -169,6 +173,7 @@ impl Fetcher {
             events: Mutex::default(),
             spare: Mutex::default(),
             idle: Default::default(),
+            turns: Default::default(),
             ahead: Ahead::new(Arc::clone(&waker)),
             bell,
         });
@@ -221,7 +226,12 @@ impl Fetcher {
     }
 
     pub fn idle_connections(&self) -> usize {
-        self.shared.idle.load(std::sync::atomic::Ordering::Relaxed)
+        self.shared.idle.load(Relaxed)
+    }
+
+    /// Turns of the I/O thread so far: each one is a wake-up.
+    pub fn turns(&self) -> u64 {
+        self.shared.turns.load(Relaxed)
     }
 
     /// Closes all connections and waits for the end of the thread.

@@ -12,7 +12,13 @@ use crate::error::{FetchError, Reason};
 use crate::exchange::End;
 use crate::tls::{certificate_asked, demand, handshake_error, with_demand, without_certificate};
 use crate::tunnel::{Hop, Tunnel};
-use crate::wire::{flush_through, plain, read_through, shake_hands, write_through, Wire};
+use crate::wire::{flush_through, plain, read_through, shake_hands, write_through, Socket, Wire};
+
+/// Bytes of TLS without content that a connection may receive: handshakes, tickets, alerts, key updates. Certificates
+/// have at most 64 KiB.
+const BARREN_BYTES: u64 = 256 << 10;
+/// Greatest size of records over their content: one byte in a record of TLS 1.2 has 30, within TLS to a proxy 52.
+const RECORD_FACTOR: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
@@ -35,13 +41,18 @@ pub struct Link {
     asked: bool,
     out: Vec<u8>,
     written: usize,
+    /// Decoded bytes so far.
+    content: u64,
 }
 
 /// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Got {
     Bytes(usize),
+    /// The socket is empty: its next byte makes an event.
     Later,
+    /// The turn of the connection is over; bytes may be left.
+    TurnOver,
     End(End),
 }
 
@@ -67,11 +78,27 @@ impl Link {
         let proxy = hop.map(|hop| hop.name.clone());
         let stream =
             TcpStream::connect(SocketAddr::new(address, port)).map_err(|error| refused(proxy.as_deref(), &error))?;
-        Ok(Link { wire: Wire { stream, tls: outer }, tls, proxy, tunnel, stage: Stage::Tcp, asked: false, out, written: 0 })
+        let wire = Wire { socket: Socket::new(stream), tls: outer };
+        Ok(Link { wire, tls, proxy, tunnel, stage: Stage::Tcp, asked: false, out, written: 0, content: 0 })
     }
 
     pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.wire.stream
+        &mut self.wire.socket.stream
+    }
+
+    /// Allows the next TURN_BYTES.
+    pub fn begin_turn(&mut self) {
+        self.wire.socket.begin_turn();
+    }
+
+    /// Whether bytes may be left that make no event.
+    pub fn turn_is_over(&self) -> bool {
+        self.wire.socket.turn_is_over()
+    }
+
+    /// Whether the peer sends TLS records instead of content.
+    fn is_barren(&self) -> bool {
+        self.has_tls() && self.wire.socket.received > BARREN_BYTES + RECORD_FACTOR * self.content
     }
 
     /// Whether reads may return data that has left the socket before.
@@ -103,6 +130,9 @@ impl Link {
                 Stage::Open => return Ok(true),
             };
             if !done {
+                if self.is_barren() {
+                    return Err(FetchError::new(Reason::Tls, format!("handshake: over {BARREN_BYTES} bytes")));
+                }
                 return Ok(false);
             }
             self.stage = next;
@@ -115,7 +145,7 @@ impl Link {
     }
 
     fn connected(&self) -> Result<bool, FetchError> {
-        let stream = &self.wire.stream;
+        let stream = &self.wire.socket.stream;
         let refused = |error: io::Error| refused(self.proxy.as_deref(), &error);
         if let Some(error) = stream.take_error().map_err(refused)? {
             return Err(refused(error));
@@ -200,9 +230,16 @@ impl Link {
                 Ok(0) => Got::End(End::Closed),
                 Ok(size) => {
                     self.asked = false;
+                    self.content += size as u64;
                     Got::Bytes(size)
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => Got::Later,
+                Err(error) if error.kind() == ErrorKind::WouldBlock && self.is_barren() => {
+                    Got::End(End::Lost(format!("over {BARREN_BYTES} bytes of TLS records without content")))
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => match self.turn_is_over() {
+                    true => Got::TurnOver,
+                    false => Got::Later,
+                },
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => Got::End(match demand(&error) {
                     Some(refusal) => End::Refused(refusal),

@@ -1,11 +1,20 @@
-//! Idle connections by key: the newest of a key is used first, the oldest of all is evicted first. The caller closes
-//! connections.
+//! Idle connections by key: the oldest of a key is used first, once it has rested; the oldest of all is evicted first.
+//! The caller closes connections.
+//!
+//! A response that a server sends late and unasked arrives while its connection rests, and not as the response of the
+//! next request. A key with MAX_RESTING connections uses the oldest one in any case.
 //!
 //! The size follows what hosts return: it grows by one when a key is requested whose connection was evicted less than
 //! `keepalive_s` before, and falls by one when a connection was idle for so long.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
+
+/// Connections of one key that rest at once.
+const MAX_RESTING: usize = 32;
+/// Time for which connections of a key are not used twice.
+const DISTRUST_S: f64 = 600.0;
+const MAX_DISTRUSTED: usize = 10_000;
 
 /// Every operation is O(log n) at most.
 pub struct Pool<K, C> {
@@ -13,29 +22,34 @@ pub struct Pool<K, C> {
     size: usize,
     most: usize,
     keepalive_s: f64,
+    rest_s: f64,
     next: u64,
     /// Order of arrival → key, connection, time of arrival.
     idle: BTreeMap<u64, (K, C, f64)>,
-    by_key: HashMap<K, Vec<u64>>,
+    by_key: HashMap<K, VecDeque<u64>>,
     places: HashMap<C, u64>,
     /// Key → when its connection was evicted, and the order of that.
     evicted: HashMap<K, (u64, f64)>,
     eviction_order: BTreeMap<u64, K>,
+    /// Key → since when its connections are not used twice.
+    distrusted: HashMap<K, f64>,
 }
 
 impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
-    pub fn new(size: usize, most: usize, keepalive_s: f64) -> Pool<K, C> {
+    pub fn new(size: usize, most: usize, keepalive_s: f64, rest_s: f64) -> Pool<K, C> {
         Pool {
             least: size,
             size,
             most: most.max(size),
             keepalive_s,
+            rest_s,
             next: 0,
             idle: BTreeMap::new(),
             by_key: HashMap::new(),
             places: HashMap::new(),
             evicted: HashMap::new(),
             eviction_order: BTreeMap::new(),
+            distrusted: HashMap::new(),
         }
     }
 
@@ -52,14 +66,18 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
         self.size
     }
 
-    /// The most recently used connection of the first key that has one.
-    pub fn take<'a>(&mut self, keys: impl Iterator<Item = &'a K>) -> Option<C>
+    /// The connection that has rested longest, of the first key that has one to use.
+    pub fn take<'a>(&mut self, keys: impl Iterator<Item = &'a K>, now: f64) -> Option<C>
     where
         K: 'a,
     {
         let mut missed = false;
         for key in keys {
-            if let Some(&place) = self.by_key.get(key).and_then(|places| places.last()) {
+            if let Some(places) = self.by_key.get(key) {
+                let place = places[0];
+                if places.len() < MAX_RESTING && now - self.idle[&place].2 < self.rest_s {
+                    continue;
+                }
                 return self.remove_at(place).map(|(_, connection)| connection);
             }
             if let Some((order, _)) = self.evicted.remove(key) {
@@ -73,9 +91,26 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
         None
     }
 
-    /// Stores a connection; returns the evicted one.
+    /// From now on `put` refuses the connections of this key.
+    pub fn distrust(&mut self, key: K, now: f64) {
+        if self.distrusted.len() >= MAX_DISTRUSTED {
+            self.distrusted.clear();
+        }
+        self.distrusted.insert(key, now);
+    }
+
+    fn is_distrusted(&mut self, key: &K, now: f64) -> bool {
+        let since = self.distrusted.get(key).copied();
+        let over = since.is_some_and(|since| now - since >= DISTRUST_S);
+        if over {
+            self.distrusted.remove(key);
+        }
+        since.is_some() && !over
+    }
+
+    /// Stores a connection; returns the one to close: the evicted one, or the same.
     pub fn put(&mut self, key: K, connection: C, now: f64) -> Option<C> {
-        if self.size == 0 {
+        if self.size == 0 || self.is_distrusted(&key, now) {
             return Some(connection);
         }
         let mut evicted = None;
@@ -86,7 +121,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
             evicted = Some(old);
         }
         self.next += 1;
-        self.by_key.entry(key.clone()).or_default().push(self.next);
+        self.by_key.entry(key.clone()).or_default().push_back(self.next);
         self.places.insert(connection, self.next);
         self.idle.insert(self.next, (key, connection, now));
         evicted
@@ -140,7 +175,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
     /// Panics when an invariant is broken.
     pub fn check(&self) {
         assert!(self.by_key.values().all(|places| !places.is_empty()), "a key without connections");
-        assert_eq!(self.by_key.values().map(Vec::len).sum::<usize>(), self.idle.len());
+        assert_eq!(self.by_key.values().map(VecDeque::len).sum::<usize>(), self.idle.len());
         assert_eq!(self.places.len(), self.idle.len());
         assert!(self.idle.len() <= self.size && self.least <= self.size && self.size <= self.most);
         assert!(self.evicted.len() <= self.most && self.evicted.len() == self.eviction_order.len());
@@ -152,34 +187,60 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newest_of_a_key_first_and_oldest_of_all_evicted() {
-        let mut pool: Pool<&str, u32> = Pool::new(2, 2, 15.0);
+    fn oldest_of_a_key_first_and_oldest_of_all_evicted() {
+        let mut pool: Pool<&str, u32> = Pool::new(2, 2, 15.0, 0.5);
         assert_eq!(pool.put("a", 1, 0.0), None);
         assert_eq!(pool.put("a", 2, 1.0), None);
         assert_eq!(pool.put("b", 3, 2.0), Some(1));
         pool.check();
-        assert_eq!(pool.take(["x", "a"].iter()), Some(2));
+        assert_eq!(pool.take(["x", "a"].iter(), 2.0), Some(2));
         assert!(pool.remove(3) && !pool.remove(3));
         assert!(pool.is_empty());
     }
 
     #[test]
     fn the_size_follows_returning_hosts() {
-        let mut pool: Pool<u32, u32> = Pool::new(1, 3, 15.0);
+        let mut pool: Pool<u32, u32> = Pool::new(1, 3, 15.0, 0.0);
         pool.put(1, 1, 0.0);
         assert_eq!(pool.put(2, 2, 1.0), Some(1));
-        assert_eq!(pool.take([1].iter()), None);
+        assert_eq!(pool.take([1].iter(), 1.0), None);
         assert_eq!(pool.size(), 2);
         pool.put(1, 3, 2.0);
         pool.check();
         assert_eq!(pool.expired(16.0), vec![2]);
         assert_eq!(pool.size(), 1);
-        assert_eq!(Pool::new(0, 0, 1.0).put(1, 9, 0.0), Some(9));
+        assert_eq!(Pool::new(0, 0, 1.0, 0.0).put(1, 9, 0.0), Some(9));
+    }
+
+    #[test]
+    fn a_connection_rests_between_two_requests() {
+        let mut pool: Pool<&str, usize> = Pool::new(100, 100, 15.0, 0.5);
+        pool.put("a", 1, 0.0);
+        pool.put("a", 2, 0.25);
+        assert_eq!(pool.take(["a"].iter(), 0.375), None);
+        assert_eq!(pool.take(["a"].iter(), 0.5), Some(1));
+        assert_eq!(pool.take(["a"].iter(), 0.5), None);
+        for number in 3..=MAX_RESTING + 1 {
+            pool.put("a", number, 0.5);
+        }
+        assert_eq!(pool.take(["a"].iter(), 0.5), Some(2));
+        assert_eq!(pool.take(["a"].iter(), 0.5), None);
+        pool.check();
+    }
+
+    #[test]
+    fn connections_of_a_distrusted_key_are_closed() {
+        let mut pool: Pool<&str, u32> = Pool::new(9, 9, 15.0, 0.0);
+        pool.distrust("a", 1.0);
+        assert_eq!(pool.put("a", 1, 2.0), Some(1));
+        assert_eq!(pool.put("b", 2, 2.0), None);
+        assert_eq!(pool.put("a", 3, 1.0 + DISTRUST_S), None);
+        pool.check();
     }
 
     #[test]
     fn invariants_hold_after_random_operations() {
-        let mut pool: Pool<u64, u64> = Pool::new(3, 9, 5.0);
+        let mut pool: Pool<u64, u64> = Pool::new(3, 9, 5.0, 1.0);
         let (mut seed, mut now) = (7_u64, 0.0);
         for connection in 0..20_000 {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -187,7 +248,7 @@ mod tests {
             now += 0.1;
             match choice {
                 0 | 1 => drop(pool.put(key, connection, now)),
-                2 => drop(pool.take([key].iter())),
+                2 => drop(pool.take([key].iter(), now)),
                 _ => drop(pool.expired(now)),
             }
             pool.check();

@@ -90,9 +90,60 @@ pub fn flush_through(tls: &mut ClientConnection, wire: &mut impl Write) -> io::R
     wire.flush()
 }
 
+/// Bytes that one connection may read in a turn of the I/O thread: other connections and the time limits follow.
+pub const TURN_BYTES: usize = 256 << 10;
+/// Part of the turn that a read takes, however few bytes it brings.
+const READ_LEAST: usize = 256;
+
+/// A socket that reads no more than TURN_BYTES between two calls of `begin_turn`: beyond them a read would block. So
+/// every loop over the bytes of a peer has an end: of TLS records, handshakes, tunnels and bodies.
+pub struct Socket {
+    pub stream: TcpStream,
+    left: usize,
+    /// Bytes read so far.
+    pub received: u64,
+}
+
+impl Socket {
+    pub fn new(stream: TcpStream) -> Socket {
+        Socket { stream, left: TURN_BYTES, received: 0 }
+    }
+
+    pub fn begin_turn(&mut self) {
+        self.left = TURN_BYTES;
+    }
+
+    /// Whether the socket may hold bytes that this turn does not read.
+    pub fn turn_is_over(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let size = self.stream.read(buffer)?;
+        self.left = self.left.saturating_sub(size.max(READ_LEAST));
+        self.received += size as u64;
+        Ok(size)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.stream.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A socket, with TLS to a proxy over it where there is one.
 pub struct Wire {
-    pub stream: TcpStream,
+    pub socket: Socket,
     pub tls: Option<Box<ClientConnection>>,
 }
 
@@ -101,7 +152,7 @@ impl Wire {
     pub fn open(&mut self) -> Result<bool, FetchError> {
         match &mut self.tls {
             None => Ok(true),
-            Some(tls) => shake_hands(tls, &mut self.stream),
+            Some(tls) => shake_hands(tls, &mut self.socket),
         }
     }
 }
@@ -109,8 +160,8 @@ impl Wire {
 impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
-            None => self.stream.read(buffer),
-            Some(tls) => read_through(tls, &mut self.stream, buffer),
+            None => self.socket.read(buffer),
+            Some(tls) => read_through(tls, &mut self.socket, buffer),
         }
     }
 }
@@ -118,15 +169,15 @@ impl Read for Wire {
 impl Write for Wire {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
-            None => self.stream.write(data),
-            Some(tls) => write_through(tls, &mut self.stream, data),
+            None => self.socket.write(data),
+            Some(tls) => write_through(tls, &mut self.socket, data),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             None => Ok(()),
-            Some(tls) => flush_through(tls, &mut self.stream),
+            Some(tls) => flush_through(tls, &mut self.socket),
         }
     }
 }

@@ -3,12 +3,14 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread::{spawn, JoinHandle};
 
 use nephila_fetch::config::Config;
 use nephila_fetch::error::Reason;
-use nephila_fetch::exchange::Wanted;
+use nephila_fetch::exchange::{Response, Wanted};
 use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
+use nephila_fetch::pages::{PageReader, PageRequest, Reading};
 
 const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -91,10 +93,15 @@ fn reason(done: &Done) -> Option<Reason> {
 
 const HERE: [u8; 4] = [127, 0, 0, 1];
 
+/// Connections are used again at once.
+fn restless() -> Config {
+    Config { rest_s: 0.0, ..Config::default() }
+}
+
 #[test]
 fn a_connection_serves_fetch_after_fetch() {
     let (port, server) = serve(&[PAGE; 5]);
-    let mut fetcher = Fetcher::start(Config::default(), None).unwrap();
+    let mut fetcher = Fetcher::start(restless(), None).unwrap();
     for id in 0..5 {
         let done = one(&fetcher, request(id, port, &[HERE]));
         assert_eq!((done.id, done.response.body.as_slice()), (id, b"hello".as_slice()));
@@ -107,7 +114,7 @@ fn a_connection_serves_fetch_after_fetch() {
 #[test]
 fn a_kept_connection_that_breaks_is_stale_and_not_repeated() {
     let (port, server) = serve(&[PAGE, b"", b"", PAGE]);
-    let fetcher = Fetcher::start(Config::default(), None).unwrap();
+    let fetcher = Fetcher::start(restless(), None).unwrap();
     let reasons: Vec<_> = (0..4).map(|id| reason(&one(&fetcher, request(id, port, &[HERE])))).collect();
     assert_eq!(reasons, [None, Some(Reason::Stale), Some(Reason::Disconnected), None]);
     assert_eq!(server.join().unwrap(), 3);
@@ -145,7 +152,7 @@ fn an_aborted_fetch_reports_nothing_and_closes_its_connection() {
 fn bytes_before_a_request_are_no_response_to_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let fetcher = Fetcher::start(Config::default(), None).unwrap();
+    let fetcher = Fetcher::start(restless(), None).unwrap();
     for id in 0..200 {
         fetcher.submit(request(id, port, &[HERE]));
         fetcher.flush();
@@ -170,7 +177,7 @@ fn limits_of_time_end_a_fetch() {
 #[test]
 fn many_fetches_at_once_each_get_their_own_end() {
     let servers: Vec<_> = (0..20).map(|_| serve(&[PAGE; 10])).collect();
-    let fetcher = Fetcher::start(Config::default(), None).unwrap();
+    let fetcher = Fetcher::start(restless(), None).unwrap();
     for round in 0..10 {
         for (place, (port, _)) in servers.iter().enumerate() {
             fetcher.submit(request(round * 20 + place as u64, *port, &[HERE]));
@@ -184,4 +191,55 @@ fn many_fetches_at_once_each_get_their_own_end() {
     for (_, server) in servers {
         assert_eq!(server.join().unwrap(), 1);
     }
+}
+
+#[test]
+fn a_late_second_response_is_not_that_of_the_next_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let fetcher = Fetcher::start(Config::default(), None).unwrap();
+    fetcher.submit(request(1, port, &[HERE]));
+    fetcher.flush();
+    let (mut first, _) = listener.accept().unwrap();
+    assert!(read_head(&mut first));
+    first.write_all(PAGE).unwrap();
+    ends(&fetcher, 1);
+    fetcher.submit(request(2, port, &[HERE]));
+    fetcher.flush();
+    let (mut second, _) = listener.accept().unwrap();
+    first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged").unwrap();
+    assert!(!read_head(&mut first), "closed");
+    assert!(read_head(&mut second));
+    second.write_all(PAGE).unwrap();
+    assert_eq!(ends(&fetcher, 1)[0].response.body, b"hello");
+    assert!(!read_head(&mut second), "no connection of this server is used twice");
+}
+
+struct AnyPage;
+
+impl PageReader for AnyPage {
+    fn wants(&self, _: &Response) -> bool {
+        true
+    }
+
+    fn read(&self, _: &PageRequest, _: &Response) -> Option<(Reading, usize)> {
+        Some((Box::new(()), 0))
+    }
+}
+
+#[test]
+fn the_thread_sleeps_between_pages() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = Config { keepalive_s: 0.2, ..Config::default() };
+    let fetcher = Fetcher::start(config, Some((Arc::new(AnyPage), 1))).unwrap();
+    let page = Some(PageRequest { url: "http://site.test/".into(), main_text: true });
+    fetcher.submit(Submit { report_sent: true, page, ..request(1, port, &[HERE]) });
+    fetcher.flush();
+    let (mut stream, _) = listener.accept().unwrap();
+    assert!(read_head(&mut stream));
+    stream.write_all(PAGE).unwrap();
+    assert!(ends(&fetcher, 1)[0].reading.is_some());
+    assert!(!read_head(&mut stream), "the idle connection is closed in time");
+    assert!(fetcher.turns() < 60, "{} turns in 0.2 s", fetcher.turns());
 }

@@ -327,3 +327,31 @@ fn unwanted_media_types_stop_behind_the_head() {
     let any = Wanted { any_type: true, ..Wanted::default() };
     assert!(read(&config, &any, false, &[data], false).is_none());
 }
+
+#[test]
+fn a_large_window_is_no_brotli_stream() {
+    // 30 bits of window, and an uncompressed block of 100 bytes.
+    let large = [0x11, 0x1e, 0xc6, 0x00, 0x02, b'a', b'a', b'a'];
+    let (config, wanted) = (Config::default(), Wanted::default());
+    let error = read(&config, &wanted, false, &[&coded("br", &large)], true).unwrap().error.unwrap();
+    assert_eq!((error.reason, error.detail.as_str()), (Reason::Encoding, "broken br stream"));
+}
+
+#[test]
+fn a_claimed_length_needs_no_memory_before_its_bytes() {
+    let mut exchange = Exchange::new(Wanted::default(), false);
+    let config = Config::default();
+    exchange.feed(&config, b"HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n\r\nabc");
+    assert_eq!(exchange.needs(256 << 10), None);
+    exchange.feed(&config, &[b'x'; 300 << 10]);
+    assert_eq!(exchange.needs(256 << 10), Some((300 << 10) + 3 + (256 << 10)));
+}
+
+#[test]
+fn a_408_on_a_kept_connection_is_no_response_to_its_request() {
+    let data = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let (config, wanted) = (Config::default(), Wanted::default());
+    let outcome = |reused| shown(&read(&config, &wanted, reused, &[data], true).unwrap());
+    assert_eq!(outcome(true).1, Some(Reason::Stale));
+    assert_eq!(outcome(false), (408, None, Vec::new(), ""));
+}

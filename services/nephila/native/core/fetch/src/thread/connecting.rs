@@ -15,6 +15,11 @@ use crate::link::{Got, Link};
 use crate::tls::client_config;
 use crate::wire::plain;
 
+/// Whether a server ends an idle connection by a response: 408 (RFC 9110 15.5.9).
+fn says_timeout(data: &[u8]) -> bool {
+    data.starts_with(b"HTTP/1.") && data.get(8..12) == Some(b" 408")
+}
+
 impl Worker {
     pub(super) fn submit(&mut self, submit: Submit) {
         let (id, now) = (submit.id, self.now());
@@ -24,14 +29,29 @@ impl Worker {
         let keys: Vec<Key> = fetch.addresses().iter().map(|&one| (one, port, Arc::clone(&fetch.key))).collect();
         self.fetches.insert(id, fetch);
         self.arm(now);
-        while let Some(number) = self.pool.take(keys.iter()) {
-            // Bytes that came before the request are no response to it.
-            if self.links[number].link.read(&mut self.buffer) == Got::Later {
+        while let Some(number) = self.pool.take(keys.iter(), now) {
+            if !self.speaks_out_of_turn(number) {
                 return self.serve(number, id);
             }
             self.close(number);
         }
         self.dial(id, FetchError::new(Reason::Connect, "no address"));
+    }
+
+    /// Whether an idle connection cannot serve a request: its server has ended it, or sends bytes before the request,
+    /// which are no response to it. After such bytes no connection of its key is used twice: the next ones might come
+    /// behind a request.
+    fn speaks_out_of_turn(&mut self, number: usize) -> bool {
+        let connection = &mut self.links[number];
+        connection.link.begin_turn();
+        let got = connection.link.read(&mut self.buffer);
+        if let Got::Bytes(size) = got {
+            if !says_timeout(&self.buffer[..size]) {
+                let (key, now) = (connection.key.clone(), self.now());
+                self.pool.distrust(key, now);
+            }
+        }
+        got != Got::Later
     }
 
     pub(super) fn arm(&mut self, now: f64) {
@@ -133,10 +153,15 @@ impl Worker {
     pub(super) fn on_ready(&mut self, number: usize, ended: bool) {
         let Some(connection) = self.links.get_mut(number) else { return };
         connection.ended |= ended;
+        connection.link.begin_turn();
         match connection.role {
             Role::Closed => {}
             Role::Opening(id) => match connection.link.open() {
-                Ok(false) => {}
+                Ok(false) => {
+                    if connection.link.turn_is_over() {
+                        self.again.push_back(number);
+                    }
+                }
                 Ok(true) => {
                     let attempts = self.fetches.get_mut(&id).map(|fetch| std::mem::take(&mut fetch.attempts));
                     let others = attempts.into_iter().flatten().filter(|&other| other != number);
@@ -152,8 +177,8 @@ impl Worker {
                 }
             },
             Role::Idle => {
-                if connection.ended || connection.link.read(&mut self.buffer) != Got::Later {
-                    self.close(number); // the server has ended it, or speaks out of turn
+                if connection.ended || self.speaks_out_of_turn(number) {
+                    self.close(number);
                 }
             }
             Role::Serving(id) => self.read(number, id),

@@ -102,7 +102,7 @@ pub struct Worker {
 
 impl Worker {
     pub fn new(config: Config, poll: Poll, shared: Arc<Shared>, pages: Option<PageThreads>) -> Worker {
-        let pool = Pool::new(config.pool_size, config.pool_most, config.keepalive_s);
+        let pool = Pool::new(config.pool_size, config.pool_most, config.keepalive_s, config.rest_s);
         Worker {
             config,
             poll,
@@ -151,7 +151,7 @@ impl Worker {
                 }
             }
             self.on_time();
-            self.shared.note_idle(self.pool.len());
+            self.shared.note_turn(self.pool.len());
             for number in self.closed.drain(..) {
                 self.links.remove(number);
             }
@@ -165,6 +165,7 @@ impl Worker {
     /// Hands events over; the first of a batch wakes the receiver.
     fn publish(&mut self) {
         if self.events.is_empty() {
+            self.events_due = f64::INFINITY; // the events of a fetch may be taken back when it ends
             return;
         }
         let now = self.now();

@@ -9,8 +9,6 @@ use crate::exchange::{End, Exchange, Response};
 use crate::fetcher::{Done, Event};
 use crate::link::Got;
 
-/// Bytes read per connection in one turn, so that other connections follow.
-const TURN_BYTES: usize = 256 << 10;
 /// Bytes of a coded body between two looks at its memory.
 const SLICE_BYTES: usize = 16 << 10;
 
@@ -33,7 +31,6 @@ impl Worker {
         let mut buffer = std::mem::take(&mut self.buffer);
         let pending = std::mem::take(&mut self.links[number].pending);
         let mut fed = self.feed(number, id, &pending);
-        let mut left = TURN_BYTES;
         while fed == Fed::More {
             let connection = &mut self.links[number];
             if connection.waits {
@@ -44,6 +41,10 @@ impl Worker {
             let size = match connection.link.read(&mut buffer) {
                 Got::Bytes(size) => size,
                 Got::Later => break,
+                Got::TurnOver => {
+                    self.again.push_back(number);
+                    break;
+                }
                 Got::End(end) => {
                     if let Some(exchange) = &mut connection.exchange {
                         exchange.end(&end);
@@ -64,11 +65,6 @@ impl Worker {
             }
             if !full && !tls && !ended {
                 break; // a short read: the socket is empty, and its next byte makes an event
-            }
-            left = left.saturating_sub(size);
-            if left == 0 {
-                self.again.push_back(number);
-                break;
             }
         }
         self.buffer = buffer;
