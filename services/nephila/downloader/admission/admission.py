@@ -48,7 +48,7 @@ DECAY = 0.9
 """Factor of the estimated size of a page, per second without a larger one."""
 GROWTH = 2
 """Greatest factor by which the limit rises in a second, or with a batch of pages."""
-STALL_S = 10.0
+STALL_S = 5.0
 """Time without a page after which the first batch ends: servers that send slowly on purpose hold nobody else."""
 RISE = 0.1
 """Least part of the weight by which the limit rises above the first batch."""
