@@ -15,6 +15,7 @@ from tests.chart.test_alerts import ALERTS, RULES, promtool
 
 MINUTES = 60
 HEALTHY = {
+    'nephila_api_backup_failed{%s,pod="a-0"}': "0",
     'nephila_program_ready{%s,pod="s-0"}': "1",
     'nephila_program_unready{%s,pod="s-0",reason="waiting"}': "1x2 0",
     'nephila_scheduler_job_pages_stale{%s,pod="s-0",crawl="news"}': "40",
@@ -50,6 +51,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "NephilaMemberUnready": {"nephila_program_unready": "1"},
     "NephilaPolitenessBreach": {"nephila_scheduler_early_fetches_total": "0x45 1"},
     "NephilaHostsRefuse": {"nephila_scheduler_failures_total": "0+90"},
+    "NephilaBackupFailed": {"nephila_api_backup_failed": "1"},
     "NephilaDeadLetters": {"nephila_bus_dead_letters_total": "0x45 1"},
     "NephilaPagesFail": {"nephila_parser_pages_failed_total": "0+1"},
     "NephilaRuleDegraded": {"nephila_parser_rule_degraded": "1"},

@@ -47,8 +47,8 @@ def canonical(hrefs: list[str | None], base: str | None) -> set[str]:
 
 
 def collapse(text: str) -> str:
-    """Whitespace as the page pass leaves it in a title."""
-    return re.sub(f"[{SPACES}]+", " ", text).strip(" ")
+    """A title in the form and with the whitespace that the page pass leaves."""
+    return re.sub(f"[{SPACES}]+", " ", native.spelled(text.encode()).decode()).strip(" ")
 
 
 def refresh(content: str | None) -> list[str | None]:

@@ -21,11 +21,12 @@ BAD: dict[str, list[str]] = {
     "example.arc": [ARC],
     "example.arc.gz": [ARC],
     "example-space-in-url.arc": [ARC],
-    "example-trunc.warc": ["broken content: it ends early", "no record begins here"],
+    # Its deflate stream has ended; only the trailer is cut off.
+    "example-trunc.warc": ["no record begins here"],
 }
 """File: what is told of it. Of all others every page is read."""
 
-DIGESTS = {"clueweb-quirk.warc.gz": 29, "example-wrong-chunks.warc.gz": 1}
+DIGESTS = {"clueweb-quirk.warc.gz": 29, "example-trunc.warc": 1, "example-wrong-chunks.warc.gz": 1}
 """File: pages whose digests are those of other bytes, which is told with them."""
 
 BEYOND_WARCIO = {
@@ -33,6 +34,7 @@ BEYOND_WARCIO = {
     "example-bad.warc.gz.bad": 2,
     "example-wrong-chunks.warc.gz": 1,
     **dict.fromkeys(BAD, 0),
+    "example-trunc.warc": 1,
 }
 """File: pages that we read where warcio gives up, or reads less or more."""
 
@@ -69,7 +71,7 @@ def test_archives(conformance_data: Path) -> None:
         else:
             assert [(one.url, one.body) for one in good] == by_warcio(path), path.name
     print(f"archives: {pages} pages")
-    assert pages == 75
+    assert pages == 76
 
 
 def test_every_archive_torn_anywhere(conformance_data: Path) -> None:

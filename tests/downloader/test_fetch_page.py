@@ -89,7 +89,9 @@ def test_a_fetch_without_an_answer_has_no_status(config):
     guarded = msgspec.structs.replace(config, allow_private=False, host_map=())
     with pytest.raises(UserError) as refused:
         fetch_page("http://127.0.0.1:1/", guarded)
-    assert str(refused.value) == "http://127.0.0.1:1/: denied(address)"
+    assert str(refused.value) == (
+        "http://127.0.0.1:1/: denied(address): a private or otherwise non-public address; --allow-private opens it"
+    )
     with pytest.raises(UserError) as failed:
         fetch_page("http://127.0.0.1:1/", config)
     assert str(failed.value) == "http://127.0.0.1:1/: failed(connect)"

@@ -154,7 +154,16 @@ class Room:
         return self.sniffed
 
     def _page_pass(
-        self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, main_text: bool, agent: str
+        self,
+        body: bytes,
+        url: str,
+        encoding: str,
+        *,
+        max_links: int,
+        max_text_bytes: int,
+        main_text: bool,
+        agent: str,
+        hidden_text: bool,
     ) -> Any:
         self.calls.append((body, url, encoding, max_links, max_text_bytes))
         if isinstance(self.found, BaseException):

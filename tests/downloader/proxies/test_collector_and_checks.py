@@ -153,7 +153,8 @@ async def test_lists_and_apis_are_read(routers: Any, tmp_path: Path) -> None:
     async with Echo() as echo:
         echo.bodies = {
             "/list": "socks5://203.0.113.2\n203.0.113.3:80:user:secret",
-            "/api": '{"data": {"items": [{"ip": "203.0.113.4", "port": 90, "country_code": "DE", "isp": "Big"}, 7]}}',
+            "/api": '{"data": {"items": [{"ip": "203.0.113.4", "port": 90, "country_code": "DE",'
+            ' "isp": "Big Net"}, 7]}}',
         }
         pool = await routers(
             proxies=(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 from nephila.kernel.messages import Outcome, Outlinks
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extras import install_line
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers.postgres import Postgres
@@ -337,7 +339,7 @@ def test_without_the_driver(tmp_path, monkeypatch):
     """The remedy is an extra of nephila."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for use in (lambda: writer(tmp_path, "postgresql://h/d"), lambda: reader.count("postgresql://h/d")):
-        with pytest.raises(UserError, match=r"pip install 'nephila\[postgres\]'"):
+        with pytest.raises(UserError, match=re.escape(install_line("postgres"))):
             use()
 
 

@@ -30,7 +30,7 @@ from nephila.downloader.http.request import media_filter, proxy_headers_of, requ
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
-from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.downloader.http.tls import DEMANDED, dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
 from nephila.kernel.mime import media_type
 from nephila.kernel.reasons.table import Reason
@@ -121,6 +121,8 @@ class AiohttpFetcher:
         self._wanted = media_filter(config.accept, config.refuse)
         self._deadlines: DeadlineTimer[Fetch] = DeadlineTimer(config, clock)
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._demanding: set[str] = set()
+        """Names of servers that have asked for a client certificate."""
         """By whether the session is the one for tunnels."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Fetch:
@@ -205,9 +207,16 @@ class AiohttpFetcher:
                     raise dial_error(error.__cause__ or error, fetch.request.target.scheme) from None
                 if fetch.reused and not fetch.response.status:
                     raise FetchError(Reason.STALE, "a kept connection broke before any answer") from None
-                raise self._translate(fetch.response, error) from None
+                fault = self._translate(fetch.response, error)
+                if fault.reason is Reason.DISCONNECTED and self._demands_certificate(fetch):
+                    fault = FetchError(Reason.TLS, DEMANDED, Reason.TLS_CLIENT_CERTIFICATE)
+                raise fault from None
             if number == len(addresses):
                 raise found from None
+
+    def _demands_certificate(self, fetch: Fetch) -> bool:
+        """Whether a server that closed before any answer had asked for a certificate of the client."""
+        return not fetch.response.status and fetch.request.route.tls_name in self._demanding
 
     @staticmethod
     def _translate(response: HttpResponse, error: Exception) -> FetchError:
@@ -357,7 +366,7 @@ class AiohttpFetcher:
             session = self._sessions[tunnel] = aiohttp.ClientSession(
                 connector=TunnelConnector(context)
                 if tunnel
-                else DirectConnector(context, config.keepalive_s, config.rest_s),
+                else DirectConnector(context, config.keepalive_s, config.rest_s, self._demanding),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 auto_decompress=False,

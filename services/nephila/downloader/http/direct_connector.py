@@ -19,17 +19,20 @@ MAX_RESTING = 32
 """Connections to one server that rest at once; with more, the oldest one is used in any case."""
 MAX_TICKETS = 64
 """TLS tickets that a connection may receive; servers send two to ten."""
-_HANDSHAKE, _TICKET = 22, 4
-"""Numbers of RFC 8446: the content type, and the type of the message."""
+_HANDSHAKE, _TICKET, _CERTIFICATE_REQUEST = 22, 4, 13
+"""Numbers of RFC 8446: the content type, and the types of messages."""
+MAX_DEMANDING = 1000
+"""Names of servers that are remembered for their demand of a client certificate."""
 
 
 class DirectConnector(aiohttp.TCPConnector):
     """Opens and keeps direct connections."""
 
-    def __init__(self, context: ssl.SSLContext, keepalive_s: float, rest_s: float) -> None:
+    def __init__(self, context: ssl.SSLContext, keepalive_s: float, rest_s: float, demanding: set[str]) -> None:
+        """`demanding`: gets the names of servers that ask for a client certificate."""
         super().__init__(limit=0, ssl=context, keepalive_timeout=keepalive_s)
         self._rest_s = rest_s
-        limit_tickets(context, self)
+        watch_handshakes(context, self, demanding)
 
     async def _get(self, key: Any, traces: Any) -> Any:
         idle = self._conns.get(key)
@@ -40,9 +43,10 @@ class DirectConnector(aiohttp.TCPConnector):
         return await super()._get(key, traces)
 
 
-def limit_tickets(context: ssl.SSLContext, connector: aiohttp.BaseConnector) -> None:
-    """Close connections of this connector and context that receive more than `MAX_TICKETS`. They are closed in a later
-    turn: an exception in the callback of OpenSSL would be lost."""
+def watch_handshakes(context: ssl.SSLContext, connector: aiohttp.BaseConnector, demanding: set[str]) -> None:
+    """Close connections of this connector and context that receive more than `MAX_TICKETS`, and note servers that ask
+    for a client certificate: some close without an alert. Connections are closed in a later turn: an exception in the
+    callback of OpenSSL would be lost."""
     owner = weakref.ref(connector)  # the connector holds the context
     received: weakref.WeakKeyDictionary[ssl.SSLObject, int] = weakref.WeakKeyDictionary()
 
@@ -55,7 +59,11 @@ def limit_tickets(context: ssl.SSLContext, connector: aiohttp.BaseConnector) -> 
                 transport.abort()
 
     def on_message(connection: Any, way: str, _version: Any, content: int, message: int, _data: bytes) -> None:
-        if message == _TICKET and content == _HANDSHAKE and way == "read":
+        if content != _HANDSHAKE or way != "read":
+            return
+        if message == _CERTIFICATE_REQUEST and len(demanding) < MAX_DEMANDING:
+            demanding.add(connection.server_hostname or "")
+        if message == _TICKET:
             received[connection] = count = received.get(connection, 0) + 1
             if count % MAX_TICKETS == 0:
                 asyncio.get_running_loop().call_soon(close, connection)

@@ -40,6 +40,7 @@ def trust_file(context: ssl.SSLContext, ca_file: str) -> None:
         raise UsageError(f"cannot read the certificates {ca_file}: {error.strerror}") from None
 
 
+DEMANDED: Final = "handshake: the server demands a client certificate"
 # Codes of OpenSSL, include/openssl/x509_vfy.h.
 _VERIFY_CAUSES: Final = {
     9: Reason.TLS_NOT_YET_VALID,

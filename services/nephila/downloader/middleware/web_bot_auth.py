@@ -17,7 +17,7 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.kernel.runtime.extras import install_line
+from nephila.kernel.runtime.extras import BROWSER, install_line
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -66,7 +66,7 @@ def read_key(path: str) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError:
-        raise UsageError(f"signature_key: cryptography is not installed; {install_line('browser')}") from None
+        raise UsageError(f"signature_key: cryptography is not installed; {install_line(BROWSER)}") from None
     try:
         key = load_pem_private_key(Path(path).read_bytes(), None)
     except OSError as error:

@@ -14,6 +14,10 @@ _CLONE: Final = Path(__file__).resolve().parents[4]
 """Root of the repository, where this is a file of a clone."""
 
 
+BROWSER: Final = "browser"
+"""The extra of the browser lane, whose libraries other parts use too."""
+
+
 def install_line(extra: str, clone: Path = _CLONE) -> str:
     """A line for a shell, which works as it is."""
     if not (clone / "pyproject.toml").is_file():

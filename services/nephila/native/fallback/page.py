@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from nephila.native.fallback.embedded import MAX_FRAMES, frame_document, is_reading, shadow_root
 from nephila.native.fallback.hidden import Visibility, visibility_of
 from nephila.native.fallback.json_ld import JsonLd
 from nephila.native.fallback.lines import CHROME, COMMENT, SPACES, Context, Lines
@@ -40,8 +41,6 @@ MAX_HREFS: Final = 16 << 20
 """Bytes of all hrefs of a page."""
 KINDS: Final = {"a": 0, "area": 1, "iframe": 2, "frame": 3}
 REFRESH: Final = 5
-MAX_FRAMES: Final = 3
-"""Documents of `srcdoc` within each other."""
 IN_MAIN, IN_NAV = 1 << 4, 1 << 5
 
 _META_NAMES: Final = frozenset(
@@ -71,18 +70,12 @@ _BLOCK: Final = {row[0] for row in _rows("tags.txt") if "block" in row[1].split(
 _BREAK: Final = frozenset(("br", "hr"))
 _RAW: Final = frozenset(("script", "style", "textarea", "template", "iframe", "noembed", "noframes"))
 _HIDDEN: Final = _RAW | {row[0] for row in _rows("tags.txt") if "hidden" in row[2].split(",")}
-_READINGS: Final = frozenset(("rt", "rtc"))
 _ROOTS: Final = frozenset(("html", "body"))
 _FLAGS: Final = {row[0]: sum(_LINE_FLAGS.get(flag, 0) for flag in row[2].split(",")) for row in _rows("tags.txt")}
 _COMMENT: Final = frozenset(word for row in _rows("words.txt") if row[0] == "comment" for word in row[1:])
 _HTML_INSIDE: Final = frozenset(("desc", "foreignobject", "title", "mi", "mo", "mn", "ms", "mtext"))
 """Foreign elements whose children are HTML."""
 _FOREIGN: Final = frozenset(("svg", "math", "mglyph", "malignmark"))
-_HOSTS: Final = frozenset(
-    ("article", "aside", "blockquote", "body", "div", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "main",
-     "nav", "p", "section", "span")
-)  # fmt: skip
-"""Elements, beside those with a hyphen, that may have a shadow root."""
 _HTML_TYPES: Final = frozenset(("text/html", "application/xhtml+xml"))
 
 
@@ -130,6 +123,10 @@ class _Element:
         self.context, self.link, self.hidden, self.foreign = context, link, hidden, foreign
         self.depth, self.frames = depth, frames
 
+    @property
+    def may_have_frames(self) -> bool:
+        return not (self.hidden or self.foreign or self.frames >= MAX_FRAMES)
+
 
 class _Page:
     """One walk over the tree, without recursion. O(nodes)."""
@@ -162,13 +159,13 @@ class _Page:
             elif node.is_text_node:
                 self._text(node.text_content or "", around)
             elif node.is_element_node:
-                shadow = _shadow_root(node, hosts)
+                shadow = shadow_root(node, hosts)
                 if shadow is not None:
                     todo.append((shadow, around))
                     continue
                 inside = self._element(node, around)
                 if inside is not None:
-                    frame = _frame_document(node, around)
+                    frame = frame_document(node) if around.may_have_frames else None
                     if frame is not None:
                         context = Context(0, around.context.flags)
                         self._end_line(around.link)
@@ -236,7 +233,7 @@ class _Page:
         hidden = around.hidden
         if html and not self.keeps_hidden and tag not in _ROOTS:
             hidden = visibility_of(tag, attributes, hidden, block)
-        if tag in _HIDDEN or (tag in _READINGS and _is_in_ruby(node)):
+        if tag in _HIDDEN or is_reading(tag, node):
             hidden = Visibility.HIDDEN
         return _Element(context, link, hidden, foreign, around.depth + 1, around.frames)
 
@@ -284,36 +281,6 @@ class _Page:
         elif (name in _META_NAMES or name in _DATES or name.startswith(_META_PREFIXES)) and len(self.meta) < MAX_META:
             is_reference = content.startswith("/") or "://" in content
             self.meta.append((name, content if is_reference else _spelled_value(content)))
-
-
-def _is_in_ruby(node: LexborNode) -> bool:
-    """Whether a reading belongs to a word."""
-    above = node.parent
-    while above is not None and above.tag in ("rb", "rtc"):
-        above = above.parent
-    return above is not None and above.tag == "ruby"
-
-
-def _shadow_root(node: LexborNode, hosts: set[int]) -> LexborNode | None:
-    """The content of a <template> that is the first shadow root of an element that may have one, in a <div>."""
-    host = node.parent
-    if node.tag != "template" or host is None or host.mem_id in hosts:
-        return None
-    if (node.attributes.get("shadowrootmode") or "").lower() not in ("open", "closed"):
-        return None
-    if host.tag not in _HOSTS and "-" not in (host.tag or ""):
-        return None
-    hosts.add(host.mem_id)
-    source = node.html or ""
-    return LexborHTMLParser(f"<span{source[len('<template') : -len('</template>')]}").css_first("body > span")
-
-
-def _frame_document(node: LexborNode, around: _Element) -> LexborNode | None:
-    """The document of an <iframe srcdoc>."""
-    if node.tag != "iframe" or around.hidden or around.foreign or around.frames >= MAX_FRAMES:
-        return None
-    source = node.attributes.get("srcdoc")
-    return LexborHTMLParser(source).root if source else None
 
 
 class PagePass:

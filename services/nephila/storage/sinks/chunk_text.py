@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from nephila.kernel.runtime.late_pattern import late_pattern
 
-_HEADING: Final = late_pattern(r"(#{1,6})\s+(.*?)\s*#*$")
+_HEADING: Final = late_pattern(r"(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _FENCE: Final = late_pattern(r"(`{3,}|~{3,})")
 _TABLE_RULE: Final = late_pattern(r"\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?$")
 _INLINE: Final = late_pattern(

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from nephila.downloader.http.direct_connector import limit_tickets
+from nephila.downloader.http.direct_connector import watch_handshakes
 from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.tunnel.open_tunnel import InnerTls, connect_through
 
@@ -23,7 +23,7 @@ class TunnelConnector(aiohttp.TCPConnector):
     def __init__(self, context: ssl.SSLContext) -> None:
         super().__init__(limit=0, ssl=context, force_close=True)
         self._context = context
-        limit_tickets(context, self)
+        watch_handshakes(context, self, set())
 
     async def _wrap_create_connection(self, *args: Any, addr_infos: Any, **kwargs: Any) -> Any:
         address, port = addr_infos[0][4][:2]
