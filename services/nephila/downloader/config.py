@@ -184,8 +184,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Maximum time that an idle connection is kept; servers close them after 5-75 s."""
 
     rest_s: float = 0.2
-    """Rest of a connection between two requests; another one is opened meanwhile. A response that its server sends late
-    and unasked is noticed then, and is not taken for the next page. 0 = none."""
+    """Rest of the first connections to a server between two requests; another one is opened meanwhile. A response that
+    the server sends late and unasked is noticed then, and is not taken for the next page. 0 = none."""
 
     pool_size: int = 500
     """Number of idle connections that are kept in any case; beyond it the oldest is closed first. 0: none."""

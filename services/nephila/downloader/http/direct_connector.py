@@ -15,8 +15,11 @@ from typing import Any
 
 import aiohttp
 
-MAX_RESTING = 32
+MAX_RESTING = 4
 """Connections to one server that rest at once; with more, the oldest one is used in any case."""
+PROVING = 2
+"""Rests of connections to one server after which they rest no more."""
+MAX_TRUSTED = 10_000
 MAX_TICKETS = 64
 """TLS tickets that a connection may receive; servers send two to ten."""
 _HANDSHAKE, _TICKET, _CERTIFICATE_REQUEST = 22, 4, 13
@@ -32,14 +35,22 @@ class DirectConnector(aiohttp.TCPConnector):
         """`demanding`: gets the names of servers that ask for a client certificate."""
         super().__init__(limit=0, ssl=context, keepalive_timeout=keepalive_s)
         self._rest_s = rest_s
+        self._rests: dict[Any, int] = {}
+        """Server → rests of its connections that no late response has ended."""
         watch_handshakes(context, self, demanding)
 
     async def _get(self, key: Any, traces: Any) -> Any:
         idle = self._conns.get(key)
         while idle and idle[0][0].should_close:  # bytes that came before the request are no response to it
             idle.popleft()[0].close()
-        if idle and len(idle) < MAX_RESTING and monotonic() - idle[0][1] < self._rest_s:
-            return None
+            self._rests.pop(key, None)
+        if idle and self._rest_s and (rests := self._rests.get(key, 0)) < PROVING:
+            if monotonic() - idle[0][1] >= self._rest_s:
+                if len(self._rests) >= MAX_TRUSTED:
+                    self._rests.clear()
+                self._rests[key] = rests + 1
+            elif len(idle) < MAX_RESTING:
+                return None
         return await super()._get(key, traces)
 
 

@@ -2,7 +2,8 @@
 //! The caller closes connections.
 //!
 //! A response that a server sends late and unasked arrives while its connection rests, and not as the response of the
-//! next request. A key with MAX_RESTING connections uses the oldest one in any case.
+//! next request. A key with MAX_RESTING connections uses the oldest one in any case, and a key whose connections have
+//! rested PROVING times without such a response is trusted: its connections rest no more.
 //!
 //! The size follows what hosts return: it grows by one when a key is requested whose connection was evicted less than
 //! `keepalive_s` before, and falls by one when a connection was idle for so long.
@@ -11,7 +12,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
 
 /// Connections of one key that rest at once.
-const MAX_RESTING: usize = 32;
+const MAX_RESTING: usize = 4;
+/// Rests of connections of a key after which they rest no more.
+const PROVING: u8 = 2;
+const MAX_TRUSTED: usize = 10_000;
 /// Time for which connections of a key are not used twice.
 const DISTRUST_S: f64 = 600.0;
 const MAX_DISTRUSTED: usize = 10_000;
@@ -31,6 +35,8 @@ pub struct Pool<K, C> {
     /// Key → when its connection was evicted, and the order of that.
     evicted: HashMap<K, (u64, f64)>,
     eviction_order: BTreeMap<u64, K>,
+    /// Key → rests of its connections.
+    trusted: HashMap<K, u8>,
     /// Key → since when its connections are not used twice.
     distrusted: HashMap<K, f64>,
 }
@@ -49,6 +55,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
             places: HashMap::new(),
             evicted: HashMap::new(),
             eviction_order: BTreeMap::new(),
+            trusted: HashMap::new(),
             distrusted: HashMap::new(),
         }
     }
@@ -75,8 +82,16 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
         for key in keys {
             if let Some(places) = self.by_key.get(key) {
                 let place = places[0];
-                if places.len() < MAX_RESTING && now - self.idle[&place].2 < self.rest_s {
-                    continue;
+                let rests = self.trusted.get(key).copied().unwrap_or(0);
+                if self.rest_s > 0.0 && rests < PROVING {
+                    if now - self.idle[&place].2 >= self.rest_s {
+                        if self.trusted.len() >= MAX_TRUSTED {
+                            self.trusted.clear();
+                        }
+                        self.trusted.insert(key.clone(), rests + 1);
+                    } else if places.len() < MAX_RESTING {
+                        continue;
+                    }
                 }
                 return self.remove_at(place).map(|(_, connection)| connection);
             }
@@ -96,6 +111,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq + Hash> Pool<K, C> {
         if self.distrusted.len() >= MAX_DISTRUSTED {
             self.distrusted.clear();
         }
+        self.trusted.remove(&key);
         self.distrusted.insert(key, now);
     }
 
@@ -225,6 +241,23 @@ mod tests {
         }
         assert_eq!(pool.take(["a"].iter(), 0.5), Some(2));
         assert_eq!(pool.take(["a"].iter(), 0.5), None);
+        pool.check();
+    }
+
+    #[test]
+    fn connections_of_a_trusted_key_do_not_rest() {
+        let mut pool: Pool<&str, u32> = Pool::new(9, 9, 15.0, 0.5);
+        for round in 0..PROVING {
+            let now = f64::from(round);
+            pool.put("a", 1, now);
+            assert_eq!(pool.take(["a"].iter(), now + 0.25), None);
+            assert_eq!(pool.take(["a"].iter(), now + 0.5), Some(1));
+        }
+        pool.put("a", 1, 9.0);
+        assert_eq!(pool.take(["a"].iter(), 9.0), Some(1));
+        pool.distrust("a", 9.0);
+        pool.put("a", 1, 9.0 + DISTRUST_S);
+        assert_eq!(pool.take(["a"].iter(), 9.0 + DISTRUST_S), None);
         pool.check();
     }
 
