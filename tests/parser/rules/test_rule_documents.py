@@ -146,3 +146,8 @@ def test_the_published_schema_is_that_of_the_structs() -> None:
     """docs/parserule.schema.json is made, never edited."""
     path = Path(__file__).parents[3] / "docs" / "parserule.schema.json"
     assert json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(json_schema(ParseRule)))
+
+
+def test_no_remedy_offers_python() -> None:
+    """A misspelt key is never led to a key that is always refused."""
+    assert "'py'" not in refused(f"{HEAD.replace('NAME', 'r')}  match: {{url: x}}\n  fields: {{a: {{pyy: x}}}}\n")

@@ -85,7 +85,7 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
     for name, entry in node.value.items():
         with errors:
             if (field := fields.get(name)) is None:
-                raise entry.key.form_error(f"unknown key {_short(name)} in {where}; {suggest(name, fields)}")
+                raise entry.key.form_error(f"unknown key {_short(name)} in {where}; {suggest(name, _offered(fields))}")
             found[field.name] = _value(entry.value, f"{path}.{name}" if path else name, field.type)
     for field in kind.fields:
         with errors:
@@ -100,6 +100,11 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
         reason, *keys = error.args
         place = node.value[keys[0]].value if keys and keys[0] in node.value else node
         raise place.error(f"{'.'.join([path, *keys]).strip('.') or where}: {reason}") from None
+
+
+def _offered(fields: Mapping[str, inspect.Field]) -> list[str]:
+    """Keys that accept a value; a key that is always refused is not offered."""
+    return [name for name, field in fields.items() if "refused" not in unwrapped(field.type)[1]]
 
 
 def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any]) -> list[Any]:
