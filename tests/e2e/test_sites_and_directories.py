@@ -113,7 +113,7 @@ def test_runs_by_frequency_over_a_kill(tmp_path):
             assert again.returncode == 1
             assert "another nephila sites run is using s.db" in again.stderr
             shown = json.loads(run("sites", "list", "--json", "--sites", "s.db", cwd=tmp_path).stdout)
-            assert [one["directory"] for one in shown] == ["a.world", "a.asia", "b.top"]
+            assert [one["directory"] for one in shown] == ["a.asia", "a.world", "b.top"]
             assert all(one["next_run"] for one in shown)
             assert program.end() == 0
         finally:

@@ -338,3 +338,23 @@ async def test_a_run_begins_in_its_window_and_does_not_end_outside_of_it(rig):
     rig.system.end("a.x", 9)
     await settle(rig, runner)
     assert rig.store.last_runs()["a.x"].ended_by == RunEnd.DONE
+
+
+async def test_a_job_that_a_person_has_paused_stays_paused(rig):
+    """Its run is begun and held, however long it takes, and ends after the job was resumed."""
+    runner = rig.runner()
+    await runner.turn()
+    rig.system.end("a.x", 3)
+    await settle(rig, runner)
+    rig.system.jobs["a.x"].state = "paused"
+    rig.clock.advance(3_600.0 * 1.1)
+    await runner.turn()
+    assert rig.system.documents["a.x"]["spec"]["paused"] is True
+    assert any("a.x: its job is paused; resume it with: nephila jobs resume a.x" in line for line in rig.lines)
+    rig.system.jobs["a.x"].state = "paused"
+    rig.clock.advance(2 * MAX_RUN_S)
+    await runner.turn()
+    (held,) = [run.started_at for run in rig.store.open_runs() if run.name == "a.x"]
+    rig.system.end("a.x", 3)
+    await settle(rig, runner)
+    assert held not in {run.started_at for run in rig.store.open_runs() if run.name == "a.x"}

@@ -100,6 +100,12 @@ class Directory(msgspec.Struct, kw_only=True):
 
     name: str
     """Name of its job."""
+    score: float = 1.0
+    paused: bool = False
+    """By its settings: no run begins."""
+    country: str = ""
+    type: str = ""
+    description: str = ""
     last_run: str
     """Begin of the run; empty: it has not run."""
     ended: str
@@ -112,7 +118,7 @@ class Directory(msgspec.Struct, kw_only=True):
 
 
 class DirectoryList(msgspec.Struct, kw_only=True):
-    """All directories by name."""
+    """All directories, the highest score first."""
 
     directories: list[Directory]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nephila.control import answers
+from nephila.harvest.sites import resolve
 from nephila.harvest.sites.store import SiteStore, open_store
 from nephila.harvest.sites.verdicts import EFFECTS, ListState
 from nephila.storage.rows import iso
@@ -19,14 +20,18 @@ def directories_of(path: Path) -> list[answers.Directory]:
 
 
 def directories(store: SiteStore) -> list[answers.Directory]:
-    """The directories of the sites by name."""
-    runs, lists = store.last_runs(), store.lists()
+    """The directories of the sites, the highest score first."""
+    sites, runs, lists = store.sites(), store.last_runs(), store.lists()
     found = []
-    for name in store.sites().directories:
+    for name in resolve.by_score(sites):
         last = runs.get(name)
+        values = resolve.values(sites, *sites.directories[name])
         found.append(
             answers.Directory(
                 name=name,
+                score=values["score"].value,
+                paused=values["paused"].value,
+                **{text: values[text].value for text in resolve.TEXTS if text in values},
                 last_run=iso(last.started_at) if last is not None else "",
                 ended=last.ended_by if last is not None else "",
                 why=last.why if last is not None else "",

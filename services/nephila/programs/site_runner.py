@@ -183,12 +183,13 @@ class SiteRunner:
     async def _watch(self) -> None:
         jobs = {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
         for run in list(self._open.values()):
-            if not run.generation:
-                await self._apply(run)
-                continue
             job, age_s = jobs.get(run.name), self._clock.now() - run.started_at
+            paused = job is not None and job.state == "paused"
+            if not run.generation:
+                await self._apply(run, paused=paused)
+                continue
             if run.name in self._sites.directories:
-                self._planner.hold(run.name, held=job is not None and job.state == "window")
+                self._planner.hold(run.name, held=paused or (job is not None and job.state == "window"))
             if job is None:
                 await self._end(run, RunEnd.DELETED, run.stored_before)
             elif job.observed_generation >= run.generation and job.state in _ENDS and age_s >= SETTLE_S:
@@ -196,7 +197,7 @@ class SiteRunner:
                     await self._end(run, _ENDS[job.state], job.stored)
                 else:
                     self._ended_once.add(run.name)
-            elif age_s >= MAX_RUN_S:
+            elif age_s >= MAX_RUN_S and not paused:
                 await self._end(run, RunEnd.TIME, job.stored)
             else:
                 self._ended_once.discard(run.name)
@@ -226,11 +227,14 @@ class SiteRunner:
         )
         self._store.begin(run, self._planner.progress(start.name))
         self._open[run.name] = run
-        await self._apply(run)
+        paused = start.name in jobs and jobs[start.name].state == "paused"
+        if paused:
+            self._on_line(f"{run.name}: its job is paused; resume it with: nephila jobs resume {run.name}")
+        await self._apply(run, paused=paused)
 
-    async def _apply(self, run: DirectoryRun) -> None:
+    async def _apply(self, run: DirectoryRun, *, paused: bool = False) -> None:
         try:
-            document = resolve.job(self._sites, run.name, run.started_at, run.max_pages)
+            document = resolve.job(self._sites, run.name, run.started_at, run.max_pages, paused=paused)
             answer = await self._control.apply_job(requests.ApplyJob(job=document.content))
         except NotReadyError:
             raise
@@ -362,4 +366,5 @@ def plan_of(sites: Sites, name: str) -> DirectoryPlan:
         found["topPages"].value,
         found["timeZone"].value if "timeZone" in found else "",
         tuple(found["windows"].value) if "windows" in found else (),
+        found["paused"].value,
     )

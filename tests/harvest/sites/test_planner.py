@@ -50,6 +50,21 @@ def test_intervals_are_counted_from_the_start_instant():
     assert planner.next_at("a.d") == NOW + DAY + 6 * HOUR
 
 
+def test_no_run_of_a_paused_directory_begins():
+    """Taken back, it is due at once if it was due meanwhile; the run that is open goes on and ends."""
+    planner = Planner()
+    planner.put(DirectoryPlan("a.d", 1.0, "6h", paused=True), NOW)
+    planner.put(DirectoryPlan("a.e", 1.0, "6h"), NOW)
+    assert drained(planner, NOW) == ["a.e"]
+    planner.put(DirectoryPlan("a.e", 1.0, "6h", paused=True), NOW)
+    planner.ended("a.e", NOW, 1, 0)
+    planner.check()
+    assert drained(planner, NOW + DAY) == []
+    planner.put(DirectoryPlan("a.d", 1.0, "6h"), NOW + DAY)
+    planner.put(DirectoryPlan("a.e", 1.0, "6h"), NOW + DAY)
+    assert sorted(drained(planner, NOW + DAY)) == ["a.d", "a.e"]
+
+
 def test_an_interval_without_start_begins_at_once():
     """The next run is one interval later, within the jitter of the recrawl policy."""
     planner = Planner()

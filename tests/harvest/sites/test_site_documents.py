@@ -260,3 +260,27 @@ def test_merged_keeps_what_is_not_named():
     new = merged(old, load(site("other", "{}").encode(), "o.yaml"), ["news"])
     assert sorted(new.sites) == ["default", "other", "press"]
     assert new.directories == {}
+
+
+def test_texts_and_the_pause_are_inherited_and_no_part_of_the_job():
+    """A directory is shown by its score, the highest first."""
+    text = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: a}
+spec:
+  country: fr
+  paused: true
+  directories:
+    - {name: x, url: "http://a.test/x/", description: Local news}
+    - {name: y, url: "http://a.test/y/", score: 9, country: de, type: newspaper, paused: false}
+"""
+    sites = Sites({site.name: site for site in load(text.encode(), "d.yaml")})
+    values = {name: resolve.values(sites, *sites.directories[name]) for name in sites.directories}
+    assert {name: (value["paused"].value, value["country"].value) for name, value in values.items()} == {
+        "a.x": (True, "fr"),
+        "a.y": (False, "de"),
+    }
+    assert resolve.by_score(sites) == ["a.y", "a.x"]
+    spec = resolve.job(sites, "a.y", 0.0).content["spec"]
+    assert not {"country", "type", "description", "paused"} & spec.keys()

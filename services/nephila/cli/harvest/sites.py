@@ -23,6 +23,7 @@ from nephila.programs.options import CommandOptions
 
 if TYPE_CHECKING:
     from nephila.control.api import Control
+    from nephila.harvest.sites.planner import DirectoryPlan, DirectoryProgress
     from nephila.harvest.sites.resolve import Value
     from nephila.harvest.sites.site_documents import SiteDocument
     from nephila.harvest.sites.store import SiteStore
@@ -124,7 +125,14 @@ def list_sites(
     elif not rows:
         note("there is no directory; see nephila sites apply")
     else:
-        shown = [{name: value for name, value in row.items() if name not in ("lists", "why")} for row in rows]
+        left_out = {
+            "lists",
+            "why",
+            "paused",
+            "description",
+            *(text for text in ("country", "type") if not any(row[text] for row in rows)),
+        }
+        shown = [{name: value for name, value in row.items() if name not in left_out} for row in rows]
         table = [[_cell(value) for value in row.values()] for row in shown]
         print_table([[name.replace("_", " ") for name in shown[0]], *table])
         known = {row["directory"] for row in rows}
@@ -345,8 +353,8 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
     from nephila.programs.site_runner import plan_of
 
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
-    for name, part in sites.directories.items():
-        found = resolve.values(sites, *part)
+    for name in resolve.by_score(sites):
+        found = resolve.values(sites, *sites.directories[name])
         last, own = runs.get(name), lists.get(name, [])
         shown = worst(own)
         yield {
@@ -359,10 +367,18 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
             "verdict": shown.verdict if shown is not None else "",
             "status": shown.status or "" if shown is not None else "",
             "since": _time(shown.since) if shown is not None else "",
-            "next_run": _time(plan_of(sites, name).opens_at(progress[name].state.next_at)) if name in progress else "",
+            "next_run": _next_run(plan_of(sites, name), progress.get(name)),
             "why": last.why if last else "",
+            "paused": found["paused"].value,
+            **{text: found[text].value if text in found else "" for text in resolve.TEXTS},
             "lists": [shown_list(one) for one in own],
         }
+
+
+def _next_run(plan: DirectoryPlan, progress: DirectoryProgress | None) -> str:
+    if plan.paused:
+        return "paused"
+    return _time(plan.opens_at(progress.state.next_at)) if progress is not None else ""
 
 
 def _time(at: float) -> str:

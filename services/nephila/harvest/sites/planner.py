@@ -9,7 +9,7 @@ the scores, as far as the frequencies allow, and no directory starves.
 `pages_per_day` limits the pages of all runs of a UTC day; a run is charged the expected pages, and the difference at
 its end. While the directories together ask for more than that, the limit grows evenly over the day: otherwise the runs
 of the morning would take all of it, and no run of a high score could go before one of a low score. Invariant: a
-directory is waiting, due or running. `take` and `ended` are O(log directories).
+directory is waiting, due, running or paused. `take` and `ended` are O(log directories).
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class DirectoryPlan(NamedTuple):
     """Of a frequency in cron, and of windows; empty: UTC."""
     windows: tuple[str, ...] = ()
     """Hours in which runs begin; empty: all."""
+    paused: bool = False
+    """No run begins."""
 
     def opens_at(self, at: float) -> float:
         """The instant, or the next one at which a window is open."""
@@ -231,7 +233,8 @@ class Planner:
         due = {(name, version) for _, _, _, name, version in self._due}
         for name, entry in self._entries.items():
             places = ((name, entry.version) in waiting) + ((name, entry.version) in due) + entry.running
-            assert places == 1, f"{name} is in {places} places"
+            expected = int(entry.running or not entry.plan.paused)
+            assert places == expected, f"{name} is in {places} places"
             assert entry.running == (name in self._charged), f"{name} is charged and does not run"
         demand = sum(entry.demand for entry in self._entries.values())
         assert math.isclose(self._demand, demand, rel_tol=1e-6, abs_tol=1e-6), f"demand is {self._demand}, not {demand}"
@@ -250,6 +253,8 @@ class Planner:
             heapq.heappush(self._due, (tag, -plan.score, due_at, name, version))
 
     def _wait(self, entry: _Entry, at: float) -> None:
+        if entry.plan.paused:
+            return
         heapq.heappush(self._waiting, (entry.plan.opens_at(at), entry.plan.name, entry.version))
 
     @property
@@ -284,7 +289,7 @@ class Planner:
             interval_s = policy.schedule.after(first) - first
         elif not interval_s or policy.every_s:
             interval_s = policy.every_s or policy.min_s
-        entry.demand = entry.progress.pages * DAY_S / interval_s
+        entry.demand = 0.0 if entry.plan.paused else entry.progress.pages * DAY_S / interval_s
         self._demand += entry.demand
 
     def _turn_day(self, now: float) -> None:

@@ -20,6 +20,7 @@ DEFAULTS: dict[str, Any] = {
     "score": 1.0,
     "frequency": "1d",
     "topPages": 0,
+    "paused": False,
     "scope.mode": "prefix",
     "politeness.delay": "1s",
     "politeness.concurrencyPerHost": 1,
@@ -27,8 +28,10 @@ DEFAULTS: dict[str, Any] = {
     "render": "never",
 }
 """Values without which no directory is resolved; all other settings have the defaults of a CrawlJob."""
-PLANNED = ("score", "start", "frequency", "timeZone", "freshness", "topPages")
-"""Settings of the plan; the job has all others."""
+TEXTS = ("country", "type", "description")
+"""Settings for people."""
+PLANNED = ("score", "start", "frequency", "timeZone", "freshness", "topPages", "paused", *TEXTS)
+"""Settings of the plan and for people; the job has all others."""
 GONE_AFTER = 100
 """A watched page that is away comes back more often than not: the document names it as current."""
 BUILT_IN = "built-in default"
@@ -60,8 +63,9 @@ def values(sites: Sites, site: SiteDocument, directory: DirectoryDocument | None
     return found
 
 
-def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDocument:
-    """The job of one run of a directory. `max_pages`: pages that may be stored at its end, 0 = no limit. Raises
+def job(sites: Sites, name: str, started_at: float, max_pages: int = 0, *, paused: bool = False) -> JobDocument:
+    """The job of one run of a directory. `max_pages`: pages that may be stored at its end, 0 = no limit. `paused`: a
+    person has paused the job, and it stays so. Raises
     `UsageError` where keys of several origins do not fit together."""
     site, directory = sites.directories[name]
     found = {path: value.value for path, value in values(sites, site, directory).items()}
@@ -78,6 +82,8 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDo
     if found.get("windows") and "timeZone" in found:
         spec["timeZone"] = found["timeZone"]
     spec["weight"] = round(score, 4)
+    if paused:
+        spec["paused"] = True
     spec["site"] = {"name": site.name}
     if "quota" in site.settings:
         spec["site"]["quota"] = site.settings["quota"].value
@@ -86,6 +92,11 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0) -> JobDo
         spec["recrawl"]["freshness"] = found["freshness"]
     document = crawl_job(name, spec)
     return from_json(document, f"{directory.location}: job")
+
+
+def by_score(sites: Sites) -> list[str]:
+    """Names of directories in the order in which they are shown: the highest score first, then by name."""
+    return sorted(sites.directories, key=lambda name: (-values(sites, *sites.directories[name])["score"].value, name))
 
 
 def check(sites: Sites) -> None:

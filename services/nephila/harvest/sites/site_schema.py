@@ -85,6 +85,14 @@ class Planned(Section, kw_only=True):
     """Objective: the last check of a watched page is at most this old; metrics and an alert show whether it is met."""
     top_pages: Count | None = None
     """New pages of one run at most; 0 = no limit."""
+    paused: bool | None = None
+    """No run begins; the run that is open goes on."""
+    country: Annotated[str, Meta(max_length=100)] | None = None
+    """Where the site is, for people and filters."""
+    type: Annotated[str, Meta(max_length=100)] | None = None
+    """Kind of site, as newspaper, for people and filters."""
+    description: Annotated[str, Meta(max_length=2000)] | None = None
+    """For people."""
 
 
 OF_A_RUN = ("paused", "schedule", "recrawl", "weight", "site", "schemes")
