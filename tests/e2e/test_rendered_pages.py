@@ -241,3 +241,98 @@ def test_open_shadow_roots_of_a_rendered_page_are_part_of_text_and_links(tmp_pat
     assert set(texts) == {"http://a.test/", "http://a.test/in", "http://a.test/declared"}
     assert "words in a root" in texts["http://a.test/"]
     assert "words that are declared" in texts["http://a.test/"]
+
+
+MOVING = {
+    "/": "<title>h</title><a href=/old>o</a><a href=/meta>m</a><a href=/push>p</a><a href=/based>b</a>",
+    "/old": "<script>location.href='/dir/page/'</script>",
+    "/dir/page/": "<title>target</title><a href=sub>s</a>",
+    "/meta": "<meta http-equiv=refresh content='0; url=/dir2/x/'>",
+    "/dir2/x/": "<title>target</title><a href=y>y</a>",
+    "/push": "<p id=x></p><script>history.pushState({}, '', '/app/home/');x.innerHTML='<a href=z>z</a>'</script>",
+    "/based": "<base href=own/><a href=w>w</a><script>history.pushState({}, '', '/far/off/')</script>",
+}
+
+
+def test_links_of_a_page_whose_scripts_change_its_url_resolve_against_the_last_one(tmp_path: Path) -> None:
+    """By script, refresh or pushState within the host; the row says where the page was at the end."""
+    found = {
+        path: Reply("<title>found</title>x") for path in ("/dir/page/sub", "/dir2/x/y", "/app/home/z", "/far/off/own/w")
+    }
+    pages = {**{path: Reply(text) for path, text in MOVING.items()}, **found}
+    with serve(lambda request: pages.get(request.path, Reply("no", 404))) as web:
+        done = crawl(web, "http://a.test/", "--ignore-robots", cwd=tmp_path)
+        requested = {one.path for one in web.requests}
+    assert done.returncode == 0, done.stderr
+    assert found.keys() <= requested
+    assert not {"/sub", "/y", "/z", "/w", "/own/w"} & requested
+    ends = {url: final for url, final in rows(tmp_path, "url, final_url") if final}
+    assert ends["http://a.test/old"] == "http://a.test/dir/page/"
+    assert ends["http://a.test/meta"] == "http://a.test/dir2/x/"
+    assert ends["http://a.test/push"] == "http://a.test/app/home/"
+    assert "http://a.test/" not in ends
+
+
+def test_a_page_that_is_sent_as_an_attachment_is_a_page(tmp_path: Path) -> None:
+    """The header asks a browser to save it; its text and links are those of a page."""
+    saved = Reply(
+        "<title>s</title><p>words<a href=/in>i</a>", headers={"Content-Disposition": "attachment; filename=a.html"}
+    )
+    with serve(lambda request: saved if request.path == "/" else Reply("<title>x</title>x")) as web:
+        done = crawl(web, "http://a.test/", "--ignore-robots", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {url for url, outcome in rows(tmp_path, "url, outcome") if outcome == "stored"} == {
+        "http://a.test/",
+        "http://a.test/in",
+    }
+
+
+FEED = """<!doctype html><title>f</title><style>html,body{height:100%;margin:0;overflow:hidden}
+#box{height:100%;overflow-y:auto}</style><div id=box><ul id=list></ul></div><script>
+let count = 0;
+function add() { for (let i = 0; i < 20 && count < 100; i++, count++)
+  list.insertAdjacentHTML('beforeend', `<li style="height:80px">entry ${count}</li>`) }
+add();
+const atEnd = () => box.scrollTop + box.clientHeight > box.scrollHeight - 10;
+box.addEventListener('scroll', () => { if (atEnd()) setTimeout(add, 50) });
+</script>"""
+
+
+def test_a_scroll_moves_the_boxes_of_a_page_until_nothing_new_comes(tmp_path: Path) -> None:
+    """The page itself does not scroll: its list has a scroll bar of its own."""
+    spec = {
+        "seeds": ["http://a.test/"],
+        "render": "always",
+        "browser": {"steps": [{"scroll": 20}]},
+        "politeness": {"delay": "10ms", "respectRobots": False},
+    }
+    job = {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": "f"}, "spec": spec}
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    with serve(lambda request: Reply(FEED)) as web:
+        options = ("--out", "o", "--allow-private", "--host-map", web.host_map)
+        done = run("crawl", "job.yaml", *options, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stderr
+    [(text,)] = rows(tmp_path, "text")
+    assert "entry 0" in text
+    assert "entry 99" in text
+
+
+FRAMES = {
+    "/": "<title>t</title><p>outer words<iframe src=/in/frame.html></iframe><iframe id=w></iframe><script>"
+    "w.contentDocument.body.innerHTML = '<p>written words'</script>",
+    "/in/frame.html": "<p>inner words <a href=deep>d</a><iframe src=nested.html></iframe>",
+    "/in/nested.html": "<p>nested words",
+}
+
+
+def test_frames_of_the_same_origin_are_part_of_text_and_links(tmp_path: Path) -> None:
+    """Frames within frames, and those that a script fills; links resolve against the frame."""
+    with serve(lambda request: Reply(FRAMES.get(request.path, "<title>x</title>x"))) as web:
+        done = crawl(web, "http://a.test/", "--ignore-robots", cwd=tmp_path)
+        requested = {one.path for one in web.requests}
+    assert done.returncode == 0, done.stderr
+    texts = dict(rows(tmp_path, "url, text"))
+    for words in ("outer words", "inner words", "nested words", "written words"):
+        assert words in texts["http://a.test/"]
+    assert "/in/deep" in requested
+    assert "/deep" not in requested

@@ -170,7 +170,14 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
         rendered=response.rendered,
         captures=response.captures,
         refresh=get("refresh", ""),
+        final_url=_final_url(request.url, response) if response.rendered else "",
     )
+
+
+def _final_url(requested: str, response: HttpResponse) -> str:
+    """Where the scripts of a page have led within its host; empty when the URL has only got another fragment."""
+    moved = response.page_url.partition("#")[0]
+    return moved if moved and moved != requested.partition("#")[0] else ""
 
 
 _TRUNCATED: dict[AnyReason, str] = {

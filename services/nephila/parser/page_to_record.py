@@ -259,6 +259,7 @@ def record_of(page: m.Page) -> m.Record:
         last_modified=page.last_modified,
         context=page.context,
         rendered=page.rendered,
+        final_url=page.final_url,
         captures=sorted({capture.kind for capture in page.captures}) if page.captures else [],
     )
 

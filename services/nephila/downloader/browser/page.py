@@ -152,10 +152,31 @@ async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -
     return list(cookies)
 
 
-DOCUMENT: Final = """() => {
+DOCUMENT: Final = """requested => {
+    const base = document.querySelector("base[href]"), here = location.href.split("#")[0];
+    if (here !== new URL(requested).href.split("#")[0]) {
+        if (base) base.setAttribute("href", base.href);
+        else {
+            const own = document.createElement("base");
+            own.setAttribute("href", here);
+            (document.head || document.documentElement).prepend(own);
+        }
+    }
     if (document.characterSet !== "UTF-8")
         for (const link of document.querySelectorAll("a[href], area[href]"))
             if (/[?][^#]*[^\\x00-\\x7f]/.test(link.getAttribute("href"))) link.setAttribute("href", link.href);
+    const embed = (within, depth) => {
+        for (const frame of [...within.querySelectorAll("iframe:not([srcdoc])")].slice(0, 20)) {
+            let inner = null;
+            try { inner = frame.contentDocument; } catch {}
+            if (!inner || !inner.body || !inner.body.childNodes.length) continue;
+            if (depth < 3) embed(inner, depth + 1);
+            for (const link of inner.querySelectorAll("a[href], area[href]")) link.setAttribute("href", link.href);
+            const text = inner.documentElement.outerHTML;
+            if (text.length < 1 << 18) frame.setAttribute("srcdoc", text);
+        }
+    };
+    embed(document, 1);
     const shadowRoots = [], todo = [document], root = document.documentElement;
     while (todo.length && shadowRoots.length < 10000)
         for (const element of todo.pop().querySelectorAll("*"))
@@ -165,8 +186,10 @@ DOCUMENT: Final = """() => {
     const start = root.cloneNode(false).outerHTML.slice(0, -"</html>".length);
     return doctype + start + root.getHTML({shadowRoots}) + "</html>";
 }"""
-"""Writes links with a query beyond ASCII as the browser requests them: the stored document is in UTF-8, their queries
-are in the encoding of the page. Returns the document with its open shadow roots declared; "" if it has none."""
+"""Where scripts have changed the URL of the page, its links resolve against the last one: it gets a <base>. Links with
+a query beyond ASCII are written as the browser requests them: the stored document is in UTF-8, their queries are in the
+encoding of the page. Frames of the same origin are written into their `srcdoc`, so they are part of text and links.
+Returns the document with its open shadow roots declared; "" if it has none."""
 
 
 async def _cookies(context: BrowserContext) -> list[SiteCookie]:
@@ -221,7 +244,7 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
         await _settle(page, in_flight)
     html = ""
     with contextlib.suppress(PlaywrightError):  # a page that navigates: its next document is read as it is
-        html = str(await page.evaluate(DOCUMENT))
+        html = str(await page.evaluate(DOCUMENT, task.url))
     html = html or await _content(page)
     found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
     if task.keep_cookies:

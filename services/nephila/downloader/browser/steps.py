@@ -21,8 +21,28 @@ GROW_S = 2.0
 """Longest wait for new elements after a scroll."""
 _ELEMENTS = "document.getElementsByTagName('*').length"
 _MORE_ELEMENTS = "before => document.getElementsByTagName('*').length > before"
-_HEIGHT = "document.documentElement.scrollHeight"
-_HIGHER = "before => document.documentElement.scrollHeight > before"
+_SCROLL_PART = """() => {
+  const boxes = [document.scrollingElement || document.documentElement];
+  for (const box of document.querySelectorAll("*")) {
+    if (boxes.length > 10) break;
+    if (box.scrollHeight > box.clientHeight + 50 && box.clientHeight > 100 &&
+        /auto|scroll|overlay/.test(getComputedStyle(box).overflowY)) boxes.push(box);
+  }
+  let height = 0, moved = false;
+  for (const box of boxes) {
+    const before = box.scrollTop;
+    box.scrollTop += Math.max(Math.floor(box.clientHeight * 0.9), 100);
+    moved = moved || box.scrollTop > before;
+    height += box.scrollHeight;
+  }
+  return [height, moved];
+}"""
+"""One part of a scroll, of the page and of the boxes in it that scroll by themselves: lazy parts load when they come
+into view. Returns the height of all, and whether anything has moved."""
+_PARTS = 100
+"""Parts of one scroll, at most."""
+_PART_S = 0.05
+_MORE_HEIGHT = f"before => ({_SCROLL_PART})()[0] > before"
 
 
 async def run_steps(page: Page, steps: Sequence[Step], login: LoginValues | None = None) -> None:
@@ -83,10 +103,14 @@ async def _select(page: Page, step: Step) -> None:
 
 
 async def _scroll(page: Page, step: Step) -> None:
+    """Down to the end of the page and of its boxes, so many times, until nothing new comes."""
     for _ in range(step.scroll):
-        before = await page.evaluate(_HEIGHT)
-        await page.evaluate(f"window.scrollTo(0, {_HEIGHT})")
-        if not await _grows(page, _HIGHER, before, min(GROW_S, seconds(step.timeout))):
+        for _ in range(_PARTS):
+            height, moved = await page.evaluate(_SCROLL_PART)
+            if not moved:
+                break
+            await asyncio.sleep(_PART_S)
+        if not await _grows(page, _MORE_HEIGHT, height, min(GROW_S, seconds(step.timeout)), poll_ms=200):
             return
 
 
@@ -113,9 +137,10 @@ async def _more(page: Page, step: Step) -> None:
             return
 
 
-async def _grows(page: Page, condition: str, before: int, timeout_s: float) -> bool:
+async def _grows(page: Page, condition: str, before: int, timeout_s: float, poll_ms: float | None = None) -> bool:
+    polling = {} if poll_ms is None else {"polling": poll_ms}
     try:
-        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000)
+        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000, **polling)  # type: ignore[arg-type]
     except PlaywrightTimeout:
         return False
     return True

@@ -160,6 +160,8 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     captures: list[Capture] = msgspec.field(default_factory=list)
     # Refresh header; empty when there is none.
     refresh: str = ""
+    # URL of a rendered page at the end, where its scripts have changed it within the host; else empty.
+    final_url: str = ""
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):

@@ -17,8 +17,9 @@ _HOP = frozenset(
         "transfer-encoding", "upgrade",
     )
 )  # fmt: skip
-# The gateway decodes the body and sets its length. Alt-Svc would lead the browser to another port or to QUIC.
-_NOT_TO_BROWSER = _HOP | {"content-encoding", "content-length", "alt-svc"}
+# The gateway decodes the body and sets its length. Alt-Svc would lead the browser to another port or to QUIC. With
+# Content-Disposition a page would be a download.
+_NOT_TO_BROWSER = _HOP | {"content-encoding", "content-length", "content-disposition", "alt-svc"}
 # The fetcher sets Host and Content-Length; it decodes the codings that it requests.
 _NOT_TO_SERVER = _HOP | {"host", "content-length", "accept-encoding", "expect"}
 SECRET = frozenset(("cookie", "authorization"))
