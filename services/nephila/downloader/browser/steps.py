@@ -140,7 +140,7 @@ async def _more(page: Page, step: Step) -> None:
 async def _grows(page: Page, condition: str, before: int, timeout_s: float, poll_ms: float | None = None) -> bool:
     polling = {} if poll_ms is None else {"polling": poll_ms}
     try:
-        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000, **polling)  # type: ignore[arg-type]
+        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000, **polling)
     except PlaywrightTimeout:
         return False
     return True

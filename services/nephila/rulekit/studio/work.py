@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Final, Literal
 
 import msgspec
@@ -18,6 +20,9 @@ from nephila.rulekit.studio.seen import Offer, Row
 
 WALL_S: Final = 20.0
 """Seconds of one call."""
+SLOW_S: Final = 300.0
+"""Seconds for which a page is refused after its work has ended by the limits."""
+MAX_SLOW: Final = 100
 MAX_PAYLOAD: Final = 64 << 20
 """Bytes of the pages of one call; further pages are left out."""
 Job = Literal["step", "frame", "links", "view", "moved"]
@@ -102,21 +107,36 @@ def body_of(page: StoredPage) -> PageBody:
 
 
 class StudioProcess:
-    """The child process; it is started by the first call and used again. Thread-safe: one call at a time."""
+    """The child process; it is started by the first call and used again. Thread-safe: one call at a time.
 
-    def __init__(self) -> None:
-        self._sandbox = BlockingSandbox()
+    A page whose work has ended by the limits of the child is refused for `SLOW_S`: it costs its 20 s once, and not with
+    each click.
+    """
+
+    def __init__(self, sandbox: BlockingSandbox | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._sandbox = sandbox or BlockingSandbox()
+        self._monotonic = monotonic
         # Its owners, the operations of the API, have no end of their own.
         self._end = weakref.finalize(self, self._sandbox.close)
         self._lock = threading.Lock()
+        self._slow: dict[tuple[str, bytes], tuple[float, str]] = {}
+        """URL and digest of a page → when its work ended by a limit, and by which."""
 
     def call(self, work: Work) -> Answer:
         """Raises `UserError` when the child exceeds its limits, `UsageError` for a step that cannot be taken."""
         work.pages = _bounded(work.pages)
+        page = (work.pages[0].url, sha256(work.pages[0].body).digest()) if work.pages else ("", b"")
         with self._lock:
+            ended_at, limit = self._slow.get(page, (-SLOW_S, ""))
+            if self._monotonic() - ended_at < SLOW_S:
+                raise UserError(f"the page could not be worked on: {limit}; choose another page of the site")
             try:
                 found = self._sandbox.call(STUDIO, msgspec.msgpack.encode(work), attempts=1)
             except ChildError as error:
+                self._slow.pop(page, None)
+                if len(self._slow) >= MAX_SLOW:
+                    del self._slow[next(iter(self._slow))]
+                self._slow[page] = self._monotonic(), str(error)
                 raise UserError(f"the page could not be worked on: {error}") from None
         if found.problem:
             raise UsageError(found.problem)
