@@ -66,7 +66,8 @@ def _ends(town: Town, host: Host, other: Host) -> None:
         ("bad", "http://[::1/"),
     ):
         _hop(town, host, f"/to-{name}", target, accept=failed)
-    _hop(town, host, "/to-nowhere", "", accept=failed)
+    # Without a target it is a page, as in browsers.
+    _hop(town, host, "/to-nowhere", "", accept=(*failed, "stored"))
 
 
 def _loops(town: Town, host: Host, other: Host) -> None:

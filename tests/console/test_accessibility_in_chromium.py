@@ -10,6 +10,7 @@ from tests.console.test_console_in_chromium import chromium_page
 from tests.console.test_screens import PATHS
 from tests.required import required
 from tools import axe
+from tools.install import Missing
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("chromium")]
 FURTHER = ("/pages?q=lang:de", "/nothing", "/page?url=http%3A%2F%2Fa.test%2Funknown")
@@ -23,7 +24,7 @@ RUN = (
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 375)])
 async def test_no_screen_has_a_serious_finding(tmp_path, chromium, scheme, width):
     """Contrast, names of fields, order of headings, keyboard."""
-    with required(axe.Missing):
+    with required(Missing):
         script = axe.find().read_text("utf-8")
     async with console(tmp_path) as rig:
         server = tcp_server(rig.application, "127.0.0.1", 0, "--listen")

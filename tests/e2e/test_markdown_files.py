@@ -84,7 +84,11 @@ def test_extract_fetches_a_url(web, tmp_path):
     done = run("extract", "http://a.test/none", *mapped, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "nephila: http://a.test/none: failed(http_404), status 404\n")
     done = run("extract", "http://127.0.0.1:9/", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "nephila: http://127.0.0.1:9/: denied(address)\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "nephila: http://127.0.0.1:9/: denied(address): a private or otherwise non-public address; "
+        "--allow-private opens it\n",
+    )
 
 
 def test_robots_check_fetches(tmp_path):

@@ -89,7 +89,7 @@ async def expect_page(page, base: str, url: str, time: str, words: str) -> None:
     await page.goto(
         f"{base}/view?source=/export.wacz&replayBase=/replay/&embed=replayonly&url={quote(url, safe='')}&ts={time}"
     )
-    for _ in range(200):
+    for _ in range(600):
         for frame in page.frames:
             if "mp_/" in frame.url and words in (await frame.evaluate("document.body?.innerText ?? ''")):
                 return

@@ -18,6 +18,7 @@ UNANSWERED: dict[str, str] = {
         "neither cAdvisor nor kube-state-metrics runs outside Kubernetes",
     ),
     "Block pages": "no site of the run answers with a block page",
+    "Failed backup": "the run has no service nephila api",
     "Unready members by reason": "all members may be ready at the first scrape",
     "Failures of users' middleware": "no middleware is configured",
     **dict.fromkeys(

@@ -38,7 +38,7 @@ def config_of(
     contact: str = "",
     allow_private: bool = False,
     host_map: list[str] | None = None,
-    tls_verify: bool = True,
+    insecure: bool = False,
     ca_file: str = "",
 ) -> DownloaderConfig:
     """The downloader's configuration for single fetches: without limits per address."""
@@ -47,7 +47,7 @@ def config_of(
         contact=contact,
         allow_private=allow_private,
         host_map=tuple(host_map or ()),
-        tls_verify=tls_verify,
+        tls_verify=not insecure,
         ca_file=ca_file,
         per_address=0,
         address_gap_s=0.0,

@@ -43,6 +43,8 @@ def _single_fetches(run: RunFile) -> DownloaderConfig:
         contact=options.get("contact", ""),
         allow_private=options.get("allow_private", False),
         host_map=options.get("host_map"),
+        insecure=options.get("insecure", False),
+        ca_file=options.get("ca_file", ""),
     )
 
 

@@ -149,7 +149,7 @@ def _checked(path: Path, urls: Iterable[str]) -> dict[str, CheckedLink]:
         contact=options["contact"],
         allow_private=options["allow_private"],
         host_map=list(options["host_map"]),
-        tls_verify=not options["insecure"],
+        insecure=options["insecure"],
         ca_file=str(options["ca_file"]),
     )
     note(f"requesting {len(urls):,} URLs that the crawl did not fetch, once each; results are kept in {file}")
