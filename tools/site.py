@@ -10,6 +10,8 @@ this program, which finds what the generator has made of the links.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -431,25 +433,40 @@ def main() -> int:
     parser.add_argument("--into", type=Path, metavar="DIR", help="add it to a directory with a site for each version")
     given = parser.parse_args()
     sys.path.insert(0, str(ROOT / "services"))
-    from nephila import __version__
-
     site = assemble()
     if site.broken:
         print("\n".join(f"broken link: {one}" for one in site.broken), file=sys.stderr)
         return 1
     if given.check:
         return 0
+    with one_builder():
+        return build(site, serve=given.serve, into=given.into)
+
+
+@contextlib.contextmanager
+def one_builder() -> Iterator[None]:
+    """Wait until no other program builds into the same directory."""
+    BUILD.parent.mkdir(parents=True, exist_ok=True)
+    with (BUILD.parent / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def build(site: Site, *, serve: bool, into: Path | None) -> int:
+    """Write, build and crawl the site; the exit code of `main`."""
+    from nephila import __version__
+
     write(site, BUILD)
-    words = ["serve", "--dev-addr", "127.0.0.1:8000"] if given.serve else ["build", "--strict", "--quiet"]
+    words = ["serve", "--dev-addr", "127.0.0.1:8000"] if serve else ["build", "--strict", "--quiet"]
     command = [sys.executable, "-m", "mkdocs", *words, "-f", str(BUILD / "mkdocs.yml")]
     code = subprocess.run(command, check=False).returncode
-    if code == 0 and not given.serve:
+    if code == 0 and not serve:
         if broken := crawled(BUILD / "html"):
             print("\n".join(f"broken link: {one}" for one in broken), file=sys.stderr)
             return 1
         print(f"{len(site.pages)} pages in {BUILD.relative_to(ROOT)}/html")
-        if given.into is not None:
-            publish(BUILD / "html", given.into, __version__)
+        if into is not None:
+            publish(BUILD / "html", into, __version__)
     return code
 
 
