@@ -23,9 +23,8 @@ def directories(store: SiteStore) -> list[answers.Directory]:
     """The directories of the sites, the highest score first."""
     sites, runs, lists = store.sites(), store.last_runs(), store.lists()
     found = []
-    for name in resolve.by_score(sites):
+    for name, values in resolve.by_score(sites).items():
         last = runs.get(name)
-        values = resolve.values(sites, *sites.directories[name])
         found.append(
             answers.Directory(
                 name=name,

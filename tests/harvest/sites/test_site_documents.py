@@ -281,6 +281,6 @@ spec:
         "a.x": (True, "fr"),
         "a.y": (False, "de"),
     }
-    assert resolve.by_score(sites) == ["a.y", "a.x"]
+    assert list(resolve.by_score(sites)) == ["a.y", "a.x"]
     spec = resolve.job(sites, "a.y", 0.0).content["spec"]
     assert not {"country", "type", "description", "paused"} & spec.keys()

@@ -353,14 +353,13 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
     from nephila.programs.site_runner import plan_of
 
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
-    for name in resolve.by_score(sites):
-        found = resolve.values(sites, *sites.directories[name])
+    for name, settings in resolve.by_score(sites).items():
         last, own = runs.get(name), lists.get(name, [])
         shown = worst(own)
         yield {
             "directory": name,
-            "frequency": found["frequency"].value,
-            "score": found["score"].value,
+            "frequency": settings["frequency"].value,
+            "score": settings["score"].value,
             "last_run": _time(last.started_at) if last else "",
             "ended": "" if last is None else last.ended_by or "running",
             "new_pages": last.new_pages if last else 0,
@@ -369,8 +368,8 @@ def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
             "since": _time(shown.since) if shown is not None else "",
             "next_run": _next_run(plan_of(sites, name), progress.get(name)),
             "why": last.why if last else "",
-            "paused": found["paused"].value,
-            **{text: found[text].value if text in found else "" for text in resolve.TEXTS},
+            "paused": settings["paused"].value,
+            **{text: settings[text].value if text in settings else "" for text in resolve.TEXTS},
             "lists": [shown_list(one) for one in own],
         }
 

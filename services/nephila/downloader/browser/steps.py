@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
@@ -110,7 +111,7 @@ async def _scroll(page: Page, step: Step) -> None:
             if not moved:
                 break
             await asyncio.sleep(_PART_S)
-        if not await _grows(page, _MORE_HEIGHT, height, min(GROW_S, seconds(step.timeout)), poll_ms=200):
+        if not await _grows(page, _MORE_HEIGHT, height, min(GROW_S, seconds(step.timeout)), polling=200):
             return
 
 
@@ -137,10 +138,12 @@ async def _more(page: Page, step: Step) -> None:
             return
 
 
-async def _grows(page: Page, condition: str, before: int, timeout_s: float, poll_ms: float | None = None) -> bool:
-    polling = {} if poll_ms is None else {"polling": poll_ms}
+async def _grows(
+    page: Page, condition: str, before: int, timeout_s: float, polling: float | Literal["raf"] = "raf"
+) -> bool:
+    """Whether the condition holds in time; `polling`: milliseconds between two looks, or at each frame."""
     try:
-        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000, **polling)
+        await page.wait_for_function(condition, arg=before, timeout=timeout_s * 1000, polling=polling)
     except PlaywrightTimeout:
         return False
     return True

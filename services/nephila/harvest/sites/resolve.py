@@ -94,9 +94,10 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0, *, pause
     return from_json(document, f"{directory.location}: job")
 
 
-def by_score(sites: Sites) -> list[str]:
-    """Names of directories in the order in which they are shown: the highest score first, then by name."""
-    return sorted(sites.directories, key=lambda name: (-values(sites, *sites.directories[name])["score"].value, name))
+def by_score(sites: Sites) -> dict[str, dict[str, Value]]:
+    """Name → settings of directories in the order in which they are shown: the highest score first, then by name."""
+    settings = {name: values(sites, *directory) for name, directory in sites.directories.items()}
+    return dict(sorted(settings.items(), key=lambda item: (-item[1]["score"].value, item[0])))
 
 
 def check(sites: Sites) -> None:
