@@ -29,7 +29,7 @@ pub fn client_config(verify: bool, ca_file: &str) -> Arc<ClientConfig> {
         .with_safe_default_protocol_versions()
         .expect("ring has the ciphers of TLS 1.2 and 1.3");
     let verifier: Arc<dyn ServerCertVerifier> =
-        if verify { trusting(ca_file, &provider) } else { Arc::new(NoCheck(provider)) };
+        if verify { trusting(ca_file, &provider) } else { Arc::new(SameAnswer { provider, accepts: true }) };
     let asked = Arc::new(NoCertificate);
     let mut config =
         builder.dangerous().with_custom_certificate_verifier(verifier).with_client_cert_resolver(asked);
@@ -48,7 +48,7 @@ fn trusting(ca_file: &str, provider: &Arc<CryptoProvider>) -> Arc<dyn ServerCert
     roots.add_parsable_certificates(certificates);
     match WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build() {
         Ok(inner) => Arc::new(Trust { inner, trusted }),
-        Err(_) => Arc::new(NoTrust(NoCheck(provider.clone()))), // a system without any root
+        Err(_) => Arc::new(SameAnswer { provider: provider.clone(), accepts: false }), // a system without any root
     }
 }
 
@@ -260,11 +260,15 @@ fn seconds(tag: u8, text: &[u8]) -> Option<u64> {
     Some((days * 86_400 + clock).max(0) as u64)
 }
 
-/// Nothing is trusted: the system has no root.
+/// One answer to every certificate, whose key has to sign the handshake: all are accepted where `tls_verify` is off, and
+/// none on a system without any root.
 #[derive(Debug)]
-struct NoTrust(NoCheck);
+struct SameAnswer {
+    provider: Arc<CryptoProvider>,
+    accepts: bool,
+}
 
-impl ServerCertVerifier for NoTrust {
+impl ServerCertVerifier for SameAnswer {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,
@@ -273,6 +277,9 @@ impl ServerCertVerifier for NoTrust {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        if self.accepts {
+            return Ok(ServerCertVerified::assertion());
+        }
         Err(CertificateError::UnknownIssuer.into())
     }
 
@@ -282,7 +289,7 @@ impl ServerCertVerifier for NoTrust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -291,50 +298,11 @@ impl ServerCertVerifier for NoTrust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
-
-/// `tls_verify` is off: every certificate is accepted, and its key has to sign the handshake.
-#[derive(Debug)]
-struct NoCheck(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoCheck {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
