@@ -156,8 +156,6 @@ def crd(kind: str) -> dict[str, Any]:
 def schema_of(wanted: inspect.Type, above: tuple[type, ...]) -> dict[str, Any]:
     """The structural schema of a type. `above`: the structs that contain it."""
     kind, notes = unwrapped(wanted)
-    if "refused" in notes:
-        return dict(OPAQUE)
     if isinstance(kind, inspect.StructType):
         return _struct(kind, above)
     if "oneOrMore" in notes:

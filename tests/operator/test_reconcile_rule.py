@@ -73,7 +73,7 @@ def test_the_status_has_version_pages_and_health() -> None:
         ({**SPEC, "fields": {"title": {"css": "h1["}}}, "spec.fields.title.css: 'h1[' cannot be used"),
         ({**SPEC, "match": {"url": "(open"}}, "is not a valid RE2 expression"),
         ({"match": {"url": "x"}}, "neither fields nor outlinks nor pagination"),
-        ({**SPEC, "fields": {"title": {"py": "x"}}}, "Python scripts are not run"),
+        ({**SPEC, "fields": {"title": {"py": "x"}}}, "is not a file and a function in it"),
         ({**SPEC, "fields": {"title": {"constant": "x" * (1 << 20)}}}, "at most 1,048,576 are allowed"),
     ],
 )

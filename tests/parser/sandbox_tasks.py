@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from nephila.parser.sandbox import child
+
 
 def run(payload: bytes) -> bytes:
     """Do what the payload says."""
@@ -60,7 +62,7 @@ def _big(rest: bytes) -> bytes:
 
 
 def _forge(rest: bytes) -> bytes:
-    os.write(0, b"\x09\xff\xff\xff\x7f")
+    os.write(child._CHANNEL, b"\x09\xff\xff\xff\x7f")
     time.sleep(60)
     return b""
 

@@ -57,3 +57,7 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rule_scripts: bool = False
     """Run the scripts of rules, in a process without files and network. The authors of the rules are then trusted
     with CPU time."""
+
+    rule_functions_dir: str = ""
+    """Directory of Python files whose functions rules may call by name (`py`). They are loaded with the rights of this
+    process and called in a child process. Empty: none are called."""

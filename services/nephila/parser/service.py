@@ -100,7 +100,13 @@ class Parser:
         self._child_queue = ChildProcessQueue(sandbox, budget=budget)
         self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
         self.judge = judge
-        self.rules = RuleExecutor(clock, self._child_queue, health=self.rule_health, scripts=config.rule_scripts)
+        self.rules = RuleExecutor(
+            clock,
+            self._child_queue,
+            health=self.rule_health,
+            scripts=config.rule_scripts,
+            functions_dir=config.rule_functions_dir,
+        )
         self._classifier = BackgroundClassifier()
         self._steps = PageSteps(config, clock, page_pass, sniff, self._classifier, self._child_queue, self.rules)
         self._lists = CooperativeTasks(clock)

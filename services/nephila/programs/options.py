@@ -520,6 +520,18 @@ class CommandOptions(Options, total=False):
             file=True,
         ),
     ]
+    rule_functions: Annotated[
+        str,
+        Option(
+            "Python files with the functions (py) of rules; read again when they change.",
+            "DIR",
+            RESULT,
+            default="",
+            commands=CRAWL_UP,
+            in_service=True,
+            file=True,
+        ),
+    ]
 
 
 @cache

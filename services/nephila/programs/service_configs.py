@@ -26,6 +26,7 @@ from nephila.kernel.runtime.config import load, secret_variable
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
+from nephila.parser.rules.function_directory import FunctionDirectory
 from nephila.programs.headers import basic_auth, headers_of
 from nephila.programs.output_directory import RunFile
 from nephila.programs.proxies import proxies_of
@@ -147,12 +148,17 @@ def make_configs(
     for name in ("rule_scripts", "hidden_text"):
         if options.get(name):
             parser[name] = True
+    if functions := options.get("rule_functions", ""):
+        parser["rule_functions_dir"] = os.path.abspath(functions)
+    parser_config = load(ParserConfig, parser, SOURCE, "parser")
+    if parser_config.rule_functions_dir:
+        FunctionDirectory(parser_config.rule_functions_dir, time.monotonic)
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(
         scheduler=scheduler,
         downloader=structs.replace(downloader, admission_processes=max(processes, 1)),
-        parser=load(ParserConfig, parser, SOURCE, "parser"),
+        parser=parser_config,
         storage=structs.replace(storage, store=store, directory=directory),
         workers=processes,
         workers_first=1 if workers is None else 0,

@@ -32,7 +32,13 @@ def directory_of(path: Path) -> Path:
 
 
 def apply(
-    path: Path, rules: Iterable[Path], *, job: str, scripts: bool, lock: AbstractContextManager[None] | None = None
+    path: Path,
+    rules: Iterable[Path],
+    *,
+    job: str,
+    scripts: bool,
+    functions: str = "",
+    lock: AbstractContextManager[None] | None = None,
 ) -> tuple[RuleComparison, list[Any]]:
     """Run rules on the pages of a crawl and compare the items with those in its database.
 
@@ -44,7 +50,7 @@ def apply(
     has_database = (directory / DATABASE).is_file()
     if lock is not None and not has_database:
         raise UsageError(f"{directory} has no {DATABASE} to write to; without --write the items go to standard output")
-    with RuleRunner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts, functions=functions) as runner:
         if not has_database:
             return _apply_to_files(rule_set, runner, path)
         if lock is None:
@@ -124,12 +130,12 @@ def _rows(page: StoredPage, document: RuleDocument, found: Extraction) -> list[A
     return [{**head, "ordinal": ordinal, "data": data} for ordinal, data in enumerate(items_of(found))]
 
 
-def diff(old: Path, new: Path, paths: Iterable[Path], *, scripts: bool) -> RuleComparison:
+def diff(old: Path, new: Path, paths: Iterable[Path], *, scripts: bool, functions: str = "") -> RuleComparison:
     """Items of two versions of rules on the same pages. Without `paths`: the pages in the directory of the new rules.
     Raises `UserError`."""
     before, after = _Rules(read_all([old])), _Rules(read_all([new]))
     comparison = RuleComparison()
-    with RuleRunner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts, functions=functions) as runner:
         for path in list(paths) or [directory_of(new)]:
             for page in stored_pages(path):
                 results = [rules.run(runner, page) for rules in (before, after)]

@@ -51,12 +51,12 @@ class FixtureResult:
         }
 
 
-def run(paths: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureResult]:
+def run(paths: Iterable[Path], *, scripts: bool, write: bool, functions: str = "") -> list[FixtureResult]:
     """Run every rule on every page in its directory. Raises `UsageError` for a rule that cannot be read."""
     files = {path: read(path) for path in find(paths)}
     distinct(document for documents in files.values() for document in documents)
     results = []
-    with RuleRunner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts, functions=functions) as runner:
         for path, documents in files.items():
             pages = list(_pages_beside(path))
             for document in documents:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from nephila.kernel.runtime.errors import UserError
+from nephila.parser.rules.function_directory import NO_DIRECTORY, functions_in
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import ItemField, Selection, leaves
 from nephila.parser.rules.values import value_of
 from nephila.rulekit.files import find, read
+from nephila.rulekit.function_check import function_faults
 from nephila.rulekit.stored_pages import pages_of
 
 _ANY: Final = ("https://zq7.invalid/", "http://a-b.zq8.invalid:8080/x/y.html?z=1", "https://192.0.2.7/q")
@@ -48,8 +50,9 @@ class Findings:
         return len(self.all) - self.errors
 
 
-def check(paths: Iterable[Path]) -> Findings:
-    """Check every rule below some paths; a file that cannot be read does not stop the check."""
+def check(paths: Iterable[Path], functions: str = "") -> Findings:
+    """Check every rule below some paths; a file that cannot be read does not stop the check. `functions`: the directory
+    of Python functions; they are loaded in a child process. Raises `UsageError` if there is no such directory."""
     findings = Findings()
     names: dict[str, RuleDocument] = {}
     for path in find(paths):
@@ -68,7 +71,16 @@ def check(paths: Iterable[Path]) -> Findings:
                 findings.all.append(LintFinding(document.location, "error", text))
             findings.all += [LintFinding(document.location, "warning", text) for text in warnings_of(document)]
     findings.all += _equal_priorities(list(names.values()))
+    findings.all += _functions(list(names.values()), functions)
     return findings
+
+
+def _functions(documents: list[RuleDocument], directory: str) -> list[LintFinding]:
+    """Python functions that rules name and that cannot be called; without a directory that they are not checked."""
+    if directory:
+        return [LintFinding(location, "error", text) for location, text in function_faults(documents, directory)]
+    text = f"its Python functions are not checked: {NO_DIRECTORY}"
+    return [LintFinding(one.location, "warning", text) for one in documents if functions_in([one.rule])]
 
 
 def warnings_of(document: RuleDocument) -> list[str]:

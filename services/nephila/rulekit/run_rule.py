@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
@@ -13,6 +14,7 @@ from nephila.parser.page.html_tree import MAX_DEPTH
 from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
+from nephila.parser.rules.function_directory import FunctionDirectory
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import holds
 from nephila.parser.sandbox import BlockingSandbox, ChildError
@@ -24,12 +26,16 @@ from nephila.rulekit.time_limit import TimeLimit
 class RuleRunner:
     """Runs rules on stored pages. A context manager: it owns the child process."""
 
-    def __init__(self, *, scripts: bool = False, wall_s: float = 0.0, limit: TimeLimit | None = None) -> None:
+    def __init__(
+        self, *, scripts: bool = False, functions: str = "", wall_s: float = 0.0, limit: TimeLimit | None = None
+    ) -> None:
         """`wall_s`: seconds that a page may take in the child; 0: as many as in a service. `limit`: of all runs
-        together; every rule runs in the child then, once, and a run that exceeds it raises `UserError`."""
+        together; every rule runs in the child then, once, and a run that exceeds it raises `UserError`. `functions`:
+        the directory of Python functions; empty: none are called."""
         self._wall_s = wall_s
         self._limit = limit
         self._scripts = scripts
+        self._functions = FunctionDirectory(functions, time.monotonic) if functions else None
         self._sandbox = BlockingSandbox()
         self.failure = ""
         """Why the last run failed; "" if it did not."""
@@ -73,7 +79,8 @@ class RuleRunner:
             payload = request_of(
                 {one.name: one.text for one in candidates}, document, scripts=self._scripts, chosen=chosen
             )
-            answer = self._call(RULES, payload, "the rule", ATTEMPTS)
+            calls = self._functions if any(one.rule.functions for one in candidates) else None
+            answer = self._call(calls.task(RULES) if calls else RULES, payload, "the rule", ATTEMPTS)
         except ChildError as error:
             self.failure = str(error)
             return 0, Extraction(problems=[self.failure])

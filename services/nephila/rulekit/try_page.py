@@ -83,12 +83,14 @@ def _as_stored(fetched: Page) -> StoredPage:
     return StoredPage(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 
 
-def try_rule(page: StoredPage, paths: Iterable[Path], name: str, limit: TimeLimit, *, scripts: bool) -> RuleTrial:
+def try_rule(
+    page: StoredPage, paths: Iterable[Path], name: str, limit: TimeLimit, *, scripts: bool, functions: str = ""
+) -> RuleTrial:
     """Run the named rule on a page, or the rule that matches the page. Raises `UsageError`, and `UserError` at the
     limit."""
     rules = read_all(paths)
     candidates = _candidates(page, rules, name)
-    with RuleRunner(scripts=scripts, limit=limit) as runner:
+    with RuleRunner(scripts=scripts, functions=functions, limit=limit) as runner:
         if name or not page.url:
             rule, found = candidates[0], runner.run(candidates[0], page)
         else:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.metrics import METRICS
-from nephila.downloader.middleware.user.time_limit import CallTimeout, TimeLimit
 from nephila.downloader.middleware.user.user_files import UserMiddleware, load_files
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.runtime.call_time_limit import CallTimeout, TimeLimit
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.testing import load_middleware

@@ -82,7 +82,13 @@ def test_scalars_stay_text() -> None:
             "8:33: spec.followUps.r.fields: 'a' is",
         ),
         ("fields: {a: {jsonpath: $.x, fields: {b: {css: i}}}}", "inside values, not elements; use jsonpath"),
-        ("fields: {a: {py: 'x'}}", "Python scripts are not run"),
+        ("fields: {a: {py: 'x'}}", "'x' is not a file and a function in it, like prices:euros"),
+        ("fields: {a: {py: 'os.path:join'}}", "is not a file and a function in it"),
+        ("fields: {a: {py: '../x:f'}}", "is not a file and a function in it"),
+        ("fields: {a: {py: 'prices:f.g'}}", "is not a file and a function in it"),
+        ("fields: {a: {py: 'prices:__import__'}}", "is not a file and a function in it"),
+        ("fields: {a: {py: 'a:b', js: 'v => v'}}", "give only one of 'js' and 'py'"),
+        ("fields: {a: {py: 'a:b', fields: {b: i}}}", "'py' is for a field with a value"),
         ("fields: {a: h1}\n  steps: [{clik: a}]", "unknown key 'clik' in spec.steps[0]; did you mean 'click'?"),
         ("fields: {a: h1}\n  steps: [{more: a, max: 1001}]", "1001 is not within 1 and 1000"),
         ("fields: {a: h1}\n  outlinks: {css: a, render: auto}", "'auto' is not built yet; this version has never"),
@@ -146,8 +152,3 @@ def test_the_published_schema_is_that_of_the_structs() -> None:
     """docs/parserule.schema.json is made, never edited."""
     path = Path(__file__).parents[3] / "docs" / "parserule.schema.json"
     assert json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(json_schema(ParseRule)))
-
-
-def test_no_remedy_offers_python() -> None:
-    """A misspelt key is never led to a key that is always refused."""
-    assert "'py'" not in refused(f"{HEAD.replace('NAME', 'r')}  match: {{url: x}}\n  fields: {{a: {{pyy: x}}}}\n")

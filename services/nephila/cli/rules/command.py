@@ -19,6 +19,9 @@ app = typer.Typer(add_completion=False, help="Rules: which fields are extracted 
 Paths = Annotated[list[Path] | None, typer.Argument(metavar="[DIR|FILE...]", help="Rules; by default rules/.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Scripts = Annotated[bool, typer.Option("--scripts", help="Run the scripts of rules, in a confined process.")]
+Functions = Annotated[
+    str, typer.Option("--functions", metavar="DIR", help="Python files with the functions (py) of rules.")
+]
 Private = Annotated[bool, typer.Option("--allow-private", help="Reach loopback and private addresses.")]
 Hosts = Annotated[
     list[str] | None,
@@ -28,11 +31,11 @@ HERE = [Path("rules")]
 
 
 @app.command()
-def lint(paths: Paths = None, json: Json = False) -> None:
+def lint(paths: Paths = None, json: Json = False, functions: Functions = "") -> None:
     """Check rules for errors and doubtful statements; exit code 1 when there is an error."""
     from nephila.rulekit.lint import check
 
-    findings = check(paths or HERE)
+    findings = check(paths or HERE, functions)
     for one in findings.all:
         if json:
             print_json({"place": one.location, "level": one.level, "text": one.text})
@@ -48,13 +51,14 @@ def run_tests(
     paths: Paths = None,
     json: Json = False,
     scripts: Scripts = False,
+    functions: Functions = "",
     write: Annotated[bool, typer.Option("--write", help="Overwrite items.json with the current result.")] = False,
 ) -> None:
     """Run each rule on the page in its directory and compare with items.json; exit code 1 if one differs."""
     from nephila.cli.rules.render import show_fixture
     from nephila.rulekit import fixtures
 
-    results = fixtures.run(paths or HERE, scripts=scripts, write=write)
+    results = fixtures.run(paths or HERE, scripts=scripts, functions=functions, write=write)
     failed = 0
     for result in results:
         failed += not result.good
@@ -97,6 +101,7 @@ def try_rule(
     url: Annotated[str, typer.Option(help="URL of the page in a FILE.")] = "",
     json: Json = False,
     scripts: Scripts = False,
+    functions: Functions = "",
     allow_private: Private = False,
     host_map: Hosts = None,
     time_limit: Annotated[
@@ -109,7 +114,7 @@ def try_rule(
 
     limit = TimeLimit(time_limit)
     page = try_page.page_of(target, url, allow_private=allow_private, host_map=host_map or [], limit=limit)
-    trial = try_page.try_rule(page, rules or HERE, name, limit, scripts=scripts)
+    trial = try_page.try_rule(page, rules or HERE, name, limit, scripts=scripts, functions=functions)
     if json:
         print_json(trial.as_json())
     else:
@@ -133,6 +138,7 @@ def apply(
     job: Annotated[str, typer.Option(metavar="NAME", help="Only for this job of the crawl.")] = "",
     json: Json = False,
     scripts: Scripts = False,
+    functions: Functions = "",
 ) -> None:
     """Run rules on pages that were stored earlier, without a request, and compare with the stored items."""
     from nephila.cli.rules.render import show_comparison
@@ -140,7 +146,9 @@ def apply(
     from nephila.rulekit import apply as rules_apply
 
     lock = OutputDirectory(rules_apply.directory_of(source)).locked() if write else None
-    comparison, rows = rules_apply.apply(source, rules or HERE, job=job, scripts=scripts, lock=lock)
+    comparison, rows = rules_apply.apply(
+        source, rules or HERE, job=job, scripts=scripts, functions=functions, lock=lock
+    )
     if items:
         for row in rows:
             print_json(row)
@@ -162,12 +170,13 @@ def diff(
     ] = None,
     json: Json = False,
     scripts: Scripts = False,
+    functions: Functions = "",
 ) -> None:
     """Compare two versions of a rule on the same pages, field by field; exit code 1 when a value is lost."""
     from nephila.cli.rules.render import show_comparison
     from nephila.rulekit.apply import diff as compare_rules
 
-    comparison = compare_rules(old, new, pages or [], scripts=scripts)
+    comparison = compare_rules(old, new, pages or [], scripts=scripts, functions=functions)
     if json:
         print_json(comparison.as_json())
     else:

@@ -85,8 +85,6 @@ def _cleaned(schema: Any) -> Any:
         del found["required"]
     if "default" in found and found["default"] in (None, "", [], {}):
         del found["default"]
-    if "not" in found:
-        found.pop("type", None)
     if "anyOf" in found:
         others = [one for one in found["anyOf"] if one != {"type": "null"}]
         if len(others) == 1:

@@ -5,7 +5,7 @@ of a document are found in one pass. msgspec's own conversion stops at the first
 
 `Meta.extra` of an annotation may hold: `what`, the expected value in words; `check`, a function from the text to the
 text that is kept, which raises `ValueError` with the reason; `later`, words that a later version will accept;
-`refused`, why no value is accepted; `prose`, whether line ends and the empty text are accepted. `ONE_OR_MORE` marks a
+`prose`, whether line ends and the empty text are accepted. `ONE_OR_MORE` marks a
 list that may be written as its only item.
 """
 
@@ -67,8 +67,6 @@ def unwrapped(kind: inspect.Type) -> tuple[inspect.Type, dict[str, Any]]:
 
 def _value(node: Node, path: str, wanted: inspect.Type) -> Any:
     kind, notes = unwrapped(wanted)
-    if "refused" in notes:
-        raise node.form_error(f"{path}: {notes['refused']}")
     return _READERS[type(kind)](node, path, kind, notes)
 
 
@@ -85,7 +83,7 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
     for name, entry in node.value.items():
         with errors:
             if (field := fields.get(name)) is None:
-                raise entry.key.form_error(f"unknown key {_short(name)} in {where}; {suggest(name, _offered(fields))}")
+                raise entry.key.form_error(f"unknown key {_short(name)} in {where}; {suggest(name, fields)}")
             found[field.name] = _value(entry.value, f"{path}.{name}" if path else name, field.type)
     for field in kind.fields:
         with errors:
@@ -100,11 +98,6 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
         reason, *keys = error.args
         place = node.value[keys[0]].value if keys and keys[0] in node.value else node
         raise place.error(f"{'.'.join([path, *keys]).strip('.') or where}: {reason}") from None
-
-
-def _offered(fields: Mapping[str, inspect.Field]) -> list[str]:
-    """Keys that accept a value; a key that is always refused is not offered."""
-    return [name for name, field in fields.items() if "refused" not in unwrapped(field.type)[1]]
 
 
 def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any]) -> list[Any]:

@@ -25,6 +25,7 @@ from nephila.parser.rule_health.marking import mark, trusted_part
 from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, TimeLimitError, extract
+from nephila.parser.rules.function_directory import FunctionDirectory
 from nephila.parser.rules.match import holds
 from nephila.parser.sandbox import ChildError
 from nephila.parser.sandbox.child_queue import ChildProcessQueue, SpooledBody
@@ -43,9 +44,18 @@ class RuleExecutor:
     """Applies rules to pages, here or in a child process."""
 
     def __init__(
-        self, clock: Clock, child_queue: ChildProcessQueue, *, health: RuleStatsCollector, scripts: bool = False
+        self,
+        clock: Clock,
+        child_queue: ChildProcessQueue,
+        *,
+        health: RuleStatsCollector,
+        scripts: bool = False,
+        functions_dir: str = "",
     ) -> None:
-        self.registry = RuleRegistry(scripts=scripts)
+        """`functions_dir`: of Python functions; empty: none are called. Raises `UsageError` if there is no such
+        directory."""
+        self._functions = FunctionDirectory(functions_dir, clock.monotonic) if functions_dir else None
+        self.registry = RuleRegistry(scripts=scripts, functions=self._functions is not None)
         self.child_queue = child_queue
         """Pages in child processes. Rules have a child of their own, so that a PDF of ten seconds does not delay
         them."""
@@ -129,6 +139,8 @@ class RuleExecutor:
         from nephila.parser.rules.task import ISOLATED_RULES, RULES
 
         task = ISOLATED_RULES if any(_key(entry) in self._isolated for entry in entries) else RULES
+        if self._functions is not None and any(entry.rule.functions for entry in entries):
+            task = self._functions.task(task)
         try:
             answer = await self.child_queue.run(task, spooled, lambda payload: payload)
             self._count_success(entries)

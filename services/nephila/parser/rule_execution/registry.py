@@ -15,6 +15,7 @@ import msgspec
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.runtime.errors import UsageError
+from nephila.parser.rules.function_directory import NO_DIRECTORY, functions_in
 from nephila.parser.rules.load import from_text
 from nephila.parser.rules.match import RuleSet
 from nephila.parser.rules.spec import Rule
@@ -34,9 +35,10 @@ class KnownRule(msgspec.Struct, frozen=True):
 class RuleRegistry:
     """Rules by name, and the rule sets of jobs."""
 
-    def __init__(self, *, scripts: bool = False) -> None:
-        """`scripts`: the scripts of rules are run."""
+    def __init__(self, *, scripts: bool = False, functions: bool = False) -> None:
+        """`scripts`: the scripts of rules are run; `functions`: their Python functions are called."""
         self._scripts = scripts
+        self._functions = functions
         self._entries: dict[str, KnownRule] = {}
         self._names_by_job: dict[str, tuple[str, ...]] = {}
         self._sets: dict[str, RuleSet] = {}
@@ -62,6 +64,10 @@ class RuleRegistry:
             if not self._scripts and any(reader.scripts for reader in rule.page_rules):
                 log.warning(
                     "rule %s: its scripts are not run, and their fields are empty; --rule-scripts runs them", name
+                )
+            if not self._functions and functions_in([rule]):
+                log.warning(
+                    "rule %s: its Python functions are not called, and their fields are empty: %s", name, NO_DIRECTORY
                 )
         for job, wanted in self._names_by_job.items():
             if name in wanted:

@@ -20,10 +20,10 @@ from nephila.parser.rules.replacement import fault
 
 SOURCES: Final = ("css", "xpath", "jsonld", "itemprop", "meta", "page", "constant")
 """Keys of where a value begins; at most one of them is given. The next steps, in this order: attr or html, regex,
-jsonpath or jmespath, js."""
+jsonpath or jmespath, js or py."""
 _LEAF_ONLY: Final = (
     *("attr", "html", "join", "type", "decimal", "currency", "format", "dayFirst", "exists", "trim", "replace"),
-    *("default", "js"),
+    *("default", "js", "py"),
 )
 
 
@@ -59,7 +59,14 @@ Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$", extra={"what": "a currency 
 FieldName = Annotated[
     str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]{0,63}$", extra={"what": "a name of letters, digits and '_'"})
 ]
-_NO_PYTHON: Final = "Python scripts are not run: nothing confines them (docs/adr/0024-rule-language.md); write js"
+FunctionRef = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Za-z][A-Za-z0-9_]{0,63}:[A-Za-z][A-Za-z0-9_]{0,63}$",
+        extra={"what": "a file and a function in it, like prices:euros for euros in prices.py"},
+    ),
+]
+"""No dot and no leading underscore: the text names a file of one directory, and never a package or an attribute."""
 
 
 def _exclusive(section: Section, *keys: str) -> list[str]:
@@ -149,10 +156,9 @@ class Field(Section):
     """JMESPath on each value; alone: on the document's JSON."""
     js: Annotated[str, Meta(max_length=20_000, extra={"prose": True})] = ""
     """A JavaScript function (value, page) => value; only where scripts are switched on."""
-    py: Annotated[None, Meta(extra={"refused": _NO_PYTHON}, extra_json_schema={"not": {}, "$comment": _NO_PYTHON})] = (
-        None
-    )
-    """Never accepted."""
+    py: FunctionRef = ""
+    """A Python function (value, page) -> value in a file of the operator's directory: prices:euros is euros in
+    prices.py; only where that directory is named."""
     all: bool | None = None
     """A list of all values; false: the first. Left out: true for a field with fields, else false."""
     join: Annotated[str, Meta(max_length=100, extra={"prose": True})] | None = None
@@ -186,6 +192,7 @@ class Field(Section):
             raise ValueError(f"give only one of {sources[0]!r} and {sources[1]!r}: a field has one source")
         _exclusive(self, "jsonpath", "jmespath")
         _exclusive(self, "attr", "html")
+        _exclusive(self, "js", "py")
         if given & {"attr", "html"} and sources and sources[0] not in ("css", "xpath"):
             raise ValueError(f"'attr' and 'html' are of an element, and {sources[0]!r} selects none")
         if self.fields and (leaf := next((key for key in _LEAF_ONLY if key in given), "")):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from nephila.parser.page.html_tree import css, one_by_one
 from nephila.parser.rules.document import Document, inner_html, lexbor_text, lxml_text, outer_html
+from nephila.parser.rules.function_directory import NO_DIRECTORY
 from nephila.parser.rules.json_values import JsonError, parse_json
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Selection
@@ -21,8 +22,15 @@ from nephila.parser.rules.xml_tree import xpath as xml_xpath
 
 MAX_VALUES: Final = 10_000
 
-Script = Callable[[str, Any], Any]
-"""Runs a script on a value; raises ValueError with the reason."""
+Script = Callable[[str, str, Any], Any]
+"""Calls a function of a rule, of the language js or py, with a value; raises ValueError with the reason."""
+
+
+OFF: Final = {
+    "js": "scripts are switched off (--rule-scripts of crawl, --scripts of nephila rules)",
+    "py": NO_DIRECTORY,
+}
+"""Language → why its functions are not called, with the remedy."""
 
 
 class LexborElement:
@@ -88,7 +96,9 @@ def select(
     if selection.path:
         values = _paths(selection, values)
     if selection.js:
-        values = _scripted(selection.js, values, script)
+        values = _scripted("js", selection.js, values, script)
+    elif selection.py:
+        values = _scripted("py", selection.py, values, script)
     return islice(values, MAX_VALUES)
 
 
@@ -99,20 +109,20 @@ def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
             yield value
 
 
-def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
-    """Results of a script, which runs for each value. Without values it runs once, since it may read the page."""
+def _scripted(language: str, source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
+    """Results of a function, which is called for each value; without values once, since it may read the page."""
     if script is None:
-        raise ValueError("scripts are switched off (--rule-scripts of crawl, --scripts of nephila rules)")
+        raise ValueError(OFF[language])
     selected = False
     for value in values:
         selected = True
-        found = script(source, value_or_text(value))
-        if found is not None:
-            yield found
+        result = script(language, source, value_or_text(value))
+        if result is not None:
+            yield result
     if not selected:
-        found = script(source, None)
-        if found is not None:
-            yield found
+        result = script(language, source, None)
+        if result is not None:
+            yield result
 
 
 def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -> Iterable[Any]:

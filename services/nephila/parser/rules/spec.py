@@ -34,11 +34,13 @@ class Selection(msgspec.Struct, frozen=True):
     """jsonpath or jmespath, "" for neither."""
     query: str = ""
     js: str = ""
+    py: str = ""
+    """file:function."""
 
     @property
     def bounded(self) -> bool:
         """Whether it costs little on every page of bounded size and depth."""
-        if self.js or (self.source == "xpath"):
+        if self.js or self.py or self.source == "xpath":
             return False
         if self.source == "css" and not is_bounded("css", self.expression):
             return False
@@ -139,6 +141,9 @@ class Rule(msgspec.Struct, frozen=True):
     shape: Shape
     """The worst of its CSS selectors; a group's elements are gone through again for each that it stands in."""
     scripts: bool
+    """It has JavaScript."""
+    functions: tuple[str, ...] = ()
+    """The Python functions that it calls, as file:function, each once."""
     follow_ups: tuple[SecondPage, ...] = ()
     stage: str = ""
     platform: str = ""
@@ -208,6 +213,7 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
         and ("css" not in content or is_bounded("css", content["css"])),
         shape=_shape(fields, each, selections, content),
         scripts=any(field.selection.js for _, field in leaves(fields)),
+        functions=tuple(dict.fromkeys(field.selection.py for _, field in leaves(fields) if field.selection.py)),
         follow_ups=follow_ups,
         stage=spec.match.stage,
         platform=spec.match.platform,
@@ -287,6 +293,7 @@ def selection_of(section: Section) -> Selection:
         path=path,
         query=given(path),
         js=given("js"),
+        py=given("py"),
     )
 
 

@@ -1,4 +1,5 @@
-"""Rules in a child process: XPath, scripts, and any rule on a page that is too large or too deep for the loop.
+"""Rules in a child process: XPath, scripts, Python functions, and any rule on a page that is too large or too deep for
+the loop.
 
 `RULES` is the task for the sandbox, `run` the function in the child. A page is sent as UTF-8, since a locked-down child
 cannot load codecs. Invariant: the result equals that of `extract` in this process.
@@ -18,12 +19,13 @@ import msgspec
 from lxml import etree  # noqa: F401
 from selectolax.lexbor import LexborHTMLParser
 
-from nephila.parser.rules import jsonpath, scripts  # noqa: F401
+from nephila.parser.rules import functions, jsonpath, scripts  # noqa: F401
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
+from nephila.parser.rules.functions import prepare  # noqa: F401 - see `Task.arguments`
 from nephila.parser.rules.load import from_text
 from nephila.parser.rules.match import holds
-from nephila.parser.rules.select import xml_values
+from nephila.parser.rules.select import OFF, Script, xml_values
 from nephila.parser.rules.spec import Rule
 from nephila.parser.sandbox import Task
 
@@ -98,9 +100,24 @@ def run(payload: bytes) -> bytes:
     for number, (text, name) in enumerate(zip(request.rules, request.names, strict=True)):
         rule = _rule(text, name)
         if request.chosen or holds(rule, document):
-            script = scripts.PageScripts(document).call if request.scripts and rule.scripts else None
-            return _encode(RuleAnswer(number, extract(rule, document, script)))
+            return _encode(RuleAnswer(number, extract(rule, document, _script(request, rule, document))))
     return _encode(RuleAnswer(-1, Extraction()))
+
+
+def _script(request: RuleRequest, rule: Rule, document: Document) -> Script | None:
+    """The call of the rule's functions; None if it has none that may be called."""
+    javascript = scripts.PageScripts(document) if request.scripts and rule.scripts else None
+    python = functions.functions_of(document) if rule.functions else None
+    if javascript is None and python is None:
+        return None
+
+    def call(language: str, source: str, value: Any) -> Any:
+        calls = javascript if language == "js" else python
+        if calls is None:
+            raise ValueError(OFF[language])
+        return calls.call(source, value)
+
+    return call
 
 
 @lru_cache(maxsize=1000)

@@ -47,6 +47,9 @@ class BlockingSandbox:
 
     def _call_once(self, task: Task[Any], payload: bytes, wall_s: float) -> Any:
         child = self._children.pop(task.name, None)
+        if child is not None and child.task != task:
+            child.stop_blocking()
+            child = None
         try:
             if child is None:
                 child = ChildProcess(task)

@@ -1,9 +1,9 @@
-"""The program of a sandbox child: `python -m nephila.parser.sandbox.child MODULE PARENT MEMORY_BYTES`.
+"""The program of a sandbox child: `python -m nephila.parser.sandbox.child MODULE PARENT MEMORY_BYTES ARGUMENT…`.
 
-It imports MODULE, locks itself down, reports READY, and then answers each payload with the result of
-`MODULE.run(payload)`. Payloads and results are bytes on the socket that is its standard input. After the lock-down no
-file can be opened and no module imported, so MODULE imports all that its task needs. The process ignores SIGINT and
-SIGTERM and ends with its parent.
+It imports MODULE, calls its `prepare` with the arguments if there are any, locks itself down, reports READY, and then
+answers each payload with the result of `MODULE.run(payload)`. Payloads and results are bytes on the socket that was its
+standard input. After the lock-down no file can be opened and no module imported, so MODULE imports all that its task
+needs. The process ignores SIGINT and SIGTERM and ends with its parent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
 from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, CallStatus, response
 from nephila.parser.sandbox.guards import lock_down
 
-_CHANNEL = 0
+_CHANNEL = 9
+"""Number of the socket: libraries read and write 0, 1 and 2."""
 _CHUNK_BYTES = 1 << 20
 _CODECS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "ascii", "latin-1", "cp1252")
 """Loaded before the lock-down: Python loads a codec when it is first used."""
@@ -37,12 +38,14 @@ def main(arguments: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     die_with(parent)
     _be_killed_first()
-    # Output of a library must not reach the socket.
-    os.dup2(2, 1)
+    _open_channel()
     for name in _CODECS:
         codecs.lookup(name)
     try:
-        run: Callable[[bytes], bytes] = importlib.import_module(module).run
+        task = importlib.import_module(module)
+        run: Callable[[bytes], bytes] = task.run
+        if len(arguments) > 3:
+            task.prepare(*arguments[3:])
     except Exception as error:
         _write(response(CallStatus.IMPORT_FAILED, _error_text(error)))
         return
@@ -52,6 +55,15 @@ def main(arguments: list[str]) -> None:
     while head := _read(REQUEST_HEAD.size):
         length, wall_s = REQUEST_HEAD.unpack(head)
         _write(_respond(run, _read(length), wall_s))
+
+
+def _open_channel() -> None:
+    """Move the socket from standard input, which is empty then. Processes that this one starts do not inherit it."""
+    os.dup2(0, _CHANNEL, inheritable=False)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
 
 
 def _be_killed_first() -> None:

@@ -51,6 +51,8 @@ class Sandbox:
         pool = self._pools.get(task.name)
         if pool is None:
             pool = self._pools[task.name] = _TaskPool(task, self.children)
+        elif pool.task != task:
+            pool.task, pool.unavailable = task, None
         for count in range(1, attempts + 1):
             try:
                 found: Out = await self._call_once(pool, payload, wall_s or task.wall_s)
@@ -64,7 +66,7 @@ class Sandbox:
     async def _call_once(self, pool: _TaskPool, payload: bytes, wall_s: float) -> Any:
         async with pool.slots:
             pool.check()
-            child = pool.idle.pop() if pool.idle else await self._start_child(pool)
+            child = self._idle_child(pool) or await self._start_child(pool)
             try:
                 found = await child.request(payload, wall_s)
             except ChildError as failure:
@@ -79,6 +81,14 @@ class Sandbox:
                 raise
             self._release(pool, child)
             return found
+
+    def _idle_child(self, pool: _TaskPool) -> ChildProcess | None:
+        while pool.idle:
+            child = pool.idle.pop()
+            if child.task == pool.task:
+                return child
+            self._stop_later(pool, child)
+        return None
 
     async def _start_child(self, pool: _TaskPool) -> ChildProcess:
         try:

@@ -8,6 +8,7 @@ and in form is killed and never used again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -192,7 +193,9 @@ class ChildProcess:
     def kill(self) -> None:
         """Kill the child; a request in progress fails by that. A child that has ended keeps its exit code."""
         if self._popen.returncode is None:
-            os.kill(self._popen.pid, signal.SIGKILL)
+            # It leads its session: processes that it has started before its lock-down end with it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
 
     def _reap(self) -> None:
         with self._reaping:
@@ -243,7 +246,7 @@ def _as_ascii(text: bytes) -> str:
 
 def _spawn(task: Task[Any], end: socket.socket) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-s", "-m", "nephila.parser.sandbox.child", task.module]
-    command += [str(os.getpid()), str(task.memory_bytes)]
+    command += [str(os.getpid()), str(task.memory_bytes), *task.arguments]
     return subprocess.Popen(
         command,
         stdin=end.fileno(),

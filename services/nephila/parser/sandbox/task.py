@@ -32,6 +32,9 @@ class Task(Generic[Out]):
     file can be opened."""
     decode: Callable[[bytes], Out]
     """Decodes and checks a result; raises `ValueError` or `msgspec.MsgspecError` for a malformed one."""
+    arguments: tuple[str, ...] = ()
+    """What `prepare(*arguments)` of the module gets before the child is locked down; empty: it is not called. A task
+    with other arguments gets new children."""
     wall_s: float = 10.0
     """Time limit of one call, seconds."""
     memory_bytes: int = 512 << 20

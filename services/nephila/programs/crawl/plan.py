@@ -127,7 +127,8 @@ def make_plan(run: RunFile, directory: Path, store: str = "", *, system: bool = 
             raise UsageError("--page-requisites (spec.parse.requisites) stores into archives: add --format warc")
         check_outputs(configs.storage)
         check_text_library(spec)
-    versions = check_rules(spec.rules, Path(rules) if rules else None) if rules or not system else {}
+    functions = "" if system else configs.parser.rule_functions_dir
+    versions = check_rules(spec.rules, Path(rules) if rules else None, functions) if rules or not system else {}
     return CrawlPlan(
         job=job,
         rule_versions=versions,
@@ -208,19 +209,21 @@ def check_text_library(spec: JobSpec) -> None:
         raise UsageError(trafilatura_text.MISSING)
 
 
-def check_rules(wanted: list[str], directory: Path | None) -> dict[str, int]:
+def check_rules(wanted: list[str], directory: Path | None, functions: str) -> dict[str, int]:
     """The versions of the job's rules, all of the directory if it names none. Raises `UsageError` if the rules cannot
-    be read, or do not include all that the job names."""
+    be read, do not include all that the job names, or name what the directory of functions lacks."""
     if directory is None:
         if wanted:
             raise UsageError(f"the job names the rule {wanted[0]!r} (spec.rules); --rules DIR says where it is")
         return {}
     from nephila.rulekit.files import read_all
+    from nephila.rulekit.function_check import check_functions
 
     known = {document.name: document for document in read_all([directory])}
     for name in wanted:
         if name not in known:
             raise UsageError(f"there is no rule {name!r} in {directory} (spec.rules); {suggest(name, known)}")
+    check_functions([known[name] for name in wanted or known], functions)
     return {name: known[name].rule.version for name in wanted or known}
 
 
