@@ -65,6 +65,10 @@ class Site:
     def links(self, path):
         return {"/": page("/gone" if self.dead else "/there"), "/there": page()}.get(path)
 
+    def kettles(self, path):
+        kettle = html("Red kettle", "<p class=capacity>Holds 1,7 l</p>")
+        return {"/": page("/kitchen/kettle-8"), "/kitchen/kettle-8": kettle}.get(path)
+
     def board(self, path):
         if path.startswith("/search") and "p=1" in path:
             return Reply(
@@ -125,6 +129,12 @@ def test_product_monitor_ends_with_webhooks_too(example):
     hooks.write_text(json.dumps({"webhooks": [hook]}))
     example("product-monitor", SITE="http://shop.test/", HOOKS=str(hooks))
     assert (example.out / "product-monitor" / "webhooks.db").exists()
+
+
+def test_python_functions(example):
+    example("python-functions", SITE="http://kettles.test/")
+    rows = list(csv.DictReader((example.out / "python-functions" / "kettles.csv").read_text().splitlines()))
+    assert [(row["name"], row["capacity"], row["shelf"]) for row in rows] == [("Red kettle", "1.7", "kitchen")]
 
 
 def test_news_feeds(example):

@@ -73,6 +73,22 @@ def _chatter(rest: bytes) -> bytes:
     return b"said"
 
 
+def _listen(rest: bytes) -> bytes:
+    return f"{sys.stdin.read()!r} {os.read(0, 10)!r}".encode()
+
+
+def prepare(*words: str) -> None:
+    """Keep the arguments of the task."""
+    _prepared.extend(words)
+
+
+_prepared: list[str] = []
+
+
+def _arguments(rest: bytes) -> bytes:
+    return " ".join(_prepared).encode()
+
+
 def _pid(rest: bytes) -> bytes:
     return str(os.getpid()).encode()
 
@@ -111,6 +127,8 @@ ACTS = {
     b"big": _big,
     b"forge": _forge,
     b"chatter": _chatter,
+    b"listen": _listen,
+    b"arguments": _arguments,
     b"pid": _pid,
     b"surroundings": _surroundings,
     b"try": _try,

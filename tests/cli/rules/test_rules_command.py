@@ -195,6 +195,34 @@ def test_diff_tells_what_is_gained_and_lost(nephila, shop, tmp_path):
     assert (ran.code, "price: 1 before, 0 after: 1 lost" in ran.out) == (1, True)
 
 
+def test_functions_in_python_need_their_directory(nephila, shop, tmp_path):
+    """lint says what to name, and with the directory which function is missing; the other commands call them."""
+    rule = shop / "rule.yaml"
+    rule.write_text(RULE.replace("price: .price", 'price: {css: .price, py: "prices:twice"}'))
+    ran = nephila("rules", "lint", str(shop))
+    assert (ran.code, ran.out.count("warning: its Python functions are not checked: ")) == (0, 1)
+    assert "--functions DIR" in ran.out
+    folder = tmp_path / "functions"
+    words = ("--functions", str(folder))
+    ran = nephila("rules", "lint", str(shop), *words)
+    assert (ran.code, "functions does not exist" in ran.err) == (2, True)
+    folder.mkdir()
+    (folder / "prices.py").write_text("def thrice(value):\n    return value * 3\n")
+    ran = nephila("rules", "lint", str(shop), *words)
+    assert (ran.code, "error: py: prices.py defines no function 'twice'; did you mean 'thrice'?" in ran.out) == (1, True)
+    (folder / "prices.py").write_text("def twice(value):\n    return value * 2\n")
+    assert nephila("rules", "lint", str(shop), *words).code == 0
+    assert nephila("rules", "test", str(shop), "--write", *words).code == 0
+    assert json.loads((shop / "items.json").read_text()) == [{"name": "Kettle", "price": "55"}]
+    page = str(shop / "page.html")
+    ran = nephila("rules", "try", page, "--rules", str(shop), "--json", *words)
+    assert json.loads(ran.out)["items"] == [{"name": "Kettle", "price": "55"}]
+    ran = nephila("rules", "apply", "--from", page, "--rules", str(shop), "--items", *words)
+    assert json.loads(ran.out)["data"] == {"name": "Kettle", "price": "55"}
+    ran = nephila("rules", "test", str(shop))
+    assert (ran.code, "there is no directory of Python functions" in ran.out + ran.err) == (1, True)
+
+
 def test_fmt_keeps_comments_and_meaning(nephila, tmp_path):
     """Keys in the schema's order; a second time nothing changes."""
     file = tmp_path / "rule.yaml"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.documents.job_schema import Parse
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.page.html_tree import MAX_BYTES
 from nephila.parser.rules.extract import Extraction, RuleLink
@@ -221,6 +223,43 @@ async def test_a_document_may_be_as_deep_as_a_page(rooms: Any, content_type: str
     room.send(b"<a>" + b"<div>" * 200 + b"<i></i>" * 20, content_type=content_type)
     assert room.parser.rules.pages_in_child == 1
     await later(room, 1)
+
+
+PYTHON = "match: {url: '^http://a'}\nfields: {t: h1, f: {css: h1, py: 'words:upper'}}"
+
+
+async def test_functions_are_those_of_the_configured_directory(rooms: Any, tmp_path: Path, caplog: Any) -> None:
+    """A changed file reads the next pages; a fault costs the field, and the row has the reason."""
+    words = tmp_path / "words.py"
+    words.write_text("def upper(value):\n    return value.upper()\n")
+    room = await rooms(PYTHON, rule_functions_dir=str(tmp_path))
+    room.send(HTML)
+    await later(room, 1)
+    assert items(room.log[0]) == [{"t": "One", "f": "ONE"}]
+    words.write_text("def upper(value):\n    raise OSError('none')\n")
+    room.clock.advance(1.0)
+    room.send(HTML)
+    await later(room, 2)
+    assert items(room.log[1]) == [{"t": "One", "f": None}]
+    assert json.loads(room.log[1].meta)["rule_problems"] == "f: py: words.py:2: OSError: none"
+    assert not caplog.records
+
+
+async def test_without_a_directory_no_function_is_called(rooms: Any, caplog: Any) -> None:
+    """The log says it once for a rule, and each row; no rule can name a directory."""
+    room = await rooms(PYTHON)
+    (line,) = caplog.messages
+    assert line.startswith("rule r: its Python functions are not called")
+    assert "--rule-functions DIR" in line
+    room.send(HTML)
+    await later(room, 1)
+    assert items(room.log[0]) == [{"t": "One", "f": None}]
+    assert "there is no directory of Python functions" in json.loads(room.log[0].meta)["rule_problems"]
+
+
+async def test_a_directory_that_does_not_exist_ends_the_start(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"rule functions .*nowhere does not exist"):
+        Room(rule_functions_dir=str(tmp_path / "nowhere"))
 
 
 async def test_a_document_with_few_tags_is_read_in_place(rooms: Any) -> None:

@@ -198,6 +198,23 @@ def test_child_inherits_neither_passwords_nor_a_voice(monkeypatch: pytest.Monkey
         assert box.call(TASK, b"chatter") == b"said"
 
 
+def test_the_channel_is_not_standard_input() -> None:
+    """A library that reads finds an end; the child answers the next call."""
+    with BlockingSandbox() as box:
+        assert box.call(TASK, b"listen") == b"'' b''"
+        assert box.call(TASK, b"echo on") == b"on"
+
+
+async def test_a_task_with_other_arguments_gets_a_new_child() -> None:
+    """What `prepare` had is that of the call; a child of other arguments ends."""
+    one, two = replace(TASK, arguments=("a", "b")), replace(TASK, arguments=("c",))
+    async with sandbox() as box:
+        assert await box.call(TASK, b"arguments") == b""
+        for task, words in ((one, b"a b"), (one, b"a b"), (two, b"c"), (one, b"a b")):
+            assert await box.call(task, b"arguments") == words
+        await until(lambda: len(box.pids) == 1)
+
+
 @pytest.mark.parametrize(
     ("act", "reason"), [(b"spin", "timeout"), (b"eat", "memory"), (b"abort", "crash"), (b"raise", "error")]
 )

@@ -23,8 +23,8 @@ from nephila.parser.sandbox.task import Out
 CHECK_S: Final = 1.0
 """Seconds between two looks at the files."""
 NO_DIRECTORY: Final = (
-    "no directory of functions is named (--rule-functions DIR of crawl and up, --functions DIR of nephila rules,"
-    " parser.rule_functions_dir of services)"
+    "there is no directory of Python functions; name it with --rule-functions DIR (crawl, up), --functions DIR"
+    " (nephila rules) or parser.rule_functions_dir (services)"
 )
 
 _decode_faults = partial(msgspec.msgpack.decode, type=dict[str, str])
