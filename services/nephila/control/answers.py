@@ -201,6 +201,8 @@ class RuleChange(msgspec.Struct, kw_only=True):
     name: str
     verdict: Literal["created", "changed", "unchanged", "deleted"]
     version: int = 0
+    warning: str = ""
+    """Why fields of the rule stay empty in this program, with the remedy. Services over Kafka log it instead."""
 
 
 class RulesApplied(msgspec.Struct, kw_only=True):

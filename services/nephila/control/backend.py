@@ -163,6 +163,11 @@ class Backend(Protocol):
         """Raise `UserError` where no rule can be changed, or one of these cannot."""
         return
 
+    @property
+    def has_functions(self) -> bool:
+        """False where no Python function of a rule can be called; True where that is not known here."""
+        return True
+
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         """Publish rules, deletions too."""
 

@@ -330,7 +330,9 @@ class Operations(api.Control):
         before = dict(self._backend.rules)
         if changed := [rule for rule in wanted if before.get(rule.name) != rule]:
             await self._backend.put_rules(changed)
-        return answers.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
+        has_functions = self._backend.has_functions
+        changes = [rule_change(before.get(rule.name), rule, has_functions=has_functions) for rule in wanted]
+        return answers.RulesApplied(rules=changes)
 
     async def delete_rule(self, request: requests.RuleName) -> answers.RuleChange:
         self._backend.check_rule_change([request.name])

@@ -11,6 +11,7 @@ from nephila.control import answers
 from nephila.kernel.messages import ParseRule, RuleVerdict
 from nephila.parser.rule_health.messages import describe_all
 from nephila.parser.rules import load
+from nephila.parser.rules.function_directory import NO_DIRECTORY, functions_in
 
 
 def read_rules(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
@@ -29,10 +30,12 @@ def rule_list(rules: Iterable[ParseRule]) -> answers.RuleList:
     )
 
 
-def rule_change(before: ParseRule | None, after: ParseRule) -> answers.RuleChange:
-    """What an apply does to one rule."""
+def rule_change(before: ParseRule | None, after: ParseRule, *, has_functions: bool) -> answers.RuleChange:
+    """What an apply does to one rule. `has_functions`: the program has a directory of Python functions."""
     verdict = "created" if before is None else "unchanged" if before == after else "changed"
-    return answers.RuleChange(name=after.name, verdict=verdict, version=after.version)  # type: ignore[arg-type]
+    calls = not has_functions and functions_in([load.from_text(after.document, after.name).rule])
+    warning = f"its Python functions are not called: {NO_DIRECTORY}" if calls else ""
+    return answers.RuleChange(name=after.name, verdict=verdict, version=after.version, warning=warning)  # type: ignore[arg-type]
 
 
 def rule_health(verdicts: Iterable[RuleVerdict]) -> answers.RuleHealthList:

@@ -209,7 +209,10 @@ def test_functions_in_python_need_their_directory(nephila, shop, tmp_path):
     folder.mkdir()
     (folder / "prices.py").write_text("def thrice(value):\n    return value * 3\n")
     ran = nephila("rules", "lint", str(shop), *words)
-    assert (ran.code, "error: py: prices.py defines no function 'twice'; did you mean 'thrice'?" in ran.out) == (1, True)
+    assert (ran.code, "error: py: prices.py defines no function 'twice'; did you mean 'thrice'?" in ran.out) == (
+        1,
+        True,
+    )
     (folder / "prices.py").write_text("def twice(value):\n    return value * 2\n")
     assert nephila("rules", "lint", str(shop), *words).code == 0
     assert nephila("rules", "test", str(shop), "--write", *words).code == 0

@@ -22,6 +22,7 @@ from nephila.kernel.messages import Outcome, Quarantine, Record
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
+from nephila.parser.config import ParserConfig
 from nephila.scheduler.frontier import held_links
 from nephila.scheduler.frontier.host_table import novelty_of
 
@@ -36,10 +37,14 @@ PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
 class Desk:
     """The control API over a scripted web; due calls of the clock are made while a request is answered."""
 
-    def __init__(self, world, directory, *, once=False, rules=True, no_browser="", formats=("sqlite", "jsonl")):
+    def __init__(
+        self, world, directory, *, once=False, rules=True, no_browser="", formats=("sqlite", "jsonl"), parser=None
+    ):
         self.world = world
         self.directory = directory
-        parts = Parts(world.bus, world.clock, world.scheduler, no_browser=no_browser)
+        parts = Parts(
+            world.bus, world.clock, world.scheduler, no_browser=no_browser, configs={"parser": parser or ParserConfig()}
+        )
         store = RuleStore(directory, world.bus) if rules and not once else None
         backend = LocalBackend(parts, directory, formats, rules=store, once=once)
         self.control = Operations(backend)
@@ -447,6 +452,19 @@ async def test_applied_rules_outlive_the_program(desk, tmp_path):
     again = Desk(await World(tmp_path / "frontier", site(PAGES), desk.world.clock).start(), tmp_path)
     assert [one["name"] for one in (await again.ask("list_rules"))["rules"]] == ["shop"]
     assert (await again.ask("apply_job", job=document(rules=["shop"])))["verdict"] == "created"
+
+
+async def test_an_applied_rule_with_functions_is_answered_with_what_it_lacks(desk, tmp_path):
+    """The directory is the operator's; with it there is nothing to say."""
+    calling = rule()
+    calling["spec"]["fields"]["title"] = {"css": "h1", "py": "titles:short"}
+    (change,) = (await desk.ask("apply_rules", rules=[calling]))["rules"]
+    assert change["verdict"] == "created"
+    assert change["warning"].startswith("its Python functions are not called: there is no directory")
+    assert (await desk.ask("apply_rules", rules=[rule("plain")]))["rules"][0]["warning"] == ""
+    parser = ParserConfig(rule_functions_dir=str(tmp_path))
+    again = Desk(await World(tmp_path / "again", site(PAGES)).start(), tmp_path, parser=parser)
+    assert (await again.ask("apply_rules", rules=[calling]))["rules"][0]["warning"] == ""
 
 
 async def test_a_damaged_file_of_rules_is_one_line(desk, tmp_path):

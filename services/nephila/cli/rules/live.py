@@ -43,6 +43,8 @@ def deploy(
 
     for one in call(target, work):
         print_json(one) if json else typer.echo(f"{one.name}: {one.verdict} (version {one.version})")
+        if one.warning and not json:
+            note(f"rule {one.name}: {one.warning}")
 
 
 @with_target()

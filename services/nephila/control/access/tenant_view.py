@@ -177,6 +177,10 @@ class TenantBackend(Backend):
                 raise UserError(f"rule {name!r}: a rule of a tenant is named {wanted}")
         self._inner.check_rule_change(listed)
 
+    @property
+    def has_functions(self) -> bool:
+        return self._inner.has_functions
+
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         self.check_rule_change(rule.name for rule in rules)
         await self._inner.put_rules(rules)

@@ -32,6 +32,7 @@ from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, Ru
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
+from nephila.parser.config import ParserConfig
 from nephila.parser.page import trafilatura_text
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
@@ -345,6 +346,11 @@ class LocalBackend(Backend):
             self.check_change()
             raise UserError("this program keeps no rules; start nephila up")
         return self._store
+
+    @property
+    def has_functions(self) -> bool:
+        parser = self._parts.configs.get("parser")
+        return not isinstance(parser, ParserConfig) or bool(parser.rule_functions_dir)
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         self._rule_store().put(rules)
