@@ -77,6 +77,8 @@ def run_up(
     from nephila.programs.headers import redacted
     from nephila.programs.send_webhooks import build_sender
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
+    from nephila.rulekit.files import read_all
+    from nephila.rulekit.function_check import check_functions
 
     drop_lost_output("stdout")
     store = given.pop("store")
@@ -95,6 +97,8 @@ def run_up(
         renders=given["browser"],
         archive=archive_name("up", run),
     )
+    if rules := given.get("rules", ""):
+        check_functions(read_all([Path(rules)]), configs.parser.rule_functions_dir)
     given["header"] = redacted(given["header"])
     given["proxy"] = proxies.redacted(given["proxy"])
     run.window, run.agent = configs.scheduler.window, configs.scheduler.agent

@@ -218,10 +218,10 @@ _loaded: list[FunctionFiles] = []
 def prepare(directory: str, _stamp: str) -> None:
     """Load the files of a directory; once, before the process is locked down."""
     # Python imports and reads these when they are first used.
-    import _strptime  # noqa: F401
     import unicodedata  # noqa: F401
     import zoneinfo  # noqa: F401
 
+    time.strptime("2026", "%Y")
     time.localtime()
     _loaded.append(FunctionFiles(directory))
 
