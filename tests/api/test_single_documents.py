@@ -58,6 +58,17 @@ def test_rules_on_one_page(options):
     assert page.items == [{"name": "A page"}]
 
 
+def test_rules_with_python_functions_on_one_page(options, tmp_path):
+    """The program names the directory, as a text or a path."""
+    (tmp_path / "names.py").write_text("def lower(value):\n    return value.lower()\n")
+    rule = {"match": {"url": "."}, "fields": {"name": {"css": "h1", "py": "names:lower"}}}
+    reached = {"allow_private": True, "host_map": options["host_map"]}
+    page = nephila.fetch("http://a.test/3", rules=rule, rule_functions=tmp_path, **reached)
+    assert page.items == [{"name": "a page"}]
+    with pytest.raises(nephila.UsageError, match="none does not exist"):
+        nephila.fetch("http://a.test/3", rules=rule, rule_functions=str(tmp_path / "none"), **reached)
+
+
 def test_a_document_is_extracted():
     """Text and bytes; relative links need the URL."""
     html = "<html lang=de><title>Über</title><article><h1>Über</h1><p>Ein Satz mit <a href=x>Link</a>.</p></article>"

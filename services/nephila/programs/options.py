@@ -470,6 +470,18 @@ class Options(TypedDict, total=False):
             in_service=True,
         ),
     ]
+    rule_functions: Annotated[
+        str,
+        Option(
+            "Python files with the functions (py) of rules; read again when they change.",
+            "DIR",
+            RESULT,
+            default="",
+            commands=CRAWL_UP,
+            in_service=True,
+            file=True,
+        ),
+    ]
 
 
 class CommandOptions(Options, total=False):
@@ -517,18 +529,6 @@ class CommandOptions(Options, total=False):
             RESULT,
             default="",
             commands=CRAWL_UP,
-            file=True,
-        ),
-    ]
-    rule_functions: Annotated[
-        str,
-        Option(
-            "Python files with the functions (py) of rules; read again when they change.",
-            "DIR",
-            RESULT,
-            default="",
-            commands=CRAWL_UP,
-            in_service=True,
             file=True,
         ),
     ]
