@@ -471,7 +471,7 @@ class Options(TypedDict, total=False):
         ),
     ]
     rule_functions: Annotated[
-        str,
+        str | os.PathLike[str],
         Option(
             "Python files with the functions (py) of rules; read again when they change.",
             "DIR",
