@@ -80,7 +80,7 @@ def _functions(documents: list[RuleDocument], directory: str) -> list[LintFindin
     if directory:
         return [LintFinding(location, "error", text) for location, text in function_faults(documents, directory)]
     text = f"its Python functions are not checked: {NO_DIRECTORY}"
-    return [LintFinding(one.location, "warning", text) for one in documents if functions_in([one.rule])]
+    return [LintFinding(rule.location, "warning", text) for rule in documents if functions_in([rule.rule])]
 
 
 def warnings_of(document: RuleDocument) -> list[str]:

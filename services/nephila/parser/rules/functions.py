@@ -135,8 +135,8 @@ def _adapted(name: str, function: Callable[..., Any]) -> Function:
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise ValueError(f"{name} is no plain function: it has to return a value")
     parameters = inspect.signature(function).parameters.values()
-    any_number = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-    places = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    any_number = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    places = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     has_page = len(places) > 1 and (places[1].default is inspect.Parameter.empty or places[1].name == "page")
     count = 2 if any_number or has_page else min(len(places), 1)
     try:
