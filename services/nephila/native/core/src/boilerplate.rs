@@ -3,6 +3,8 @@
 //! Invariant: names are compared as whole words of a class, so that no text of a page is taken for boilerplate by a
 //! part of a word.
 
+use crate::search::may_begin;
+
 /// What permalinks of headings are shown as, and the way back from a note.
 const SIGNS: &str = "¶#§∞⚓⁋☍🔗⛓\u{FFFC}\u{F0C1}\u{E157}\u{200B}↩\u{FE0E}";
 /// Characters of such a sign.
@@ -24,8 +26,6 @@ fn is_permalink(word: &[u8]) -> bool {
     )
 }
 
-/// Bytes of the shortest name, here and in formulas.rs.
-pub const SHORTEST: usize = 4;
 /// Classes of blocks and spans that are no content.
 fn is_tool(word: &[u8]) -> bool {
     matches!(
@@ -93,6 +93,11 @@ pub fn is_sign(text: &[u8]) -> bool {
     text.chars().count() <= MAX_SIGN && text.chars().all(|c| SIGNS.contains(c))
 }
 
+/// False if a class of a link is neither that of a permalink nor of a tool.
+pub fn may_name_link(class: &[u8]) -> bool {
+    may_begin(class, b"afhprt", b"aelno", b"acorsv")
+}
+
 /// Whether a class is that of a permalink.
 pub fn names_permalink(class: &[u8]) -> bool {
     words(class).any(is_permalink)
@@ -105,7 +110,7 @@ pub fn names_small_tool(class: &[u8]) -> bool {
 
 /// Whether a class is that of a link which runs the code beside it (rustdoc, mdBook).
 pub fn names_link_tool(class: &[u8]) -> bool {
-    class.len() >= SHORTEST && words(class).any(|word| matches!(word, b"test-arrow" | b"play-button"))
+    words(class).any(|word| matches!(word, b"test-arrow" | b"play-button"))
 }
 
 /// Whether a class is that of a bar or tool.

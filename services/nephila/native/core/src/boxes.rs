@@ -144,8 +144,8 @@ impl Boxes {
                 }
                 5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own.groups |= HIDDEN,
                 2 if name.eq_ignore_ascii_case(b"id") => own.add(words::of_attribute(tok.slice(attr.value))),
-                4 if name.eq_ignore_ascii_case(b"role") => own.add(words::of_attribute(tok.slice(attr.value))),
-                8 if name.eq_ignore_ascii_case(b"itemprop") => own.add(words::of_attribute(tok.slice(attr.value))),
+                4 if name.eq_ignore_ascii_case(b"role") => own.add(self.memo.said(tok.slice(attr.value)).0),
+                8 if name.eq_ignore_ascii_case(b"itemprop") => own.add(self.memo.said(tok.slice(attr.value)).0),
                 6 if name.eq_ignore_ascii_case(b"hidden") => own.groups |= HIDDEN,
                 11 if name.eq_ignore_ascii_case(b"aria-hidden") && tok.slice(attr.value) == b"true" => {
                     own.groups |= HIDDEN
@@ -165,7 +165,10 @@ fn class_words(tok: &Tokenizer<'_>) -> Vec<u8> {
 }
 
 fn unseen(style: &[u8]) -> bool {
-    memchr::memmem::find(style, b"display:none").is_some() || memchr::memmem::find(style, b"display: none").is_some()
+    memchr::memchr_iter(b':', style).any(|at| {
+        let value = &style[at + 1..];
+        style[..at].ends_with(b"display") && value.strip_prefix(b" ").unwrap_or(value).starts_with(b"none")
+    })
 }
 
 /// Equal for boxes of one template: the same tags and classes from the root on.

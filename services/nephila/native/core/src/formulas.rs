@@ -4,6 +4,7 @@ use memchr::memmem;
 use std::borrow::Cow;
 
 use crate::mathml;
+use crate::search::may_begin;
 
 /// Bytes of a <math> that are searched for its source.
 const MAX_MATH: usize = 64 << 10;
@@ -30,6 +31,11 @@ fn annotation(math: &[u8]) -> Option<&[u8]> {
     let from = from + memchr::memchr(b'>', &math[from..])? + 1;
     let length = memmem::find(&math[from..], b"</annotation")?;
     Some(&math[from..from + length]).filter(|tex| memchr::memchr(b'<', tex).is_none() && !tex.trim_ascii().is_empty())
+}
+
+/// False if a class of a span is neither that of a formula, as the functions here have it, nor of a tool.
+pub fn may_name_span(class: &[u8]) -> bool {
+    may_begin(class, b"kmMor", b"ajwui", b"txe-g")
 }
 
 /// Whether a class is that of a formula as it is shown, a second time.
@@ -74,13 +80,14 @@ pub fn of_picture<'a>(alt: &'a str, source: &'a str) -> Cow<'a, str> {
     let alt = alt.trim();
     let is_command = |run: &[u8]| run[0] == b'\\' && run[1].is_ascii_alphabetic() && run[2].is_ascii_alphabetic();
     let has_command = || alt.as_bytes().windows(3).any(is_command);
-    let is_formula = alt.starts_with('\\') || alt.contains(['{', '^', '_', '=']);
+    let is_formula = || alt.starts_with('\\') || alt.contains(['{', '^', '_', '=']);
     // No path of a file.
-    if is_formula && has_command() && !alt.contains(":\\") && !alt.starts_with("\\\\") {
+    if alt.contains('\\') && is_formula() && has_command() && !alt.contains(":\\") && !alt.starts_with("\\\\") {
         return Cow::Borrowed(alt.trim_matches('$'));
     }
     let services = ["latex.codecogs.com/", "chart.apis.google.com/chart", "chart.googleapis.com/chart", "latex.php?"];
-    if !services.iter().any(|service| source.contains(service)) {
+    let may_draw = source.contains("latex") || source.contains("/chart");
+    if !may_draw || !services.iter().any(|service| source.contains(service)) {
         return Cow::Borrowed("");
     }
     let query = match source.find("chl=").or_else(|| source.find("latex=")) {

@@ -9,8 +9,15 @@ use crate::tokenizer::Tokenizer;
 
 /// The flags that the attributes of the current tag give its element: `F_HIDDEN`, with `F_VEILED` where what is in it may
 /// be visible again, or `F_SHOWN` where it is. O(attributes, and the length of a style).
-#[inline]
+#[inline(always)]
 pub fn flags_of(tag: u8, tok: &Tokenizer<'_>) -> u16 {
+    if tag == DIALOG || tok.may_have(&[b"style", b"hidden", b"popover", b"aria-hidden"]) {
+        return flags_of_attributes(tag, tok);
+    }
+    0
+}
+
+fn flags_of_attributes(tag: u8, tok: &Tokenizer<'_>) -> u16 {
     let mut flags = if tag == DIALOG { F_HIDDEN } else { 0 };
     for attr in &tok.attrs {
         let (start, end) = attr.name;
@@ -45,11 +52,15 @@ pub fn flags_of(tag: u8, tok: &Tokenizer<'_>) -> u16 {
 fn is_put_away(tag: u8, tok: &Tokenizer<'_>) -> bool {
     let is_dialog = |role: &[u8]| role.eq_ignore_ascii_case(b"dialog") || role.eq_ignore_ascii_case(b"alertdialog");
     let is_content = matches!(tag, MAIN | ARTICLE);
-    let unreachable = tok.attr(b"tabindex").is_some_and(|index| index.trim_ascii() == b"-1");
-    !is_content && CATS[tag as usize] & C_BLOCK != 0 && (unreachable || tok.attr(b"role").is_some_and(is_dialog))
+    let unreachable = || tok.attr(b"tabindex").is_some_and(|index| index.trim_ascii() == b"-1");
+    !is_content && CATS[tag as usize] & C_BLOCK != 0 && (unreachable() || tok.attr(b"role").is_some_and(is_dialog))
 }
 
 fn flags_of_style(style: &[u8]) -> u16 {
+    // Both names have this letter.
+    if memchr::memchr3(b'y', b'Y', b'&', style).is_none() {
+        return 0;
+    }
     let style = match memchr::memchr(b'&', style) {
         None => Cow::Borrowed(style),
         Some(_) => entities::decode(style, true, true),

@@ -32,13 +32,26 @@ pub struct JsonLd {
     objects: usize,
 }
 
-enum Value {
-    Text(String),
-    /// Of an object, or of several.
+enum Value<'j> {
+    /// As written; few are read.
+    Text(&'j [u8]),
+    /// Of an object.
     Name(String),
-    /// An array of texts.
-    Texts(Vec<String>),
+    /// Of an array: its texts and names.
+    Texts(Vec<Value<'j>>),
     Other,
+}
+
+impl Value<'_> {
+    /// Texts and names; of several, with commas.
+    fn read(self) -> String {
+        match self {
+            Value::Text(raw) => unescaped(raw),
+            Value::Name(name) => name,
+            Value::Texts(values) => values.into_iter().map(Value::read).collect::<Vec<_>>().join(", "),
+            Value::Other => String::new(),
+        }
+    }
 }
 
 impl JsonLd {
@@ -71,7 +84,7 @@ struct Reader<'j, 'f> {
     facts: &'f mut JsonLd,
 }
 
-impl Reader<'_, '_> {
+impl<'j> Reader<'j, '_> {
     fn next(&mut self) -> Option<u8> {
         while self.json.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
@@ -79,7 +92,7 @@ impl Reader<'_, '_> {
         self.json.get(self.at).copied()
     }
 
-    fn value(&mut self, depth: usize) -> Option<Value> {
+    fn value(&mut self, depth: usize) -> Option<Value<'j>> {
         if depth > MAX_DEPTH {
             return None;
         }
@@ -96,7 +109,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Option<Value> {
+    fn object(&mut self, depth: usize) -> Option<Value<'j>> {
         self.facts.objects += 1;
         if self.facts.objects > MAX_OBJECTS {
             return None;
@@ -110,15 +123,24 @@ impl Reader<'_, '_> {
             }
             self.at += 1;
             let value = self.value(depth + 1)?;
-            match (key.as_str(), value) {
-                ("@type", Value::Text(kind)) => is_article = is_article_type(&kind),
-                ("@type", Value::Texts(kinds)) => is_article = kinds.iter().any(|kind| is_article_type(kind)),
-                ("datePublished", Value::Text(text)) => own.published = text.trim().to_owned(),
-                ("dateModified", Value::Text(text)) => own.modified = text.trim().to_owned(),
-                ("author", Value::Text(text) | Value::Name(text)) => own.author = text,
-                ("author", Value::Texts(names)) => own.author = names.join(", "),
-                ("name", Value::Text(text)) => name = text.trim().to_owned(),
-                ("headline", _) => has_headline = true,
+            let plain;
+            let key = if memchr::memchr(b'\\', key).is_none() {
+                key
+            } else {
+                plain = unescaped(key);
+                plain.as_bytes()
+            };
+            match (key, value) {
+                (b"@type", kind @ Value::Text(_)) => is_article = is_article_type(&kind.read()),
+                (b"@type", Value::Texts(kinds)) => {
+                    is_article = kinds.into_iter().any(|kind| is_article_type(&kind.read()));
+                }
+                (b"datePublished", text @ Value::Text(_)) => own.published = text.read().trim().to_owned(),
+                (b"dateModified", text @ Value::Text(_)) => own.modified = text.read().trim().to_owned(),
+                (b"author", Value::Other) => {}
+                (b"author", names) => own.author = names.read(),
+                (b"name", text @ Value::Text(_)) => name = text.read().trim().to_owned(),
+                (b"headline", _) => has_headline = true,
                 _ => {}
             }
             if self.next()? == b',' {
@@ -144,14 +166,18 @@ impl Reader<'_, '_> {
         Some(Value::Name(name))
     }
 
-    fn array(&mut self, depth: usize) -> Option<Value> {
+    fn array(&mut self, depth: usize) -> Option<Value<'j>> {
         self.at += 1;
         let mut texts = Vec::new();
         while self.next()? != b']' {
-            if let Value::Text(text) | Value::Name(text) = self.value(depth + 1)? {
-                if !text.is_empty() && texts.len() < 20 {
-                    texts.push(text);
-                }
+            let value = self.value(depth + 1)?;
+            let has_text = match &value {
+                Value::Text(raw) => !raw.is_empty(),
+                Value::Name(name) => !name.is_empty(),
+                _ => false,
+            };
+            if has_text && texts.len() < 20 {
+                texts.push(value);
             }
             if self.next()? == b',' {
                 self.at += 1;
@@ -161,8 +187,8 @@ impl Reader<'_, '_> {
         Some(Value::Texts(texts))
     }
 
-    /// A string; only the start of a long one.
-    fn text(&mut self) -> Option<String> {
+    /// A string as written.
+    fn text(&mut self) -> Option<&'j [u8]> {
         if self.json.get(self.at) != Some(&b'"') {
             return None;
         }
@@ -176,15 +202,16 @@ impl Reader<'_, '_> {
             end += 2;
         }
         self.at = end + 1;
-        let raw = &self.json[start..end];
-        Some(unescaped(&raw[..raw.len().min(8 * MAX_CHARS)]).chars().take(MAX_CHARS).collect())
+        let json = self.json;
+        Some(&json[start..end])
     }
 }
 
+/// The first `MAX_CHARS` characters of a string.
 fn unescaped(raw: &[u8]) -> String {
-    let raw = String::from_utf8_lossy(raw);
+    let raw = String::from_utf8_lossy(&raw[..raw.len().min(8 * MAX_CHARS)]);
     if !raw.contains('\\') {
-        return raw.into_owned();
+        return raw.chars().take(MAX_CHARS).collect();
     }
     let mut units: Vec<u16> = Vec::with_capacity(raw.len());
     let mut chars = raw.chars();
@@ -208,7 +235,7 @@ fn unescaped(raw: &[u8]) -> String {
         };
         units.extend_from_slice(c.encode_utf16(&mut buffer));
     }
-    String::from_utf16_lossy(&units)
+    String::from_utf16_lossy(&units).chars().take(MAX_CHARS).collect()
 }
 
 fn is_article_type(kind: &str) -> bool {

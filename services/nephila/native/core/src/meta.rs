@@ -64,6 +64,7 @@ fn is_reference(content: &str) -> bool {
 }
 
 impl Page<'_> {
+    #[inline(always)]
     fn decoded(&self, name: &[u8]) -> Option<Cow<'_, [u8]>> {
         self.tok.attr(name).map(|raw| entities::decode(raw, true, true))
     }

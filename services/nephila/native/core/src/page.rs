@@ -413,7 +413,7 @@ impl<'a> Page<'a> {
     pub fn open_anchor(&mut self, link: Option<u32>) {
         self.close_anchor();
         self.anchor = Some((link, self.text.text.len() as u32, self.stack.markers));
-        let class = self.tok.attr(b"class");
+        let class = self.tok.attr(b"class").filter(|class| boilerplate::may_name_link(class));
         self.permalink = self.tok.attr(b"href").is_some_and(|href| href.starts_with(b"#"))
             || class.is_some_and(boilerplate::names_permalink);
         self.link_tool = class.is_some_and(boilerplate::names_link_tool);

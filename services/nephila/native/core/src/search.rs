@@ -2,7 +2,7 @@
 //!
 //! Each is linear in what it steps over.
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memchr2};
 use nephila_wide::Sixteen;
 
 use crate::tokenizer::{ATTR_END, CLASS, NAME_END};
@@ -94,11 +94,12 @@ pub fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
 }
 
 /// The first byte from `at` on that may end a run of words: a control, or a space before a space, a control or the end;
-/// the length of the text without one.
+/// the length of the text without one. `high` is not 0 behind it if a byte before that is not ASCII.
 #[inline(always)]
-pub fn odd_byte(text: &[u8], mut at: usize) -> usize {
+pub fn odd_byte(text: &[u8], mut at: usize, high: &mut u32) -> usize {
     while at < text.len() {
         let (bytes, next) = (Sixteen::at(text, at), Sixteen::at(text, at + 1));
+        *high |= bytes.high();
         let odd = bytes.within(0, 0x1F) | (bytes.is(b' ') & next.within(0, b' '));
         if odd != 0 {
             // NULs behind the end are controls.
@@ -107,6 +108,40 @@ pub fn odd_byte(text: &[u8], mut at: usize) -> usize {
         at += 16;
     }
     text.len()
+}
+
+/// False if no word of a class begins with three letters of these sets: most classes are not searched for names. O(bytes).
+#[inline(always)]
+pub fn may_begin<const A: usize, const B: usize, const C: usize>(
+    class: &[u8],
+    first: &[u8; A],
+    second: &[u8; B],
+    third: &[u8; C],
+) -> bool {
+    let (mut at, mut begins) = (0, 1);
+    while at < class.len() {
+        let bytes = Sixteen::at(class, at);
+        begins |= bytes.within(0, b' ') << 1;
+        // What the next sixteen begin with counts as any letter.
+        let followed = (any_of(bytes, second) >> 1 | 1 << 15) & (any_of(bytes, third) >> 2 | 3 << 14);
+        if begins & any_of(bytes, first) & followed != 0 {
+            return true;
+        }
+        begins >>= 16;
+        at += 16;
+    }
+    false
+}
+
+#[inline(always)]
+fn any_of<const N: usize>(bytes: Sixteen, letters: &[u8; N]) -> u32 {
+    let mut set = 0;
+    let mut at = 0;
+    while at < N {
+        set |= bytes.is(letters[at]);
+        at += 1;
+    }
+    set
 }
 
 /// Index just past the comment whose text starts at `from` (after `<!--`).
@@ -119,8 +154,12 @@ pub fn comment_end(input: &[u8], from: usize) -> usize {
         return from + 2;
     }
     let mut p = from;
-    while let Some(offset) = memmem::find(&input[p..], b"--") {
-        p += offset + 2;
+    while let Some(offset) = memchr(b'-', &input[p..]) {
+        p += offset + 1;
+        if input.get(p) != Some(&b'-') {
+            continue;
+        }
+        p += 1;
         while input.get(p) == Some(&b'-') {
             p += 1;
         }
@@ -193,4 +232,22 @@ pub fn script_end(input: &[u8], start: usize, name: &[u8]) -> usize {
 fn is_script_word(input: &[u8], from: usize) -> bool {
     input.get(from..from + 6).is_some_and(|word| word.eq_ignore_ascii_case(b"script"))
         && input.get(from + 6).is_some_and(|b| CLASS[*b as usize] & NAME_END != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_begin;
+
+    #[test]
+    fn a_class_with_a_word_of_the_letters_is_never_left_out() {
+        let is_found = |class: &str| may_begin(class.as_bytes(), b"kM", b"a", b"t");
+        for size in 0..40 {
+            for space in [' ', '\n', '\t', '\u{c}', '\r', '\u{1c}'] {
+                assert!(is_found(&format!("{}{space}katex", "x".repeat(size))), "{size}");
+            }
+            assert!(is_found(&format!("MathJax{}", " x".repeat(size))));
+            assert!(!is_found(&"x ".repeat(size)) && !is_found(&format!("{}katex", "x-".repeat(size % 8 + 1))));
+        }
+        assert!(is_found("kat") && !is_found("") && !is_found("k") && !is_found("card tak"));
+    }
 }

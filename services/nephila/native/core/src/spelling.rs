@@ -65,15 +65,21 @@ pub fn spelled(text: &[u8]) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    let mut after_mark = usize::MAX;
-    for start in (0..text.len()).step_by(16) {
+    spelled_letters(text)
+}
+
+/// As `spelled`, of a text that is not ASCII.
+pub fn spelled_letters(text: &[u8]) -> Cow<'_, [u8]> {
+    let classes = classes();
+    let (mut start, mut after_mark) = (0, usize::MAX);
+    while start < text.len() {
         let bytes = Sixteen::at(text, start);
         let mut leads = bytes.is(0xC2) | bytes.within(0xCC, 0xCE) | bytes.is(0xD2) | bytes.within(0xD6, 0xE3);
         leads |= bytes.is(0xEA) | bytes.within(0xED, 0xFF);
         while leads != 0 {
             let at = start + leads.trailing_zeros() as usize;
             leads &= leads - 1;
-            let (class, size) = class_at(text, at);
+            let (class, size) = class_at(classes, text, at);
             if class == CANDIDATE || class == MARK && at == after_mark {
                 return form(text);
             }
@@ -81,27 +87,28 @@ pub fn spelled(text: &[u8]) -> Cow<'_, [u8]> {
                 after_mark = at + size;
             }
         }
+        start += 16;
     }
     Cow::Borrowed(text)
 }
 
 /// Class and bytes of the character at `at`, of two bytes at least.
 #[inline(always)]
-fn class_at(text: &[u8], at: usize) -> (u8, usize) {
+fn class_at(classes: &Classes, text: &[u8], at: usize) -> (u8, usize) {
     let low = |offset: usize| text.get(at + offset).map_or(0, |byte| usize::from(byte & 0x3F));
     match text[at] {
         // Emoji.
         0xF0 if text.get(at + 1) == Some(&0x9F) => (INERT, 4),
         0xF0.. => (CANDIDATE, 4),
-        lead @ 0xE0.. => (classes()[usize::from(lead & 0xF) << 12 | low(1) << 6 | low(2)], 3),
-        lead => (classes()[usize::from(lead & 0x1F) << 6 | low(1)], 2),
+        lead @ 0xE0.. => (classes[usize::from(lead & 0xF) << 12 | low(1) << 6 | low(2)], 3),
+        lead => (classes[usize::from(lead & 0x1F) << 6 | low(1)], 2),
     }
 }
 
 /// Whether a text begins with a character that NFC may join with the one before it.
 #[inline]
 pub fn may_join(text: &[u8]) -> bool {
-    text.first().is_some_and(|lead| *lead >= 0xCC) && class_at(text, 0).0 != INERT
+    text.first().is_some_and(|lead| *lead >= 0xCC) && class_at(classes(), text, 0).0 != INERT
 }
 
 /// As `spelled`, of a text.

@@ -3,10 +3,12 @@
 //! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace. It is spelled as spelling.rs
 //! has it.
 
+use std::borrow::Cow;
+
 use nephila_wide::Sixteen;
 
 use crate::search::odd_byte;
-use crate::spelling::{may_join, spelled};
+use crate::spelling::{may_join, spelled, spelled_letters};
 use crate::tokenizer::is_space;
 
 /// Characters before a mark that may be joined with it.
@@ -136,10 +138,20 @@ impl TextSink {
         if self.full {
             return;
         }
-        let part = &*spelled(part);
         if context.pre {
-            return self.add_preformatted(part, context);
+            return self.add_preformatted(&spelled(part), &context);
         }
+        self.add_runs::<false>(part, &context);
+    }
+
+    /// As `add`, of text in the one form.
+    fn add_spelled(&mut self, part: &[u8], context: &Context) {
+        self.add_runs::<true>(part, context);
+    }
+
+    #[inline(always)]
+    fn add_runs<const SPELLED: bool>(&mut self, part: &[u8], context: &Context) {
+        let mut is_spelled = SPELLED;
         let len = part.len();
         let mut p = 0;
         loop {
@@ -153,13 +165,20 @@ impl TextSink {
             if p >= len {
                 return;
             }
-            let end = run_end(part, p);
+            let (end, is_ascii) = run_end(part, p);
+            if !is_ascii && !is_spelled {
+                is_spelled = true;
+                // Nothing behind white space joins with what is before it.
+                if let Cow::Owned(form) = spelled_letters(&part[p..]) {
+                    return self.add_spelled(&form, context);
+                }
+            }
             self.put(&part[p..end], context);
             p = end;
         }
     }
 
-    fn add_preformatted(&mut self, part: &[u8], context: Context) {
+    fn add_preformatted(&mut self, part: &[u8], context: &Context) {
         let mut p = 0;
         while p < part.len() {
             let b = part[p];
@@ -180,7 +199,7 @@ impl TextSink {
     }
 
     /// Append a run that neither starts nor ends with whitespace, after what separates it from the text before.
-    fn put(&mut self, run: &[u8], context: Context) {
+    fn put(&mut self, run: &[u8], context: &Context) {
         if self.full {
             return;
         }
@@ -278,18 +297,18 @@ pub fn is_blank(part: &[u8]) -> bool {
     })
 }
 
-/// The end of the longest run from `p` whose whitespace is single spaces between words.
-#[inline]
-fn run_end(part: &[u8], p: usize) -> usize {
-    let mut end = p;
+/// The end of the longest run from `p` whose whitespace is single spaces between words, and whether it is ASCII.
+#[inline(always)]
+fn run_end(part: &[u8], p: usize) -> (usize, bool) {
+    let (mut end, mut high) = (p, 0);
     loop {
         let ends = |at: usize| {
             let b = part[at];
             is_space(b) && !(b == b' ' && part.get(at + 1).is_some_and(|next| !is_space(*next)))
         };
-        end = odd_byte(part, end);
+        end = odd_byte(part, end, &mut high);
         if end == part.len() || ends(end) {
-            return end;
+            return (end, high == 0);
         }
         // A control that is no white space, or a space before one.
         end += 1;
@@ -300,7 +319,7 @@ fn run_end(part: &[u8], p: usize) -> usize {
 pub fn collapse_into(text: &[u8], limit: usize, out: &mut Vec<u8>) {
     let from = out.len();
     // Text of lines is collapsed already unless it has line ends or comes from preformatted text.
-    if text.len() <= limit && text.first() != Some(&b' ') && odd_byte(text, 0) == text.len() {
+    if text.len() <= limit && text.first() != Some(&b' ') && odd_byte(text, 0, &mut 0) == text.len() {
         out.extend_from_slice(text);
         return;
     }

@@ -60,6 +60,8 @@ pub struct Tokenizer<'a> {
     pub hash: u32,
     pub self_closing: bool,
     pub attrs: Vec<Attr>,
+    /// A bit for each name of them, as `bit_of` has it: most questions for an attribute end here.
+    names: u64,
     /// Keep the attributes of every tag, not only of those the page pass reads.
     pub all_attrs: bool,
     /// Some element has more than `CROWD` attributes.
@@ -109,6 +111,7 @@ impl<'a> Tokenizer<'a> {
             hash: 0,
             self_closing: false,
             attrs: Vec::with_capacity(32),
+            names: 0,
             all_attrs: false,
             crowded: false,
             root_attrs: 0,
@@ -200,6 +203,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
+    #[inline(never)]
     fn declaration(&mut self, lt: usize) -> Option<Token> {
         let rest = &self.input[lt + 2..];
         if rest.starts_with(b"--") {
@@ -240,6 +244,7 @@ impl<'a> Tokenizer<'a> {
         self.tag = if p - start <= 16 { tags::id_of(low, high, p - start) } else { 0 };
         self.hash = if self.tag == 0 { name_hash(&input[start..p]) } else { 0 };
         self.attrs.clear();
+        self.names = 0;
         if input.get(p) == Some(&b'>') {
             self.self_closing = false;
             self.pos = p + 1;
@@ -313,12 +318,14 @@ impl<'a> Tokenizer<'a> {
                 }
             }
             if keep {
+                self.names |= bit_of(input[name_start], name.1 - name.0);
                 self.attrs.push(Attr { name, value });
             }
         }
     }
 
     /// The text of the current raw state up to its end tag; None if that is empty.
+    #[inline(never)]
     fn raw_text(&mut self) -> Option<Token> {
         let start = self.pos;
         let kind = self.raw;
@@ -342,10 +349,26 @@ impl<'a> Tokenizer<'a> {
     }
 
     /// The raw value of an attribute (first of that name), if there.
-    #[inline]
+    #[inline(always)]
     pub fn attr(&self, name: &[u8]) -> Option<&'a [u8]> {
+        if !self.may_have(&[name]) {
+            return None;
+        }
         self.attrs.iter().find(|a| self.slice(a.name).eq_ignore_ascii_case(name)).map(|a| self.slice(a.value))
     }
+
+    /// False if the tag has none of these attributes. Inlined: the bits of constant names are one constant.
+    #[inline(always)]
+    pub fn may_have(&self, names: &[&[u8]]) -> bool {
+        self.names & names.iter().fold(0, |bits, name| bits | bit_of(name[0], name.len() as u32)) != 0
+    }
+}
+
+/// The bit of a name by its first letter, small or capital, and its length. The factor parts the names that are asked for
+/// from those that pages have most.
+#[inline(always)]
+fn bit_of(first: u8, size: u32) -> u64 {
+    1 << ((u32::from(first & 0x1F) + 9 * size) & 63)
 }
 
 /// FNV-1a of the lower-cased name, never 0.

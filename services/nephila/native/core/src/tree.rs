@@ -147,7 +147,7 @@ impl<'a> Page<'a> {
     /// The flags that the attributes of the current tag give its element, if hidden text is left out.
     #[inline(always)]
     pub fn hiding(&self, tag: u8) -> u16 {
-        if self.keeps_hidden || self.tok.attrs.is_empty() && tag != DIALOG {
+        if self.keeps_hidden {
             return 0;
         }
         hidden::flags_of(tag, &self.tok)
@@ -264,7 +264,7 @@ impl<'a> Page<'a> {
     }
 
     fn span_start(&mut self) {
-        let class = self.tok.attr(b"class").filter(|class| class.len() >= boilerplate::SHORTEST);
+        let class = self.tok.attr(b"class").filter(|class| formulas::may_name_span(class));
         let Some(class) = class else { return self.stack.push(SPAN, self.tok.hash, self.hiding(SPAN)) };
         let is_second = formulas::is_rendered(class) || boilerplate::names_small_tool(class);
         let hiding = match () {

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use regex::bytes::Regex;
 
 use crate::markdown::chars::is_space;
+use crate::search::may_begin;
 
 /// Names of languages that stand alone in a class.
 const LANGUAGES: [&str; 36] = [
@@ -59,8 +60,6 @@ const NUMBERS: [&str; 9] = [
     "gutter",
     "src-line-numbers",
 ];
-/// Bytes of the shortest of them.
-const SHORTEST: usize = 6;
 /// Bytes of a srcset that are examined.
 const MAX_SRCSET: usize = 65_536;
 
@@ -73,7 +72,8 @@ pub fn number(text: Option<&str>) -> Option<i64> {
 
 /// Whether a class says that an element has the numbers of lines.
 pub fn is_line_numbers(class: Option<&str>) -> bool {
-    class.is_some_and(|class| class.len() >= SHORTEST && class.split(is_space).any(|word| NUMBERS.contains(&word)))
+    let may_be = |class: &str| may_begin(class.as_bytes(), b"glrs", b"eiru", b"acnt") || !class.is_ascii();
+    class.is_some_and(|class| may_be(class) && class.split(is_space).any(|word| NUMBERS.contains(&word)))
 }
 
 /// What a class says that a block is.
@@ -89,6 +89,9 @@ pub enum Role {
 
 /// What the first word with a meaning says. O(length).
 pub fn role_of(class: &[u8]) -> Role {
+    if !may_begin(class, b"acmt", b"adhr", b"eilmrt") {
+        return Role::None;
+    }
     if is_formula(class) {
         return Role::Formula;
     }

@@ -33,7 +33,9 @@ pub fn select_blocks(choice: Choice<'_>) {
     keep_lists(blocks, lines, containers);
     keep_between(blocks, lines);
     keep_headings(blocks);
-    keep_notes(blocks, containers);
+    if containers.iter().any(|container| container.kind == ContainerKind::Note) {
+        keep_notes(blocks, containers);
+    }
     keep_rules(blocks);
 }
 

@@ -28,7 +28,12 @@ const NAMES: [&str; 13] = [
 ];
 
 /// Whether an id is that of a note: a name of notes, and what tells it from others.
-pub fn is_note(id: &str) -> bool {
+pub fn is_note(id: &[u8]) -> bool {
+    // The first letters of the names, and of the prefix.
+    if !matches!(id.first(), Some(b'_' | b'c' | b'e' | b'f' | b'n' | b's' | b'u')) {
+        return false;
+    }
+    let Ok(id) = std::str::from_utf8(id) else { return false };
     let id = id.strip_prefix("user-content-").unwrap_or(id);
     let Some(rest) = NAMES.iter().find_map(|name| id.strip_prefix(name)) else { return false };
     let rest = rest.trim_start_matches([':', '-', '_', '.']);
@@ -168,8 +173,13 @@ fn begins_notes(block: &Block, lines: &[Line], items: &[Item], text: &Texts<'_>)
     match block.kind {
         Kind::Rule => true,
         Kind::Heading(_) => {
-            let own = part(lines, block.lines).iter().flat_map(|line| part(items, line.items));
-            let title: String = own.map(|item| text.of(item)).collect();
+            let own =
+                || part(lines, block.lines).iter().flat_map(|line| part(items, line.items)).map(|item| text.of(item));
+            let first = own().find_map(|text| text.trim_start().bytes().next());
+            if !matches!(first, Some(b'n' | b'N' | b'f' | b'F' | b'e' | b'E')) {
+                return false;
+            }
+            let title: String = own().collect();
             let title = title.trim().trim_end_matches(':');
             ["notes", "footnotes", "endnotes", "footnote"].iter().any(|name| title.eq_ignore_ascii_case(name))
         }

@@ -275,7 +275,7 @@ impl Walk<'_, '_> {
         let tok = &self.page.tok;
         self.page.stack.flags() & F_PRE != 0
             || tok.attr(b"class").is_some_and(|class| class.starts_with(b"math") || class == b"arithmatex")
-            || tok.attr(b"id").is_some_and(|id| std::str::from_utf8(id).is_ok_and(is_note))
+            || tok.attr(b"id").is_some_and(is_note)
     }
 }
 

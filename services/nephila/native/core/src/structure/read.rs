@@ -466,7 +466,8 @@ impl<'o, 'a> Reader<'o, 'a> {
         let number = stated.unwrap_or(before + 1);
         let made = self.new_container(ContainerKind::Item, ordered, number);
         // Where nothing refers to them, the numbers of notes are those of their list.
-        let is_note = ordered && self.notes.is_empty() && self.attr(attrs, "id").is_some_and(|id| notes::is_note(&id));
+        let names_note = || self.attr(attrs, "id").is_some_and(|id| notes::is_note(id.as_bytes()));
+        let is_note = ordered && self.notes.is_empty() && names_note();
         if let Some(number) = self.note_of(LI, attrs).or(is_note.then_some(number)) {
             self.make_note(made, number);
         }
@@ -515,10 +516,11 @@ impl<'o, 'a> Reader<'o, 'a> {
     fn note_link(&mut self, href: &[u8], attrs: Attributes) -> bool {
         let Some(fragment) = notes::fragment_of(href) else { return false };
         let is_local = href.starts_with(b"#");
-        if notes::leads_back(fragment) || self.in_note() {
+        let in_note = self.in_note();
+        if in_note || !self.notes.is_empty() && notes::leads_back(fragment) {
             let id = self.attr(attrs, "id").or_else(|| self.attr(attrs, "name"));
             let number = id.and_then(|id| self.notes.number(&id)).or_else(|| self.notes.number_behind(fragment));
-            if let Some(number) = number.filter(|_| self.pieces.is_empty() && !self.in_note()) {
+            if let Some(number) = number.filter(|_| self.pieces.is_empty() && !in_note) {
                 self.begin_note(number);
             }
             return self.in_note() && (is_local || notes::leads_back(fragment));
@@ -527,12 +529,13 @@ impl<'o, 'a> Reader<'o, 'a> {
             let role = self.outline.raw(attrs, b"role").or_else(|| self.outline.raw(attrs, b"data-type"));
             self.outline.class(attrs).contains("footnote") || role.is_some_and(|role| role.ends_with(b"noteref"))
         };
-        let refers = if notes::is_note(fragment) {
+        let refers = if notes::is_note(fragment.as_bytes()) {
             is_local || self.pieces.is_raised() || is_named()
         } else {
             is_local && self.pieces.is_raised()
         };
-        match if refers && self.level == 0 { self.notes.refer(fragment) } else { None } {
+        let refers = refers && self.level == 0 && !notes::leads_back(fragment);
+        match if refers { self.notes.refer(fragment) } else { None } {
             Some(number) => {
                 let number = self.pooled(&number.to_string());
                 self.pieces.note(Item::Literal(number));
@@ -759,7 +762,10 @@ impl<'o, 'a> Reader<'o, 'a> {
             return;
         }
         let Some(source) = self.source_of_image(attrs) else { return };
-        let alt = self.attr(attrs, "alt").unwrap_or_default();
+        // LaTeX has a backslash, which may be written as a reference.
+        let may_be_tex = |raw: &&[u8]| memchr::memchr2(b'\\', b'&', raw).is_some();
+        let alt = self.outline.raw(attrs, b"alt").filter(may_be_tex).and_then(|_| self.attr(attrs, "alt"));
+        let alt = alt.unwrap_or_default();
         let tex = formulas::of_picture(&alt, &source);
         if tex.is_empty() {
             return self.pieces.image(attrs);

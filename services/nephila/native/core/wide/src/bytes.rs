@@ -46,6 +46,12 @@ impl Sixteen {
         self.0.is(byte)
     }
 
+    /// Those that are not ASCII.
+    #[inline(always)]
+    pub fn high(self) -> u32 {
+        self.0.high()
+    }
+
     /// `first` to `last`; `last` is below 127.
     #[inline(always)]
     pub fn within(self, first: u8, last: u8) -> u32 {
@@ -66,6 +72,11 @@ mod imp {
         pub fn load(bytes: &[u8; 16]) -> Self {
             // SAFETY: 16 bytes.
             Bytes(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
+        }
+
+        #[inline(always)]
+        pub fn high(self) -> u32 {
+            unsafe { _mm_movemask_epi8(self.0) as u32 }
         }
 
         #[inline(always)]
@@ -107,6 +118,11 @@ mod plain {
         }
 
         #[inline(always)]
+        pub fn high(self) -> u32 {
+            packed(self.0.map(|word| word & HIGHS))
+        }
+
+        #[inline(always)]
         pub fn is(self, byte: u8) -> u32 {
             packed(self.0.map(|word| {
                 let other = word ^ (ONES * u64::from(byte));
@@ -136,6 +152,8 @@ mod tests {
         for start in 0..=255u8 {
             let bytes: [u8; 16] = std::array::from_fn(|at| start.wrapping_add(at as u8 * 17));
             let set = |is: &dyn Fn(u8) -> bool| bytes.iter().rev().fold(0, |set, b| set << 1 | u32::from(is(*b)));
+            assert_eq!(Sixteen::of(&bytes).high(), set(&|b| !b.is_ascii()));
+            assert_eq!(plain::Bytes::load(&bytes).high(), set(&|b| !b.is_ascii()));
             for byte in 0..=255 {
                 assert_eq!(Sixteen::of(&bytes).is(byte), set(&|b| b == byte));
                 assert_eq!(plain::Bytes::load(&bytes).is(byte), set(&|b| b == byte));
