@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nephila.native import page_pass, sniff_encoding
+from nephila.native import PassOptions, page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.links.link_list import run_to_end
 from nephila.parser.lists.feeds import read_feed
 from nephila.parser.page.charset import encoding_of
-from nephila.parser.page.oversize import PAGE, PassOptions, payload_of
+from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.sandbox import BlockingSandbox
 
 from benchmarks.report import save, versions
@@ -74,14 +74,7 @@ def pdf(pages: int) -> bytes:
 def calls() -> dict[str, float]:
     """Start of a child, and a call with little to do."""
     body = b"<p>" + WORDS.encode() * 1_000
-    options: PassOptions = {
-        "max_links": 10,
-        "max_text_bytes": 1_000,
-        "main_text": True,
-        "agent": "nephila",
-        "hidden_text": False,
-    }
-    payload = payload_of(body, "http://a.test/", "utf-8", **options)
+    payload = payload_of(body, "http://a.test/", "utf-8", PassOptions(max_links=10, max_text_bytes=1_000))
 
     def start() -> None:
         with BlockingSandbox() as box:
@@ -97,7 +90,8 @@ def calls() -> dict[str, float]:
                 least_ms(lambda: [box.call(PAGE, payload) for _ in many], time.perf_counter) / len(many), 4
             ),
             "page_pass_80kb_cpu_ms": round(
-                least_ms(lambda: [page_pass(body, "http://a.test/", "utf-8", max_links=10) for _ in many]) / len(many),
+                least_ms(lambda: [page_pass(body, "http://a.test/", "utf-8", PassOptions(max_links=10)) for _ in many])
+                / len(many),
                 4,
             ),
         }
@@ -138,7 +132,7 @@ def hostile(megabytes: int = 2) -> dict[str, float | str]:
 
         def read(body: bytes = body) -> None:
             encoding = encoding_of(body, "", sniff_encoding)
-            found = page_pass(body, "http://a.test/", encoding, max_links=config.max_links)
+            found = page_pass(body, "http://a.test/", encoding, PassOptions(max_links=config.max_links))
             assert found.link_count <= config.max_links
 
         cost = least_ms(read) / megabytes

@@ -35,7 +35,7 @@ from nephila.kernel.messages import (
     Receipt,
     Receipts,
 )
-from nephila.native import IMPLEMENTATION, page_pass
+from nephila.native import IMPLEMENTATION, PassOptions, page_pass
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.recovery import open_frontier, restore
@@ -107,7 +107,7 @@ class Bench:
 
 def links_of(url: str, body: bytes, depth: int) -> Outlinks:
     """What the parser makes of a page."""
-    found = page_pass(body, url, "utf-8", main_text=False)
+    found = page_pass(body, url, "utf-8", PassOptions(main_text=False))
     return Outlinks(
         JOB,
         hashlib.md5(url.encode()).digest(),

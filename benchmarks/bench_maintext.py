@@ -42,12 +42,12 @@ def page_pass() -> Run:
 
 def without_main_text() -> Run:
     """The same pass, its text unfiltered."""
-    from nephila.native import page_pass, sniff_encoding
+    from nephila.native import PassOptions, page_pass, sniff_encoding
     from nephila.parser.page.charset import encoding_of
 
     def run(body: bytes, url: str) -> str:
         encoding = encoding_of(body, "", sniff_encoding)
-        return str(page_pass(body, url or "http://page.invalid/", encoding, main_text=False).text.decode())
+        return str(page_pass(body, url or "http://page.invalid/", encoding, PassOptions(main_text=False)).text.decode())
 
     return run
 

@@ -56,11 +56,11 @@ def least_ms(work: Callable[..., object]) -> float:
 
 
 def _pass(main_text: bool) -> Work:
-    from nephila.native import page_pass, sniff_encoding
+    from nephila.native import PassOptions, page_pass, sniff_encoding
     from nephila.parser.page.charset import encoding_of
 
     def work(body: bytes) -> Taken:
-        found = page_pass(body, URL, encoding_of(body, "", sniff_encoding), main_text=main_text)
+        found = page_pass(body, URL, encoding_of(body, "", sniff_encoding), PassOptions(main_text=main_text))
         # Attributes are made when they are read: a crawl reads these.
         taken = (found.lang, found.description, found.canonical, found.robots, found.meta, found.refresh)
         packed = (

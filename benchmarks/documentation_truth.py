@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nephila.native import page_pass
+from nephila.native import PassOptions, page_pass
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.maintext_truth import TruePage
@@ -105,7 +105,7 @@ def true_pages(cache: Path) -> Iterator[TruePage]:
         content = content_of(page)
         if content is not None:
             html = f"<!doctype html><body>{content.html}".encode()
-            text = page_pass(html, "http://page.invalid/", "utf-8", main_text=False).text.decode()
+            text = page_pass(html, "http://page.invalid/", "utf-8", PassOptions(main_text=False)).text.decode()
             yield TruePage(page.name, f"http://{page.package.name}.invalid/", "documentation", page.body, text)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from nephila.native import page_pass
+from nephila.native import PassOptions, page_pass
 
 _WORD = re.compile(r"\w+")
 ASIDE = 5
@@ -50,7 +50,9 @@ def readability(path: Path) -> Iterator[TruePage]:
         for name in sorted(name for name in tar.getnames() if name.endswith("/source.html")):
             source, expected = (tar.extractfile(at) for at in (name, name.replace("source.html", "expected.html")))
             if source and expected:
-                text = page_pass(expected.read(), "http://page.invalid/", "utf-8", main_text=False).text.decode()
+                text = page_pass(
+                    expected.read(), "http://page.invalid/", "utf-8", PassOptions(main_text=False)
+                ).text.decode()
                 yield TruePage(name.split("/")[-2], "", "readability", source.read(), text)
 
 

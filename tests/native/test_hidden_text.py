@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
+from nephila.native import PassOptions
 
 from .conftest import load
 
@@ -49,7 +50,7 @@ def core(request: pytest.FixtureRequest) -> ModuleType:
 def text_of(core: ModuleType, html: str, **options: bool) -> str:
     """The text of a page around the piece of HTML."""
     page = f"<!doctype html><body><p>a</p>{html}<p>b</p>".encode()
-    text: bytes = core.page_pass(page, "http://a.test/", "utf-8", **options).text
+    text: bytes = core.page_pass(page, "http://a.test/", "utf-8", PassOptions(**options)).text
     return text.decode()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nephila.native import fallback
+from nephila.native import PassOptions, fallback
 
 from .conftest import check_page, links_of, urls_of
 
@@ -95,7 +95,7 @@ def test_soup(html: str) -> None:
 @given(SOUP, st.integers(0, 40), st.integers(0, 5))
 def test_soup_under_limits(html: str, text: int, links: int) -> None:
     """Generated tag soup with small limits."""
-    page = _core.page_pass(html.encode(), URL, "utf-8", max_text_bytes=text, max_links=links)
+    page = _core.page_pass(html.encode(), URL, "utf-8", PassOptions(max_text_bytes=text, max_links=links))
     check_page(page)
     assert (len(page.text) <= text, page.link_count <= links) == (True, True)
 

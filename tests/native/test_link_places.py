@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nephila.kernel.link_position import IN_MAIN, IN_NAV
+from nephila.native import PassOptions
 
 from .conftest import check_page, core_only, links_of
 from .test_main_text import PROSE, page
@@ -73,7 +74,9 @@ def test_nobody_asks(core: ModuleType) -> None:
     """Without main text no link has a place, and the rest of its flags is as ever."""
     body = article(inside("<a rel=nofollow href=web>orb</a>"))
     asked = core.page_pass(body, URL, "utf-8").link_flags
-    assert core.page_pass(body, URL, "utf-8", main_text=False).link_flags == bytes(flag & 15 for flag in asked)
+    assert core.page_pass(body, URL, "utf-8", PassOptions(main_text=False)).link_flags == bytes(
+        flag & 15 for flag in asked
+    )
 
 
 def test_refresh_and_frames(core: ModuleType) -> None:
@@ -89,7 +92,7 @@ def test_many_occurrences(core: ModuleType) -> None:
     again = "<nav>" + "<a href=x>x</a>" * 5000 + "</nav>"
     late = article(inside("<a href=web>orb</a>"), before=again)
     assert places(core.page_pass(late, URL, "utf-8"))["web"] == IN_MAIN
-    assert places(core.page_pass(late, URL, "utf-8", max_links=100))["web"] == 0
+    assert places(core.page_pass(late, URL, "utf-8", PassOptions(max_links=100)))["web"] == 0
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from nephila.native import PassOptions
 
 from .conftest import check_page, core_only
 
@@ -85,7 +86,7 @@ BARE = f"<title>Webs</title>{'<br><br>'.join(PROSE * 4)}".encode()
 
 def run(core: ModuleType, body: bytes, **limits: Any) -> Any:
     """The page pass of one page."""
-    return core.page_pass(body, "http://a.test/", "utf-8", **limits)
+    return core.page_pass(body, "http://a.test/", "utf-8", PassOptions(**limits))
 
 
 @pytest.mark.parametrize(

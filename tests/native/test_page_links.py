@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
+from nephila.native import PassOptions
 
 from .conftest import check_page, core_only, links_of, urls_of
 
@@ -13,7 +14,7 @@ URL = "http://a.test/dir/page.html"
 
 def urls(core: ModuleType, html: str, **limits: int) -> list[str]:
     """Hrefs of a page, after a check of all buffers."""
-    page = core.page_pass(html.encode(), URL, "utf-8", **limits)
+    page = core.page_pass(html.encode(), URL, "utf-8", PassOptions(**limits))
     check_page(page)
     return [url.removeprefix("http://a.test/dir/") for url in urls_of(page)]
 
@@ -232,9 +233,9 @@ def test_links_beyond_the_limits_are_counted(core: ModuleType) -> None:
     """Different ones beyond their number; beyond that of hrefs, and of their bytes, what stands there."""
     html = "".join(f"<a href=/{n % 30}>x</a>" for n in range(90)).encode()
     for most, left in ((40, 0), (30, 0), (29, 1), (10, 20)):
-        found = core.page_pass(html, "http://a.test/", "utf-8", max_links=most)
+        found = core.page_pass(html, "http://a.test/", "utf-8", PassOptions(max_links=most))
         assert (found.link_count, found.links_left_out) == (min(most, 30), left)
-    found = core.page_pass(html, "http://a.test/", "utf-8", max_links=5)
+    found = core.page_pass(html, "http://a.test/", "utf-8", PassOptions(max_links=5))
     assert (found.link_count, found.links_left_out) == (5, 15 + 3 * 10)
     base = b"<base href=http://a.test/" + b"x" * 8_000 + b"/>"
     found = core.page_pass(base + b"".join(b"<a href=%d>" % n for n in range(3_000)), "http://a.test/", "utf-8")

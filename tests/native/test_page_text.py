@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from nephila import native
+from nephila.native import PassOptions
 from nephila.parser.page.text import text_hash
 
 from .conftest import check_page, core_only, lines_of
@@ -17,7 +18,7 @@ HEADING, ITEM, CELL, CHROME, PRE, MAIN, COMMENT = (1 << bit for bit in range(7))
 
 def run(core: ModuleType, html: str, **limits: int) -> Any:
     """A checked page pass."""
-    page = core.page_pass(html.encode(), "http://a.test/", "utf-8", **limits)
+    page = core.page_pass(html.encode(), "http://a.test/", "utf-8", PassOptions(**limits))
     check_page(page)
     return page
 
@@ -126,7 +127,7 @@ def test_robots_directives_under_the_agents_name(core: ModuleType) -> None:
     """Those for all and those for this crawler, whatever it is called; not those for others."""
     names = {"robots": "a", "ExampleBot": "B", "nephila": "c", "x": "d"}
     html = "".join(f"<meta name={name} content={content}>" for name, content in names.items()).encode()
-    assert core.page_pass(html, "http://a.test/", "", agent="examplebot").robots == "a,b"
+    assert core.page_pass(html, "http://a.test/", "", PassOptions(agent="examplebot")).robots == "a,b"
     assert core.page_pass(html, "http://a.test/", "").robots == "a,c"
 
 
@@ -163,7 +164,9 @@ NO_BOUND = 2**32 - 1
 
 def unbounded(core: ModuleType, html: str) -> bool:
     """Whether a tree of a page may take a time that grows with its square."""
-    return bool(core.page_pass(html.encode(), "http://a.test/", "utf-8", main_text=False).depth == NO_BOUND)
+    return bool(
+        core.page_pass(html.encode(), "http://a.test/", "utf-8", PassOptions(main_text=False)).depth == NO_BOUND
+    )
 
 
 @core_only

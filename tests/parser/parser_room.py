@@ -12,6 +12,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, RECORDS
+from nephila.native import PassOptions
 from nephila.parser.config import ParserConfig
 from nephila.parser.page.text import text_hash
 from nephila.parser.sandbox import Sandbox
@@ -158,17 +159,12 @@ class Room:
         body: bytes,
         url: str,
         encoding: str,
-        *,
-        max_links: int,
-        max_text_bytes: int,
-        main_text: bool,
-        agent: str,
-        hidden_text: bool,
+        options: PassOptions,
     ) -> Any:
-        self.calls.append((body, url, encoding, max_links, max_text_bytes))
+        self.calls.append((body, url, encoding, options.max_links, options.max_text_bytes))
         if isinstance(self.found, BaseException):
             raise self.found
         found = self.found(body, url, encoding) if callable(self.found) else self.found
-        if isinstance(found, FakePass) and not main_text:
+        if isinstance(found, FakePass) and not options.main_text:
             return replace(found, main_text=b"", main_lines=b"", comments=b"", structure=b"")
         return found

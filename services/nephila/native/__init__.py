@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from nephila.native.pass_options import PassOptions
+
 KEY_VERSION: Final = 2
 """Version of the canonical form, and with it of every fingerprint. docs/identity.md."""
 
@@ -139,6 +141,7 @@ __all__ = [
     "LinkScope",
     "NearCopyIndex",
     "PagePass",
+    "PassOptions",
     "PatternFilter",
     "RobotsRules",
     "Trie",

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from typing_extensions import Buffer
 
+from nephila.native.pass_options import PassOptions
+
 TAGS: list[str]
 """Element names by tag id; index 0 ("") is any other element."""
 MODEL_FEATURES: list[str]
@@ -253,12 +255,7 @@ def page_pass(
     body: bytes,
     url: str,
     encoding: str,
-    *,
-    max_links: int = 10_000,
-    max_text_bytes: int = 4_000_000,
-    main_text: bool = True,
-    agent: str = "nephila",
-    hidden_text: bool = False,
+    options: PassOptions = ...,
 ) -> PagePass: ...
 def _tokens(text: str, state: str, last: str) -> list[tuple[str, str, list[tuple[str, str]]]]: ...
 

@@ -1,9 +1,16 @@
 """Settings of the parser; most of them bound the cost of a single page."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from nephila.kernel.runtime.config import Positive
 from nephila.kernel.topics import DEFAULT_PARTITIONS
+
+if TYPE_CHECKING:
+    from nephila.native import PassOptions
 
 
 class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,3 +68,10 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rule_functions_dir: str = ""
     """Directory of Python files whose functions rules may call by name (`py`). They are loaded with the rights of this
     process and called in a child process. Empty: none are called."""
+
+    @property
+    def pass_options(self) -> PassOptions:
+        """Options of the page pass, with main text. The page threads of the core read them, too."""
+        from nephila.native import PassOptions
+
+        return PassOptions(self.max_links, self.max_text_bytes, agent=self.robots_agent, hidden_text=self.hidden_text)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.documents.job_schema import JobSpec
@@ -19,7 +21,7 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
-from nephila.native import recoded, to_utf8
+from nephila.native import PassOptions, recoded, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
@@ -34,7 +36,7 @@ from nephila.parser.page.charset import Classify, Sniff, encoding_of, encoding_o
 from nephila.parser.page.comparison import hash_of_fields, hash_of_text, ignores, text_without
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
-from nephila.parser.page.oversize import PAGE, PassOptions, payload_of
+from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.page_to_record import RecordBuilder
 from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.sandbox import ChildError, Task
@@ -73,6 +75,7 @@ class PageSteps:
         self.schemes = SchemeRecords()
         self.builder = RecordBuilder(config, clock, classify)
         self._page_pass = page_pass
+        self._pass_options = config.pass_options
         self._sniff = sniff
         self._classify = classify
         self._child_queue = child_queue
@@ -156,22 +159,14 @@ class PageSteps:
             if read is not None and read.encoding == encoding and read.main_text is p.main_text:
                 found = read.take()
             if found is None:
-                found = self._page_pass(p.body, url, encoding, **self._options(p))
+                found = self._page_pass(p.body, url, encoding, self._options(p))
             self.builder.from_pass(p, found)
             return None
         use, options = partial(self.builder.from_pass, p), self._options(p)
-        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, **options), use)
+        return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, options), use)
 
     def _options(self, p: PageInProgress) -> PassOptions:
-        config = self.config
-        most, most_text, agent = config.max_links, config.max_text_bytes, config.robots_agent
-        return {
-            "max_links": most,
-            "max_text_bytes": most_text,
-            "main_text": p.main_text,
-            "agent": agent,
-            "hidden_text": config.hidden_text,
-        }
+        return replace(self._pass_options, main_text=p.main_text)
 
     def pdf(self, p: PageInProgress) -> Answer:
         """Text, Markdown, metadata and links of a PDF; without a library the row has the reason."""
@@ -261,14 +256,7 @@ class PageSteps:
         body, tags = p.body, p.body.count(b"<")
         if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
             return tags
-        nothing: PassOptions = {
-            "max_links": 0,
-            "max_text_bytes": 0,
-            "main_text": False,
-            "agent": "",
-            "hidden_text": False,
-        }
-        return self._page_pass(body, p.page.url, p.encoding, **nothing).depth
+        return self._page_pass(body, p.page.url, p.encoding, _NOTHING).depth
 
     def comparison(self, p: PageInProgress) -> Answer:
         """Hash of what is compared with the stored copy, without what the job ignores."""
@@ -286,7 +274,7 @@ class PageSteps:
                     p.body,
                     p.encoding,
                     ignore.selectors,
-                    lambda body: self._page_pass(body, url, "utf-8", **options),
+                    lambda body: self._page_pass(body, url, "utf-8", options),
                     p.job.parse.main_text == "all" or self.config.full_text,
                 )
         if text or is_html:
@@ -340,6 +328,7 @@ def _uses_trafilatura(_: ParserConfig, job: JobSpec, rendered: bool) -> bool:
 
 
 GZIP: Final = b"\x1f\x8b"
+_NOTHING: Final = PassOptions(0, 0, main_text=False, agent="")
 _ANY: Final = frozenset(PageKind)
 _LIST: Final = frozenset((PageKind.LIST,))
 _FREE: Final = frozenset((PageKind.REQUISITE, PageKind.NOT_MODIFIED))

@@ -112,13 +112,16 @@ class RuleRunner:
 
 def depth_of(document: Document) -> int:
     """Upper bound of the nesting depth of a page."""
-    from nephila.native import page_pass
+    from nephila.native import PassOptions, page_pass
 
     # A rule may ask for a tree of any document; JSON and text may hold markup, but mostly hold none.
     if (tags := document.body.count(b"<")) <= MAX_DEPTH:
         return tags
     return page_pass(
-        document.body, document.url or "http://a.invalid/", document.encoding, max_links=0, max_text_bytes=0
+        document.body,
+        document.url or "http://a.invalid/",
+        document.encoding,
+        PassOptions(max_links=0, max_text_bytes=0),
     ).depth
 
 

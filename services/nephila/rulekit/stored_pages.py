@@ -17,7 +17,7 @@ from typing import Final
 from nephila.kernel import messages as m
 from nephila.kernel import rawfile
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.native import page_pass, sniff_encoding
+from nephila.native import PassOptions, page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import read_document
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
@@ -64,7 +64,9 @@ class StoredPage:
         most, links = config.max_text_bytes, config.max_links
         if kind is BodyKind.HTML:
             encoding = encoding_of(self.body, self.charset, sniff_encoding)
-            found = page_pass(self.body, self.url or UNKNOWN_URL, encoding, max_links=0, max_text_bytes=most)
+            found = page_pass(
+                self.body, self.url or UNKNOWN_URL, encoding, PassOptions(max_links=0, max_text_bytes=most)
+            )
             record.title, record.lang, record.text = found.title, found.lang, found.main_text or found.text
         else:
             encoding = encoding_of_text(self.body, self.charset, self.content_type or sniffed)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from nephila.kernel.documents.job_schema import Changes, Ignore
-from nephila.native import page_pass
+from nephila.native import PassOptions, page_pass
 from nephila.parser.page.comparison import hash_of_fields, hash_of_text, text_without
 
 from tests.jobs import crawl_job
@@ -53,7 +53,7 @@ def test_elements_within_others_are_left_out_with_them() -> None:
         body,
         "utf-8",
         [".c", ".a", ".a .a", "b"],
-        lambda one: page_pass(one, "http://a.test/", "utf-8", **options),
+        lambda one: page_pass(one, "http://a.test/", "utf-8", PassOptions(**options)),
         True,
     )
     assert text.strip() == b"kept"

@@ -13,10 +13,10 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
-from nephila.native import page_pass, sniff_encoding
+from nephila.native import PassOptions, page_pass, sniff_encoding
 from nephila.parser import steps
 from nephila.parser.config import ParserConfig
-from nephila.parser.page.oversize import PAGE, FoundPass, PassOptions, decode_result, payload_of, run
+from nephila.parser.page.oversize import PAGE, FoundPass, decode_result, payload_of, run
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
@@ -77,10 +77,8 @@ async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch:
 def answer(**changed: Any) -> bytes:
     """What a child sends for a page with three links, with something else in its place."""
     links = b"".join(b"<a href=/%d>%d</a>" % (n, n) for n in range(3))
-    options: PassOptions = {
-        "max_links": 100, "max_text_bytes": 1_000, "main_text": True, "agent": "nephila", "hidden_text": False,
-    }  # fmt: skip
-    found = msgspec.msgpack.decode(run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", **options)))
+    options = PassOptions(max_links=100, max_text_bytes=1_000)
+    found = msgspec.msgpack.decode(run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", options)))
     return msgspec.msgpack.encode({**found, **changed})
 
 

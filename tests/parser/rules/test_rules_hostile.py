@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from nephila.native import page_pass
+from nephila.native import PassOptions, page_pass
 from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH
 from nephila.parser.rules.bounds import MAX_STEPS, fits, steps
 from nephila.parser.rules.extract import TimeLimitError, extract
@@ -77,7 +77,7 @@ def test_a_tree_of_twenty_thousand_levels() -> None:
 def test_formatting_elements_that_multiply(runner: RuleRunner) -> None:
     """A tree builder opens each of them anew in every block: n tags make n*n elements, out of the loop's sight."""
     body = b"".join(b"<p><b a=%d>" % n for n in range(3_000))
-    depth = page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth
+    depth = page_pass(body, URL, "utf-8", PassOptions(max_links=1, max_text_bytes=1)).depth
     assert depth > MAX_DEPTH
     found = runner.run(rule("fields: {f: {css: p, all: true}}"), page(body))
     assert found.items or found.problems
@@ -103,7 +103,7 @@ def test_depth_is_never_below_that_of_the_tree() -> None:
             while node is not None:
                 node, count = node.parent, count + 1
             depth = max(depth, count)
-        assert page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth + 4 >= depth, unit
+        assert page_pass(body, URL, "utf-8", PassOptions(max_links=1, max_text_bytes=1)).depth + 4 >= depth, unit
 
 
 def test_an_attribute_of_a_megabyte(runner: RuleRunner) -> None:
@@ -231,7 +231,7 @@ def test_groups_multiply() -> None:
 )
 def test_what_does_not_fit_is_sent_away(selector: str, body: bytes) -> None:
     """Within the limits of bytes and depth there are pages on which a selector of three steps takes half a minute."""
-    depth = page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth
+    depth = page_pass(body, URL, "utf-8", PassOptions(max_links=1, max_text_bytes=1)).depth
     assert len(body) <= MAX_BYTES
     assert not fits(rule(f"fields: {{f: {{css: '{selector}'}}}}").rule, body, depth)
 

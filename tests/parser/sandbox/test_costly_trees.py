@@ -13,7 +13,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
-from nephila.native import page_pass, sniff_encoding
+from nephila.native import PassOptions, page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.links import extra_links, extra_links_child
 from nephila.parser.page.html_tree import tree_fits
@@ -44,7 +44,7 @@ QUADRATIC = {
 def test_none_is_for_the_loop(shape: str) -> None:
     """The page pass names no depth for them, and without one no tree is built there."""
     body = QUADRATIC[shape](6_000).encode()
-    found = page_pass(body, "http://a.test/", "utf-8", main_text=False)
+    found = page_pass(body, "http://a.test/", "utf-8", PassOptions(main_text=False))
     assert not tree_fits(len(body), found.depth)
 
 

@@ -14,7 +14,17 @@ from urllib.parse import unquote
 import msgspec
 
 from nephila.kernel.fragment_routes import is_route
-from nephila.native import PagePass, UrlError, page_pass, parse_any, parse_url, query_in, sniff_encoding, to_utf8
+from nephila.native import (
+    PagePass,
+    PassOptions,
+    UrlError,
+    page_pass,
+    parse_any,
+    parse_url,
+    query_in,
+    sniff_encoding,
+    to_utf8,
+)
 from nephila.parser.links.requisites import requisites_of_page
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of
@@ -96,7 +106,7 @@ def _pages(directory: Path, counts: References, keys: Container[str] | None = No
         except UrlError:
             continue
         encoding = encoding_of(page.body, page.charset, sniff_encoding)
-        found = page_pass(page.body, page.url, encoding, max_links=0, max_text_bytes=0, main_text=False)
+        found = page_pass(page.body, page.url, encoding, PassOptions(max_links=0, max_text_bytes=0, main_text=False))
         if tree_is_linear(page.body, found.depth):
             yield _Read(page, found, encoding, html_tree(to_utf8(page.body, encoding)))
         else:

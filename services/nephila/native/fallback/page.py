@@ -30,6 +30,7 @@ from nephila.native.fallback.urls import (
     parse_http,
     query_in,
 )
+from nephila.native.pass_options import PassOptions
 from nephila.native.refresh import refresh_target
 
 MAX_VALUE: Final = 8192
@@ -131,10 +132,10 @@ class _Element:
 class _Page:
     """One walk over the tree, without recursion. O(nodes)."""
 
-    def __init__(self, tree: LexborHTMLParser, agent: str, max_text_bytes: int, hidden_text: bool) -> None:
-        self.agent = agent
-        self.keeps_hidden = hidden_text
-        self.lines = Lines(max_text_bytes)
+    def __init__(self, tree: LexborHTMLParser, options: PassOptions) -> None:
+        self.agent = options.agent
+        self.keeps_hidden = options.hidden_text
+        self.lines = Lines(options.max_text_bytes)
         self.links: list[_Link] = []
         self.meta: list[tuple[str, str]] = []
         self.json_ld = JsonLd()
@@ -286,7 +287,7 @@ class _Page:
 class PagePass:
     """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
 
-    def __init__(self, page: _Page, url: str, encoding: str, max_links: int, main_text: bool) -> None:
+    def __init__(self, page: _Page, url: str, encoding: str, options: PassOptions) -> None:
         self._encoding = encoding
         self.base = self._base(page.base, url)
         self.title = page.title or ""
@@ -306,7 +307,7 @@ class PagePass:
             rows.append(pack("<IIIHH", start, len(text), line.link_bytes, line.context.tag, line.context.flags))
             start += len(text) + 1
         self.text_lines = b"".join(rows)
-        kept = main_lines(lines, self.title, _NUMBER["h1"]) if main_text else []
+        kept = main_lines(lines, self.title, _NUMBER["h1"]) if options.main_text else []
         self.main_lines = pack(f"<{len(kept)}I", *kept)
         self.main_text = b"\n".join(texts[number] for number in kept)
         self.comments = b""
@@ -314,7 +315,7 @@ class PagePass:
         """See structure.py."""
         text = self.main_text or self.text
         self.text_hash = sha256(text).digest()[:HASH_BYTES] if text else b""
-        self._links(page.links, max_links, set(kept), main_text)
+        self._links(page.links, options.max_links, set(kept), options.main_text)
 
     def _base(self, written: str | None, url: str) -> str:
         try:
@@ -398,23 +399,20 @@ def _ends(parts: list[bytes]) -> bytes:
     return pack(f"<{len(ends)}I", *ends)
 
 
+_DEFAULTS: Final = PassOptions()
+
+
 def page_pass(
     body: bytes,
     url: str,
     encoding: str,
-    *,
-    max_links: int = 10_000,
-    max_text_bytes: int = 4_000_000,
-    main_text: bool = True,
-    agent: str = "nephila",
-    hidden_text: bool = False,
+    options: PassOptions = _DEFAULTS,
 ) -> PagePass:
     """Title, meta, text lines and links of an HTML page.
 
     `encoding` is a WHATWG label ("" = windows-1252); ValueError for an unknown one, UrlError if `url` is not an
-    absolute http(s) URL. `agent`: the name in <meta name> that may have robots directives beside
-    "robots". `hidden_text`: text that attributes hide is text.
+    absolute http(s) URL.
     """
     document = parse_http(url)
     tree = LexborHTMLParser(to_utf8(body, encoding))
-    return PagePass(_Page(tree, agent, max_text_bytes, hidden_text), document, encoding, max_links, main_text)
+    return PagePass(_Page(tree, options), document, encoding, options)

@@ -5,11 +5,11 @@ child.
 """
 
 from itertools import pairwise
-from typing import Final, TypedDict, Unpack, cast
+from typing import Final, cast
 
 import msgspec
 
-from nephila.native import PagePass, page_pass
+from nephila.native import PagePass, PassOptions, page_pass
 from nephila.parser.sandbox import Task
 
 
@@ -43,18 +43,8 @@ class FoundPass(msgspec.Struct, frozen=True):
     link_flags: bytes
 
 
-class PassOptions(TypedDict):
-    """Of `nephila.native.page_pass`."""
-
-    max_links: int
-    max_text_bytes: int
-    main_text: bool
-    agent: str
-    hidden_text: bool
-
-
 class PassRequest(msgspec.Struct, array_like=True):
-    """One page and the limits of its page pass."""
+    """One page and the options of its page pass."""
 
     body: bytes
     url: str
@@ -70,11 +60,11 @@ _decode_found = msgspec.msgpack.Decoder(FoundPass).decode
 def run(payload: bytes) -> bytes:
     """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
-    found = page_pass(request.body, request.url, request.encoding, **request.options)
+    found = page_pass(request.body, request.url, request.encoding, request.options)
     return _encode({name: getattr(found, name) for name in FoundPass.__struct_fields__})
 
 
-def payload_of(body: bytes, url: str, encoding: str, **options: Unpack[PassOptions]) -> bytes:
+def payload_of(body: bytes, url: str, encoding: str, options: PassOptions) -> bytes:
     """Payload for one page."""
     return _encode(PassRequest(body, url, encoding, options))
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.native import page_pass, to_utf8
+from nephila.native import PassOptions, page_pass, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.sandbox import Task
 from nephila.parser.single.html import NOWHERE, fill_html
@@ -24,7 +24,7 @@ class ExtractRequest(msgspec.Struct, array_like=True):
     url: str
     source: bytes
     markdown: bool
-    hidden_text: bool
+    options: PassOptions
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -35,22 +35,15 @@ _decode = msgspec.msgpack.Decoder(dict[str, str | list[str | dict[str, Any]]]).d
 def run(payload: bytes) -> bytes:
     """Entry point of the child, see `Task.module`."""
     request, config = _decode_request(payload), ParserConfig()
-    found = page_pass(
-        request.source,
-        request.url or NOWHERE,
-        "utf-8",
-        max_links=config.max_links,
-        max_text_bytes=config.max_text_bytes,
-        hidden_text=request.hidden_text,
-    )
+    found = page_pass(request.source, request.url or NOWHERE, "utf-8", request.options)
     result: dict[str, Any] = {"url": request.url}
     fill_html(result, request.source, "utf-8", found, config, request.markdown)
     return _encode(result)
 
 
-def payload_of(url: str, body: bytes, encoding: str, markdown: bool, hidden_text: bool) -> bytes:
+def payload_of(url: str, body: bytes, encoding: str, markdown: bool, options: PassOptions) -> bytes:
     """Payload for one page."""
-    return _encode(ExtractRequest(url, to_utf8(body, encoding), markdown, hidden_text))
+    return _encode(ExtractRequest(url, to_utf8(body, encoding), markdown, options))
 
 
 def decode_result(data: bytes) -> dict[str, Any]:
@@ -73,6 +66,6 @@ run(
         b"<time datetime=2020-01-01>x</time>",
         "utf-8",
         markdown=True,
-        hidden_text=False,
+        options=PassOptions(),
     )
 )

@@ -83,14 +83,7 @@ def extract(
         fill_list(result, form, body, base, charset, config, _is_somewhere)
     elif kind is BodyKind.HTML:
         encoding = encoding_of(body, charset, sniff_encoding)
-        found = page_pass(
-            body,
-            result["url"] or NOWHERE,
-            encoding,
-            max_links=config.max_links,
-            max_text_bytes=config.max_text_bytes,
-            hidden_text=hidden_text,
-        )
+        found = page_pass(body, result["url"] or NOWHERE, encoding, config.pass_options)
         if len(body) > MAX_TREE_BYTES or tree_is_linear(body, found.depth):
             fill_html(result, body, encoding, found, config, markdown)
         else:
@@ -119,7 +112,7 @@ def _in_child(
     """A page whose tree may take a time that grows with its square: in a child, and without a tree where that fails."""
     from nephila.parser.single.child import EXTRACT, payload_of
 
-    payload = payload_of(result["url"], body, encoding, markdown, config.hidden_text)
+    payload = payload_of(result["url"], body, encoding, markdown, config.pass_options)
     try:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
             found_there = box.call(EXTRACT, payload, attempts=1)

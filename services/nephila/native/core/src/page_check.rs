@@ -10,10 +10,10 @@ const SHORT_TEXT: usize = 100;
 
 /// Read the body as a page, in full, without main text, and within small limits. Panics where a promise is broken.
 pub fn check(body: &[u8], encoding: &str) {
-    let read = |max_links, max_text, main| {
+    let read = |max_links, max_text_bytes, main_text| {
         let document = document_of("http://a.test/b/c?d").expect("a valid URL");
-        let options = Options { max_links, max_text, main, agent: "nephila", hidden_text: false };
-        read_page(body, document, encoding, options).expect("a known encoding")
+        let options = Options { max_links, max_text_bytes, main_text, ..Options::default() };
+        read_page(body, document, encoding, &options).expect("a known encoding")
     };
     let sniffed = encoding::sniff(body, None);
     assert!(sniffed.is_empty() || encoding::to_utf8(body, &sniffed).is_some());

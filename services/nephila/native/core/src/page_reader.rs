@@ -17,14 +17,11 @@ use crate::urls_py::document_of;
 /// Media types that the parser reads by the page pass, as `body_kind.py`.
 const HTML: [&str; 3] = ["text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"];
 
-/// Bounds of the page pass, as in ParserConfig.
+/// Which pages are read, and how, as in ParserConfig.
 #[derive(FromPyObject)]
 pub struct PageOptions {
     max_inline_bytes: usize,
-    max_links: usize,
-    max_text_bytes: usize,
-    robots_agent: String,
-    hidden_text: bool,
+    pass_options: Options,
 }
 
 /// Bytes in which an HTML page shows that it is one: `body_kind.py` looks at as many.
@@ -76,14 +73,8 @@ impl PageReader for PageOptions {
         let certain = is_html(body) && is_settled(&encoding, &charset, body);
         let pass = || {
             let document = document_of(url).filter(|_| !encoding.is_empty())?;
-            let options = Options {
-                max_links: self.max_links,
-                max_text: self.max_text_bytes,
-                main: main_text,
-                agent: &self.robots_agent,
-                hidden_text: self.hidden_text,
-            };
-            read_page(body, document, &encoding, options).ok()
+            let options = Options { main_text, ..self.pass_options.clone() };
+            read_page(body, document, &encoding, &options).ok()
         };
         // A page whose pass fails is read again by the parser, which reports it.
         let found = catch_unwind(AssertUnwindSafe(pass)).unwrap_or_default();

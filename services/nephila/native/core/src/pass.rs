@@ -198,21 +198,28 @@ fn without_credentials(mut base: Url, page: &Url) -> String {
     base.into()
 }
 
-/// What is read of a page.
-#[derive(Clone, Copy)]
-pub struct Options<'a> {
+/// What is read of a page: `PassOptions` of ../../pass_options.py.
+#[derive(Clone, FromPyObject)]
+pub struct Options {
     pub max_links: usize,
-    pub max_text: usize,
-    pub main: bool,
+    pub max_text_bytes: usize,
+    pub main_text: bool,
     /// The name in <meta name> that may have robots directives, beside "robots".
-    pub agent: &'a str,
+    pub agent: String,
     /// Whether text is kept that the page hides by attributes.
     pub hidden_text: bool,
 }
 
-fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: Options<'_>) -> PagePass {
-    let Options { max_links, max_text, main, agent, hidden_text } = options;
-    let mut page = Page::new(input, max_links, max_text, main, agent.as_bytes());
+impl Default for Options {
+    fn default() -> Self {
+        let agent = "nephila".to_owned();
+        Options { max_links: 10_000, max_text_bytes: 4_000_000, main_text: true, agent, hidden_text: false }
+    }
+}
+
+fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: &Options) -> PagePass {
+    let Options { max_links, max_text_bytes, main_text: main, ref agent, hidden_text } = *options;
+    let mut page = Page::new(input, max_links, max_text_bytes, main, agent.as_bytes());
     page.keeps_hidden = hidden_text;
     let own = document.clone();
     let outline = if main {
@@ -266,7 +273,7 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: Option
 }
 
 /// `page_pass` without Python. An error is a text for people.
-pub fn read_page(body: &[u8], document: Url, encoding: &str, options: Options<'_>) -> Result<PagePass, String> {
+pub fn read_page(body: &[u8], document: Url, encoding: &str, options: &Options) -> Result<PagePass, String> {
     let input = encoding::to_utf8(body, encoding).ok_or_else(|| format!("unknown encoding '{encoding}'"))?;
     if input.len() > i32::MAX as usize {
         return Err("page too large".to_owned());
@@ -277,27 +284,19 @@ pub fn read_page(body: &[u8], document: Url, encoding: &str, options: Options<'_
 /// Title, meta, text lines and links of an HTML page in one scan without a tree; the GIL is released. O(bytes).
 ///
 /// `encoding` is a WHATWG label ("" = windows-1252); ValueError for an unknown one and for more than 2^31 bytes,
-/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself. `agent`: the name
-/// in <meta name> that may have robots directives, beside "robots". `hidden_text`: text that attributes hide is text.
+/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (
-    body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000, main_text=true, agent="nephila", hidden_text=false
-))]
+#[pyo3(signature = (body, url, encoding, options=None))]
 pub fn page_pass(
     py: Python<'_>,
     body: &[u8],
     url: &Bound<'_, PyString>,
     encoding: &str,
-    max_links: usize,
-    max_text_bytes: usize,
-    main_text: bool,
-    agent: &str,
-    hidden_text: bool,
+    options: Option<Options>,
 ) -> PyResult<PagePass> {
     let document = urls_py::parse_document(url)?;
-    let options = Options { max_links, max_text: max_text_bytes, main: main_text, agent, hidden_text };
-    let work = || read_page(body, document, encoding, options);
+    let options = options.unwrap_or_default();
+    let work = || read_page(body, document, encoding, &options);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(found) => found.map_err(PyValueError::new_err),
         Err(_) => Err(PyRuntimeError::new_err("the page scanner failed")),

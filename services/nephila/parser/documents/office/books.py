@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import unquote
 
-from nephila.native import page_pass
+from nephila.native import PassOptions, page_pass
 from nephila.parser.documents.office.archive import Archive, elements
 
 MAX_CHAPTERS: Final = 1_000
@@ -26,5 +26,5 @@ def read_book(archive: Archive) -> Iterator[tuple[str, bytes]]:
         archive.problem = f"more than {MAX_CHAPTERS:,} chapters"
     for href in chapters[:MAX_CHAPTERS]:
         body = archive.read(posixpath.normpath(posixpath.join(posixpath.dirname(root), unquote(href))))
-        found = page_pass(body, _BASE, "utf-8", main_text=False)
+        found = page_pass(body, _BASE, "utf-8", PassOptions(main_text=False))
         yield found.text.decode(), body
