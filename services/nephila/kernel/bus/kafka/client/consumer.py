@@ -14,7 +14,8 @@ import asyncio
 import contextlib
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -27,11 +28,13 @@ from aiokafka.errors import (
     UnknownMemberIdError,
     UnknownTopicOrPartitionError,
 )
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from aiokafka.structs import OffsetAndMetadata
 
-from nephila.kernel.bus.kafka.client.fetch_client import IDLE_WAIT_MS
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.group.member_session import MemberSession
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 
@@ -40,6 +43,9 @@ log = logging.getLogger(__name__)
 STOP_S = 5.0
 LOOK_S = 1.0
 COMMIT_RETRY_S = 0.1
+FENCED_INSTANCE_ID: Final = 82
+"""Code of the protocol: another member has joined with this static id."""
+GROUP_REQUESTS: Final = (JoinGroupRequest, SyncGroupRequest, HeartbeatRequest, OffsetCommitRequest)
 MAX_POLL_S = 86_400
 """The poll never waits for handlers, so this limit of the client is not needed (aiokafka#848)."""
 
@@ -87,20 +93,37 @@ def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         fetcher._fetch_max_wait_ms = wait_ms
 
 
-def watch_heartbeats(consumer: AIOKafkaConsumer, clock: Clock, on_answer: Callable[[float], None]) -> None:
-    """Settings of a started consumer, and a callback with the sending time of each answered heartbeat, which aiokafka
-    keeps private."""
-    relax_polling(consumer, IDLE_WAIT_MS)
-    beat = consumer._coordinator._do_heartbeat
+def watch_session(consumer: AIOKafkaConsumer, clock: Clock, session: MemberSession) -> None:
+    """Report what the broker says of the membership of a consumer that is not started, with the sending time of each
+    request. The client hides the codes of errors, has no class for a fenced member, and reports a join when this
+    process has had the CPU to read it, which may be after the session that the join began."""
+    send = consumer._client.send
 
-    async def beating() -> bool:
+    async def watching(node_id: int, request: Any, **options: Any) -> Any:
         sent = clock.monotonic()
-        answered: bool = await beat()
-        if answered:
-            on_answer(sent)
-        return answered
+        answer = await send(node_id, request, **options)
+        for code in _error_codes(answer):
+            if code == FENCED_INSTANCE_ID:
+                session.on_fenced()
+            elif code == IllegalGenerationError.errno:
+                session.on_outdated()
+            elif isinstance(request, SyncGroupRequest) and not code:
+                session.on_sync(sent)
+            elif isinstance(request, HeartbeatRequest) and code in (0, RebalanceInProgressError.errno):
+                session.on_answer(sent)
+        return answer
 
-    consumer._coordinator._do_heartbeat = beating
+    def sending(node_id: int, request: Any, **options: Any) -> Any:
+        return (watching if isinstance(request, GROUP_REQUESTS) else send)(node_id, request, **options)
+
+    consumer._client.send = sending
+
+
+def _error_codes(answer: Any) -> set[int]:
+    """Codes of an answer about a group; a commit has one for each partition."""
+    if hasattr(answer, "error_code"):
+        return {answer.error_code}
+    return {code for _, partitions in answer.topics for _, code in partitions}
 
 
 def watch_partition_counts(consumer: AIOKafkaConsumer, assigned: Iterable[TopicPartition]) -> None:

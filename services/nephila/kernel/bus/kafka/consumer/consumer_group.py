@@ -21,7 +21,7 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.client import consumer as client
-from nephila.kernel.bus.kafka.client.fetch_client import gather_fetches
+from nephila.kernel.bus.kafka.client.fetch_client import IDLE_WAIT_MS, gather_fetches
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata
 from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState, Phase
@@ -118,12 +118,13 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         consumer = client.new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor, self)
         self.consumer = consumer
         self._joined = False
+        client.watch_session(consumer, self._clock, self._session)
         try:
             await consumer.start()
         except BaseException:
             await consumer.stop()
             raise
-        client.watch_heartbeats(consumer, self._clock, self._session.on_answer)
+        client.relax_polling(consumer, IDLE_WAIT_MS)
         gather_fetches(consumer, self.config, self._clock, lambda: self.inbox.waiting)
 
     async def close(self) -> None:
@@ -197,7 +198,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._poll_size.records)
                 self._clear_error()
             except (ConsumerStoppedError, KafkaError) as error:
-                if "FencedInstance" in repr(error):
+                if self._joined and self._session.fenced:
                     self._duplicate_member()
                 if not isinstance(error, ConsumerStoppedError):
                     self._record_error(error)
@@ -312,7 +313,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.partitions_gained += len(new)
         self.partitions_lost += len(gone)
         self._drop_lost(gone)
-        self._session.on_join(self._clock.monotonic())
+        self._session.on_join()
         client.watch_partition_counts(consumer, assigned)
         opening = {}
         for tp in assigned:

@@ -2,8 +2,11 @@
 another member use its name? Pure.
 
 A broker that has just started answers all heartbeats until it has loaded its groups, including those of members that
-it had expelled. After a silence as long as a session, therefore, the first answers prove nothing; a join does. Times
-are monotonic.
+it had expelled. After a silence as long as a session, therefore, the first answers prove nothing; a join does.
+
+Every proof counts from the time at which its request was sent. A process without CPU may read the answer to a join when
+the session that the join began has ended. Counted from the reading, the expulsion that follows looked like another
+member with this name. Times are monotonic.
 """
 
 from __future__ import annotations
@@ -26,10 +29,29 @@ class MemberSession:
         self._last = -math.inf
         self._steady_since = -math.inf
         """No silence as long as a session since then."""
+        self._synced = -math.inf
+        """Sending time of the last request for an assignment that was answered."""
+        self._outdated = False
+        """The broker knows the member and refuses its generation: nobody has taken its name."""
+        self.fenced = False
+        """The broker refuses the member because another one has joined under its static id."""
 
-    def on_join(self, now: float) -> None:
-        """The group has answered a join: its members are known."""
-        self._last, self._steady_since = now, -math.inf
+    def on_sync(self, sent: float) -> None:
+        """A request for an assignment, sent at this time, was answered."""
+        self._synced = sent
+
+    def on_outdated(self) -> None:
+        """The group has a newer generation, without this member."""
+        self._outdated = True
+
+    def on_fenced(self) -> None:
+        """Another member has joined under the static id of this one."""
+        self.fenced = True
+
+    def on_join(self) -> None:
+        """The assignment has arrived: the group knows this member since it asked for it."""
+        self._last, self._steady_since = self._synced, -math.inf
+        self._outdated = self.fenced = False
 
     def on_answer(self, sent: float) -> None:
         """A heartbeat sent at this time was answered."""
@@ -45,4 +67,4 @@ class MemberSession:
     def steady(self, now: float) -> bool:
         """Answers arrived without interruption: if the group does not know this member, another one uses its name."""
         recent = now < self._last + RECENT_SHARE * self._session_s
-        return recent and now >= self._steady_since + self._session_s
+        return recent and now >= self._steady_since + self._session_s and not self._outdated
