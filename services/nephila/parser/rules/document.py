@@ -31,7 +31,7 @@ figcaption main aside nav form hr script style template noscript
 _BLOCKS: Final = tuple(_BLOCK_WORDS.split())
 _RAW: Final = frozenset(("script", "style", "template", "noscript"))
 """Elements whose content is not text of the page; selected directly, their content is returned as written."""
-_BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
+BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
 _BREAKS: Final = frozenset(_BLOCKS)
 # Serialised HTML: "<" is markup except in raw elements, which are closed.
 _MARKUP: Final = late_pattern(
@@ -253,7 +253,7 @@ def text_of_html(html: str) -> str:
         parts.append(text if verbatim else _one_line(text))
         at = found.end()
         name = (found[2] or "").lower()
-        if name in _BLOCK_NAMES:
+        if name in BLOCK_NAMES:
             parts.append("\n")
         if name == "pre":
             verbatim = max(0, verbatim + (-1 if html[found.start() + 1] == "/" else 1))
