@@ -16,7 +16,6 @@ SOURCE = Path(next(iter(nephila.__path__)))
 
 MOST_LINES = 450
 LONG = {
-    "kernel/reasons/table.py": "one row for each way to end, with its effects and words",
     "programs/options.py": "one row for each option of a crawl, with its help",
 }
 """Tables, which grow with what they list. Generated files are in `kernel/messages/`."""

@@ -15,22 +15,13 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from nephila.kernel.messages import FetchOutcome, Outcome
+from nephila.kernel.reasons import tls
 from nephila.kernel.reasons.row import ListVerdict, Pause, Retry, Row, RowKind
 
 StatusReason = NewType("StatusReason", str)
 """A reason of one of the two families."""
 
 _STORED, _DENIED, _FAILED, _DROPPED = Outcome.STORED, Outcome.DENIED, Outcome.FAILED, Outcome.DROPPED
-
-
-_ANY: Final = "--insecure (tls_verify: false) accepts any"
-_TRUST: Final = f"--ca-file FILE (ca_file) trusts it, {_ANY}"
-
-
-def _tls(what: str, remedy: str = "") -> Row:
-    """The row of a cause of the reason `tls`."""
-    said = f"no safe connection to its server could be made (TLS): {what}{f'; {remedy}' if remedy else ''}"
-    return Row(_FAILED, said, verdict=ListVerdict.TLS, retry=Retry.TRIES, unreachable=True, reported_as="tls")
 
 
 class Reason(StrEnum):
@@ -119,29 +110,14 @@ class Reason(StrEnum):
             unreachable=True,
         ),
     )
-    TLS = (
-        "tls",
-        Row(
-            _FAILED,
-            "no safe connection to its server could be made (TLS: certificate or handshake)",
-            verdict=ListVerdict.TLS,
-            retry=Retry.TRIES,
-            unreachable=True,
-        ),
-    )
-    TLS_SELF_SIGNED = "tls_self_signed", _tls("its certificate is self-signed and not trusted", _TRUST)
-    TLS_ISSUER = "tls_issuer", _tls("the issuer of its certificate is not known, or the server leaves it out", _TRUST)
-    TLS_EXPIRED = "tls_expired", _tls("its certificate has expired", _ANY)
-    TLS_NOT_YET_VALID = "tls_not_yet_valid", _tls("its certificate is not valid yet: check this machine's clock", _ANY)
-    TLS_NAME = "tls_name", _tls("its certificate is for another name", _ANY)
-    TLS_PROTOCOL = (
-        "tls_protocol",
-        _tls("it has no version or cipher in common: TLS 1.0, TLS 1.1 and RSA key exchange are not used"),
-    )
-    TLS_CLIENT_CERTIFICATE = (
-        "tls_client_certificate",
-        _tls("it demands a client certificate, and the crawler has none"),
-    )
+    TLS = "tls", tls.UNKNOWN_CAUSE
+    TLS_SELF_SIGNED = "tls_self_signed", tls.SELF_SIGNED
+    TLS_ISSUER = "tls_issuer", tls.ISSUER
+    TLS_EXPIRED = "tls_expired", tls.EXPIRED
+    TLS_NOT_YET_VALID = "tls_not_yet_valid", tls.NOT_YET_VALID
+    TLS_NAME = "tls_name", tls.NAME
+    TLS_PROTOCOL = "tls_protocol", tls.PROTOCOL
+    TLS_CLIENT_CERTIFICATE = "tls_client_certificate", tls.CLIENT_CERTIFICATE
     TIMEOUT = (
         "timeout",
         Row(

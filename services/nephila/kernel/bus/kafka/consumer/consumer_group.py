@@ -116,8 +116,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _connect(self) -> None:
         assignor = assignor_for(self.membership)
         consumer = client.new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor, self)
-        self.consumer = consumer
-        self._joined = False
+        self.consumer, self._joined = consumer, False
         client.watch_session(consumer, self._clock, self._session)
         try:
             await consumer.start()
