@@ -19,6 +19,7 @@ from nephila.native.fallback.hidden import Visibility, visibility_of
 from nephila.native.fallback.json_ld import JsonLd
 from nephila.native.fallback.lines import CHROME, COMMENT, SPACES, Context, Lines
 from nephila.native.fallback.main_text import main_lines
+from nephila.native.fallback.microdata import Microdata
 from nephila.native.fallback.spelling import spelled_text
 from nephila.native.fallback.texts import to_utf8
 from nephila.native.fallback.urls import (
@@ -139,6 +140,7 @@ class _Page:
         self.links: list[_Link] = []
         self.meta: list[tuple[str, str]] = []
         self.json_ld = JsonLd()
+        self.microdata = Microdata(_value)
         self.time = ""
         self.robots = ""
         self.title: str | None = None
@@ -203,7 +205,9 @@ class _Page:
         elif tag == "time" and not self.time:
             of = f"{attributes.get('class') or ''} {attributes.get('itemprop') or ''}".lower()
             self.time = "" if any(word in of for word in _CHANGES) else _value(attributes.get("datetime"))
-        elif tag == "script" and _lower(attributes.get("type") or "").strip(SPACES) == "application/ld+json":
+        if page and "itemprop" in attributes and tag != "meta" and not around.context.flags & COMMENT:
+            self.microdata.note(node, attributes)
+        if tag == "script" and _lower(attributes.get("type") or "").strip(SPACES) == "application/ld+json":
             if page:
                 self.json_ld.read(node.text() or "")
         elif tag in ("base", "link", "meta"):
@@ -296,6 +300,7 @@ class PagePass:
         self.robots = page.robots
         self.description = page.description or ""
         self.meta = [(name, _spelled_value(value)) for name, value in page.json_ld.entries()] + page.meta
+        self.meta += page.microdata.entries()
         self.meta += [("time", page.time)] if page.time else []
         self.refresh = self._resolved(page.refresh)
         self.depth = page.depth

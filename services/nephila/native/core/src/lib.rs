@@ -23,6 +23,7 @@ mod maintext;
 mod markdown;
 mod mathml;
 mod meta;
+mod microdata;
 mod near_copies;
 mod page;
 pub mod page_check;

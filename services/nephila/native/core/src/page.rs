@@ -11,6 +11,7 @@ use crate::boilerplate;
 use crate::boxes::Boxes;
 use crate::entities;
 use crate::json_ld::JsonLd;
+use crate::microdata::Microdata;
 use crate::spelling::spelled;
 use crate::stack::Stack;
 use crate::tags::*;
@@ -105,6 +106,7 @@ pub struct Page<'a> {
     pub text: TextSink,
     pub boxes: Boxes,
     pub head: Head<'a>,
+    pub microdata: Microdata,
     pub links: Vec<RawLink<'a>>,
     pub max_raw: usize,
     /// Hrefs beyond `max_raw`, each as often as it occurs.
@@ -149,6 +151,7 @@ impl<'a> Page<'a> {
             text: TextSink::new(max_text, input.len() / 5),
             boxes: Boxes::new(boxes),
             head: Head::default(),
+            microdata: Microdata::new(input),
             links: Vec::with_capacity(256),
             // Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
             max_raw: max_links.saturating_mul(4),

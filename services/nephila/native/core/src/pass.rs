@@ -10,6 +10,7 @@ use ring::digest::{digest, SHA256};
 use url::Url;
 
 use crate::links::{self, Links};
+use crate::microdata::Microdata;
 use crate::page::Page;
 use crate::structure::{self, outline::Outline};
 use crate::text::Line;
@@ -249,7 +250,8 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: &Optio
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
     let entries = head.json_ld.entries().into_iter().map(|(name, value)| (name, meta::spelled_value(value)));
     let time = head.time.map(|time| ("time".to_owned(), time));
-    let meta = entries.chain(head.meta).chain(time).collect();
+    let microdata = std::mem::replace(&mut page.microdata, Microdata::new(b""));
+    let meta = entries.chain(head.meta).chain(microdata.entries()).chain(time).collect();
     PagePass {
         title: owned(head.title.unwrap_or_default()),
         lang: head.lang.unwrap_or_default(),

@@ -25,6 +25,9 @@ impl<'a> Page<'a> {
         if tag == TIME && self.head.time.is_none() {
             self.note_time();
         }
+        if self.microdata.is_before(self.tok.pos) {
+            self.note_microdata(self.stack.flags() & F_COMMENT != 0);
+        }
         let inline = CATS[tag as usize] & C_SPECIAL == 0 || matches!(tag, IMG | BR | OBJECT | SELECT | XMP);
         if inline && tag != A && self.stack.flags() & F_HIDDEN == 0 {
             self.stack.reopen();
