@@ -232,7 +232,9 @@ async def test_tls(make: Any, expected: str, cause: str, lane: str, authority: t
             async with client_of(server, tls_verify=True, **LIMITS) as client:
                 client.register("https://bad.test/")
                 reply = await client.get("https://bad.test/", DOCUMENT)
-                assert (reply.status, client.result().reason) == ((200, "") if expected == FETCHED else (502, "tls"))
+                result = client.result()
+                status, reason = (200, "") if expected == FETCHED else (502, "tls")
+                assert (reply.status, result.reason, result.cause) == (status, reason, cause)
 
 
 @pytest.mark.parametrize("lane", ["native", "aiohttp", "gateway"])

@@ -45,10 +45,12 @@ def tls_of(authority: trustme.CA, name: str) -> ssl.SSLContext:
     return context
 
 
-def through(proxy: ProxyServer, url: str, names: str = LOCAL, credentials: str = "") -> HttpRequest:
+def through(
+    proxy: ProxyServer, url: str, names: str = LOCAL, credentials: str = "", scheme: str = "https"
+) -> HttpRequest:
     """A request led through a proxy with the name proxy.test on loopback."""
     target = TargetUrl(url)
-    known = Proxy(parse_endpoint(f"https://{credentials}proxy.test:{proxy.port}"))
+    known = Proxy(parse_endpoint(f"{scheme}://{credentials}proxy.test:{proxy.port}"))
     known.addresses = ("127.0.0.1",)
     return HttpRequest(target, route_through(known, target, direct_route(target, ("127.0.0.1",), target.port), names))
 
@@ -156,3 +158,27 @@ async def test_wrong_credentials_over_tls(make_fetcher: MakeFetcher, authority: 
         answer = await get(make_fetcher(), through(proxy, "http://site.test/", credentials="u:wrong@"))
         assert answer.reason == "proxy_auth"
         assert "wrong" not in answer.detail
+
+
+@pytest.mark.parametrize(
+    ("scheme", "version"),
+    [
+        ("http", ssl.TLSVersion.TLSv1_2),
+        ("http", ssl.TLSVersion.TLSv1_3),
+        # Not TLS 1.2 within TLS: asyncio of Python 3.11 does not notice that its handshake has ended.
+        ("https", ssl.TLSVersion.TLSv1_3),
+    ],
+)
+async def test_a_server_within_a_tunnel_that_demands_a_client_certificate(
+    make_fetcher: MakeFetcher, trusted: trustme.CA, scheme: str, version: ssl.TLSVersion
+) -> None:
+    """The word is that of a direct connection, and not that of a proxy that fails."""
+    inside = tls_of(trusted, "site.test")
+    trusted.configure_trust(inside)
+    inside.verify_mode, inside.maximum_version = ssl.CERT_REQUIRED, version
+    outside = tls_of(trusted, "proxy.test") if scheme == "https" else None
+    async with Server(GOOD, tls=inside) as server, ProxyServer(tls=outside) as proxy:
+        proxy.hosts["site.test"] = ("127.0.0.1", server.port)
+        request = through(proxy, f"https://site.test:{server.port}/a", scheme=scheme)
+        answer = await get(make_fetcher(tls_verify=True), request)
+        assert (answer.reason, answer.cause) == ("tls", "tls_client_certificate"), answer.detail

@@ -105,6 +105,8 @@ class GatewayResult(msgspec.Struct, kw_only=True):
     reason: AnyReason = Reason.NONE
     """Why the document failed: dns, connect, tls, timeout, address, too_large, robots."""
     detail: str = ""
+    cause: str = ""
+    """The cause of `reason`, if it has causes: tls_expired."""
     requests: int = 0
     wire_bytes: int = 0
     unauthorized: int = 0

@@ -226,7 +226,7 @@ class BrowserFetcher:
         document = result.document
         if document is None:
             if result.reason:
-                response.reason, response.detail = result.reason, result.detail
+                response.reason, response.detail, response.cause = result.reason, result.detail, result.cause
             else:
                 response.reason, response.detail = (
                     (error.reason, error.detail) if error else (Reason.BROWSER, "no response")
@@ -290,7 +290,7 @@ class BrowserFetcher:
             self._budget.spend(request.job, request.host, self._clock.monotonic() - started)
         if page is None:
             assert failed is not None
-            raise FetchError(result.reason or failed.reason, result.detail or failed.detail)
+            raise FetchError(result.reason or failed.reason, result.detail or failed.detail, result.cause)
         if login.cookies is not None:
             login.cookies.write(page.first_cookies, page.cookies)
         self._storage[request.job, site] = page.storage

@@ -121,9 +121,9 @@ class AiohttpFetcher:
         self._wanted = media_filter(config.accept, config.refuse)
         self._deadlines: DeadlineTimer[Fetch] = DeadlineTimer(config, clock)
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        """By whether the session is the one for tunnels."""
         self._demanding: set[str] = set()
         """Names of servers that have asked for a client certificate."""
-        """By whether the session is the one for tunnels."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Fetch:
         """See `Fetcher.fetch`."""
@@ -188,7 +188,9 @@ class AiohttpFetcher:
                 return
             except aiohttp.ClientConnectorError as error:
                 found = dial_error(error.os_error, fetch.request.target.scheme)
-                if fetch.request.route.proxy is not None:
+                if fetch.request.route.proxy is None:
+                    found = self._with_demand(fetch, found)
+                else:
                     found = FetchError(Reason.PROXY, f"{fetch.request.route.proxy.name}: {found.detail}")
             except FetchError as error:  # of the handshake with a proxy
                 if fetch.phase not in (CONNECT, TUNNEL):
@@ -204,19 +206,23 @@ class AiohttpFetcher:
                 continue
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 if fetch.phase in (CONNECT, TUNNEL) and fetch.request.route.proxy is not None:  # TLS within the tunnel
-                    raise dial_error(error.__cause__ or error, fetch.request.target.scheme) from None
+                    fault = dial_error(error.__cause__ or error, fetch.request.target.scheme)
+                    raise self._with_demand(fetch, fault) from None
                 if fetch.reused and not fetch.response.status:
                     raise FetchError(Reason.STALE, "a kept connection broke before any answer") from None
-                fault = self._translate(fetch.response, error)
-                if fault.reason is Reason.DISCONNECTED and self._demands_certificate(fetch):
-                    fault = FetchError(Reason.TLS, DEMANDED, Reason.TLS_CLIENT_CERTIFICATE)
-                raise fault from None
+                raise self._with_demand(fetch, self._translate(fetch.response, error)) from None
             if number == len(addresses):
                 raise found from None
 
-    def _demands_certificate(self, fetch: Fetch) -> bool:
-        """Whether a server that closed before any answer had asked for a certificate of the client."""
-        return not fetch.response.status and fetch.request.route.tls_name in self._demanding
+    def _with_demand(self, fetch: Fetch, fault: FetchError) -> FetchError:
+        """The demand for a client certificate, if the server had stated it before it refused without an answer: TLS 1.2
+        refuses with an alert of any kind or none, TLS 1.3 may close after the handshake."""
+        refused = fault.reason is Reason.DISCONNECTED or (
+            fault.reason is Reason.TLS and fault.cause in ("", Reason.TLS_PROTOCOL)
+        )
+        if refused and not fetch.response.status and fetch.request.route.tls_name in self._demanding:
+            return FetchError(Reason.TLS, DEMANDED, Reason.TLS_CLIENT_CERTIFICATE)
+        return fault
 
     @staticmethod
     def _translate(response: HttpResponse, error: Exception) -> FetchError:
@@ -364,7 +370,7 @@ class AiohttpFetcher:
             trace.on_connection_reuseconn.append(_on_reused)
             context = tls_context(config.tls_verify, config.ca_file)
             session = self._sessions[tunnel] = aiohttp.ClientSession(
-                connector=TunnelConnector(context)
+                connector=TunnelConnector(context, self._demanding)
                 if tunnel
                 else DirectConnector(context, config.keepalive_s, config.rest_s, self._demanding),
                 cookie_jar=aiohttp.DummyCookieJar(),

@@ -86,7 +86,7 @@ class FetchTraffic:
         self._document_sent = False
         self._document: DocumentResponse | None = None
         self._reason: AnyReason = Reason.NONE
-        self._detail = ""
+        self._detail = self._cause = ""
         self._requests = 0
         self._wire_bytes = 0
         self._blocked: Counter[str] = Counter()
@@ -119,6 +119,7 @@ class FetchTraffic:
             document=self._document,
             reason=reason,
             detail=detail,
+            cause=self._cause,
             requests=self._requests,
             wire_bytes=self._wire_bytes,
             exchanges=self._exchanges,
@@ -263,7 +264,7 @@ class FetchTraffic:
 
     def _answer_document(self, response: HttpResponse) -> BrowserAnswer:
         if response.reason:
-            return self._refuse(response.reason, response.detail, True)
+            return self._refuse(response.reason, response.detail, True, response.cause)
         is_html = response.content_type in _HTML
         kept = self._limits.keep_body
         self._document = DocumentResponse(
@@ -283,10 +284,10 @@ class FetchTraffic:
             return BrowserAnswer(204, [], b"")
         return _passed(response)
 
-    def _refuse(self, reason: RefusalReason, detail: str, is_document: bool) -> BrowserAnswer:
+    def _refuse(self, reason: RefusalReason, detail: str, is_document: bool, cause: str = "") -> BrowserAnswer:
         self._blocked[reason] += 1
         if is_document:
-            self._reason, self._detail = reason_of(reason), detail
+            self._reason, self._detail, self._cause = reason_of(reason), detail, cause
         status = _STATUS.get(reason, _REFUSED if reason in _REFUSALS or isinstance(reason, Limit) else _FAILED)
         return BrowserAnswer(status, [("cache-control", "no-store")], b"")
 

@@ -20,10 +20,11 @@ TUNNEL_OF_TASK: ContextVar[tuple[ProxyHop, Callable[[], None]]] = ContextVar("TU
 class TunnelConnector(aiohttp.TCPConnector):
     """Dials the address in the URL, which is the proxy's, and opens a tunnel there. Raises `FetchError`."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, context: ssl.SSLContext, demanding: set[str]) -> None:
+        """`demanding`: gets the names of servers that ask for a client certificate."""
         super().__init__(limit=0, ssl=context, force_close=True)
         self._context = context
-        watch_handshakes(context, self, set())
+        watch_handshakes(context, self, demanding)
 
     async def _wrap_create_connection(self, *args: Any, addr_infos: Any, **kwargs: Any) -> Any:
         address, port = addr_infos[0][4][:2]
