@@ -16,6 +16,7 @@ use rustls::{
     AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
     SignatureScheme,
 };
+use webpki::EndEntityCert;
 
 use crate::error::{FetchError, Reason};
 
@@ -31,8 +32,7 @@ pub fn client_config(verify: bool, ca_file: &str) -> Arc<ClientConfig> {
     let verifier: Arc<dyn ServerCertVerifier> =
         if verify { trusting(ca_file, &provider) } else { Arc::new(SameAnswer { provider, accepts: true }) };
     let asked = Arc::new(NoCertificate);
-    let mut config =
-        builder.dangerous().with_custom_certificate_verifier(verifier).with_client_cert_resolver(asked);
+    let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_client_cert_resolver(asked);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
     Arc::new(config)
@@ -139,7 +139,8 @@ impl fmt::Display for SelfSigned {
 
 impl std::error::Error for SelfSigned {}
 
-/// The checks of webpki, and what browsers and OpenSSL add: a certificate that is itself trusted needs no issuer.
+/// The checks of webpki, and what browsers and OpenSSL add: a certificate that is itself trusted needs no issuer. webpki
+/// looks at the dates of a certificate before its issuer and its use.
 #[derive(Debug)]
 struct Trust {
     inner: Arc<WebPkiServerVerifier>,
@@ -164,17 +165,13 @@ impl ServerCertVerifier for Trust {
             ) => error,
             other => return other,
         };
-        let Some(facts) = Facts::of(certificate).filter(|facts| facts.self_issued) else { return Err(refused) };
+        if !is_self_issued(certificate) {
+            return Err(refused);
+        }
         if !self.trusted.contains(&**certificate) {
             return Err(CertificateError::Other(OtherError(Arc::new(SelfSigned))).into());
         }
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
-        if now.as_secs() > facts.until {
-            return Err(CertificateError::Expired.into());
-        }
-        if now.as_secs() < facts.since {
-            return Err(CertificateError::NotValidYet.into());
-        }
         Ok(ServerCertVerified::assertion())
     }
 
@@ -201,63 +198,9 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// What webpki does not tell of a certificate.
-struct Facts {
-    /// It names itself as its issuer.
-    self_issued: bool,
-    /// Seconds since 1970 UTC.
-    since: u64,
-    until: u64,
-}
-
-impl Facts {
-    /// None: not DER of a certificate (RFC 5280 4.1).
-    fn of(der: &[u8]) -> Option<Facts> {
-        let (_, certificate, _) = element(der)?;
-        let (_, mut fields, _) = element(certificate)?;
-        if fields.first() == Some(&0xa0) {
-            fields = element(fields)?.2; // version
-        }
-        let (_, _, fields) = element(fields)?; // serial number
-        let (_, _, fields) = element(fields)?; // algorithm
-        let (_, issuer, fields) = element(fields)?;
-        let (_, validity, fields) = element(fields)?;
-        let (_, subject, _) = element(fields)?;
-        let (tag, first, rest) = element(validity)?;
-        let (last_tag, last, _) = element(rest)?;
-        Some(Facts { self_issued: issuer == subject, since: seconds(tag, first)?, until: seconds(last_tag, last)? })
-    }
-}
-
-/// Tag, content and what follows of the first DER element.
-fn element(data: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = data.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = if first < 0x80 {
-        (usize::from(first), rest)
-    } else {
-        let (octets, rest) = rest.split_at_checked(usize::from(first & 0x7f)).filter(|(octets, _)| octets.len() <= 4)?;
-        (octets.iter().fold(0, |sum, &octet| sum << 8 | usize::from(octet)), rest)
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((tag, content, rest))
-}
-
-/// A UTCTime or GeneralizedTime in seconds since 1970 UTC; an earlier one is 0.
-fn seconds(tag: u8, text: &[u8]) -> Option<u64> {
-    let digits = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
-    let at = if tag == 0x17 { 2 } else { 4 };
-    let number = |from: usize, to: usize| digits.get(from..to)?.parse::<i64>().ok();
-    let year = number(0, at)? + if at == 4 { 0 } else { 1900 };
-    let year = if at == 2 && year < 1950 { year + 100 } else { year };
-    let (month, day) = (number(at, at + 2)?, number(at + 2, at + 4)?);
-    // Days from civil, by Howard Hinnant: the year begins in March.
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (shifted.div_euclid(400), shifted.rem_euclid(400));
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    let clock = number(at + 4, at + 6)? * 3600 + number(at + 6, at + 8)? * 60 + number(at + 8, at + 10)?;
-    Some((days * 86_400 + clock).max(0) as u64)
+/// Whether it names itself as its issuer.
+fn is_self_issued(certificate: &CertificateDer<'_>) -> bool {
+    EndEntityCert::try_from(certificate).is_ok_and(|parsed| parsed.issuer() == parsed.subject())
 }
 
 /// One answer to every certificate, whose key has to sign the handshake: all are accepted where `tls_verify` is off, and
@@ -303,26 +246,5 @@ impl ServerCertVerifier for SameAnswer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instants_of_certificates() {
-        assert_eq!(seconds(0x17, b"700101000000Z"), Some(0));
-        assert_eq!(seconds(0x17, b"491231235959Z"), Some(2_524_607_999));
-        assert_eq!(seconds(0x18, b"20000229120000Z"), Some(951_825_600));
-        assert_eq!(seconds(0x17, b"500101000000Z"), Some(0));
-        assert_eq!(seconds(0x17, b"soon"), None);
-    }
-
-    #[test]
-    fn octets_that_are_no_certificate_have_no_facts() {
-        for data in [b"".as_slice(), b"\x30", b"\x30\x82\xff\xff", b"\x30\x84\xff\xff\xff\xff", &[0x30; 40]] {
-            assert!(Facts::of(data).is_none());
-        }
     }
 }
