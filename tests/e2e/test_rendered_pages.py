@@ -336,3 +336,24 @@ def test_frames_of_the_same_origin_are_part_of_text_and_links(tmp_path: Path) ->
         assert words in texts["http://a.test/"]
     assert "/in/deep" in requested
     assert "/deep" not in requested
+
+
+FRAMES_OF_SITE = {
+    ("a.test", "/"): "<title>t</title><p>outer words<iframe src=http://www.a.test/in/frame.html></iframe>"
+    "<iframe src=http://b.test/></iframe>",
+    ("www.a.test", "/in/frame.html"): "<p>inner words <a href=deep>d</a><iframe src=http://a.test/nested></iframe>",
+    ("a.test", "/nested"): "<p>nested words",
+    ("b.test", "/"): "<p>foreign words",
+}
+
+
+def test_frames_of_the_same_site_are_part_of_text_and_links(tmp_path: Path) -> None:
+    """Also of another origin, which scripts of the page cannot read; those of other sites are not."""
+    with serve(lambda request: Reply(FRAMES_OF_SITE.get((request.host, request.path), "<title>x</title>x"))) as web:
+        done = crawl(web, "http://a.test/", "--ignore-robots", "--scope", "any", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    texts = dict(rows(tmp_path, "url, text"))
+    for words in ("outer words", "inner words", "nested words"):
+        assert words in texts["http://a.test/"]
+    assert "foreign words" not in texts["http://a.test/"]
+    assert "http://www.a.test/in/deep" in texts

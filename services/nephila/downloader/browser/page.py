@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from playwright.async_api import Browser, BrowserContext, Page, Request, Response, Route
@@ -24,6 +25,7 @@ from nephila.downloader.http.contract import SiteCookie
 from nephila.kernel.documents.browser_schema import Wait
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.messages import Capture
+from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason
 
 MAX_XHR: Final = 100
@@ -188,8 +190,36 @@ DOCUMENT: Final = """requested => {
 }"""
 """Where scripts have changed the URL of the page, its links resolve against the last one: it gets a <base>. Links with
 a query beyond ASCII are written as the browser requests them: the stored document is in UTF-8, their queries are in the
-encoding of the page. Frames of the same origin are written into their `srcdoc`, so they are part of text and links.
+encoding of the page. Frames of the same origin are written into their `srcdoc`, so they are part of text and
+links; `_embed_frames_of_site` does so with other frames of the site.
 Returns the document with its open shadow roots declared; "" if it has none."""
+
+
+FRAME: Final = """() => {
+    for (const link of document.querySelectorAll("a[href], area[href]")) link.setAttribute("href", link.href);
+    const text = document.body && document.body.childNodes.length ? document.documentElement.outerHTML : "";
+    return text.length < 1 << 18 ? text : "";
+}"""
+MAX_FRAMES: Final = 20
+FRAME_S: Final = 1.0
+"""Seconds for one frame of another origin; its process may be busy."""
+
+
+async def _embed_frames_of_site(page: Page) -> None:
+    """Write frames of other origins of the page's site into their `srcdoc`, the inner ones first. Scripts of the page
+    cannot read those; the browser can."""
+    own = urlsplit(page.url)
+    for frame in reversed(page.frames[1 : MAX_FRAMES + 1]):
+        url, parent = urlsplit(frame.url), frame.parent_frame
+        if not url.hostname or site_of(url.hostname) != site_of(own.hostname or ""):
+            continue
+        if parent is not None and url.netloc == urlsplit(parent.url).netloc == own.netloc:
+            continue  # the page reads it
+        with contextlib.suppress(PlaywrightError, TimeoutError):  # it navigates, or is gone
+            async with asyncio.timeout(FRAME_S):
+                if text := await frame.evaluate(FRAME):
+                    element = await frame.frame_element()
+                    await element.evaluate("(element, text) => element.setAttribute('srcdoc', text)", text)
 
 
 async def _cookies(context: BrowserContext) -> list[SiteCookie]:
@@ -242,6 +272,7 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     await run_steps(page, instructions.steps, task.login)
     if task.login is not None:
         await _settle(page, in_flight)
+    await _embed_frames_of_site(page)
     html = ""
     with contextlib.suppress(PlaywrightError):  # a page that navigates: its next document is read as it is
         html = str(await page.evaluate(DOCUMENT, task.url))
