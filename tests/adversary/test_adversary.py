@@ -135,13 +135,13 @@ def _self_signed(_: trustme.CA) -> ssl.SSLContext:
     return _context(self_signed("bad.test"))
 
 
-def self_signed(name: str, *, is_authority: bool = True) -> Any:
+def self_signed(name: str, *, is_authority: bool = True, days: int = 1) -> Any:
     """A certificate that names itself as its issuer, as `openssl req -x509` makes it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+    builder = builder.not_valid_before(now - timedelta(days=9)).not_valid_after(now + timedelta(days=days))
     builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     builder = builder.add_extension(x509.BasicConstraints(is_authority, None), critical=True)
     pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
@@ -215,6 +215,17 @@ async def test_a_trusted_self_signed_certificate(is_authority: bool, lane: str, 
         ):
             (outcome,) = await outcomes(url, **settings, **given)
             assert (named(outcome), outcome.cause) == ("tls" if cause else FETCHED, cause), outcome.detail
+
+
+@pytest.mark.parametrize("is_authority", [True, False])
+async def test_a_trusted_self_signed_certificate_that_has_expired(is_authority: bool, tmp_path: Path) -> None:
+    """Trust does not make it last longer."""
+    certificate = self_signed("bad.test", is_authority=is_authority, days=-1)
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "own.pem")
+    async with Server(GOOD, tls=_context(certificate)) as server:
+        settings = {**UNPACED, "fetcher": "native", "host_map": (f"*.test=127.0.0.1:{server.port}",)}
+        (outcome,) = await outcomes("https://bad.test/", **settings, ca_file=str(tmp_path / "own.pem"))
+        assert (named(outcome), outcome.cause) == ("tls", "tls_expired"), outcome.detail
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
