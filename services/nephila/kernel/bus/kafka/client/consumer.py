@@ -15,7 +15,7 @@ import contextlib
 import logging
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -34,7 +34,6 @@ from aiokafka.structs import OffsetAndMetadata
 
 from nephila.kernel.bus.kafka.client.security import connection_options
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.group.member_session import MemberSession
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 
@@ -93,7 +92,23 @@ def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         fetcher._fetch_max_wait_ms = wait_ms
 
 
-def watch_session(consumer: AIOKafkaConsumer, clock: Clock, session: MemberSession) -> None:
+class SessionAnswers(Protocol):
+    """What the broker says of the session of a member; `sent` is the monotonic time of the request."""
+
+    def on_sync(self, sent: float) -> None:
+        """It has answered a request for an assignment."""
+
+    def on_answer(self, sent: float) -> None:
+        """It has answered a heartbeat."""
+
+    def on_outdated(self) -> None:
+        """It knows the member, and its group has a newer generation."""
+
+    def on_fenced(self) -> None:
+        """Another member has joined under the static id."""
+
+
+def watch_session(consumer: AIOKafkaConsumer, clock: Clock, session: SessionAnswers) -> None:
     """Report what the broker says of the membership of a consumer that is not started, with the sending time of each
     request. The client hides the codes of errors, has no class for a fenced member, and reports a join when this
     process has had the CPU to read it, which may be after the session that the join began."""
