@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.cli.harvest.schemes import JobsOfControl
-from nephila.control import answers, api, audit_types, requests, screen_types, studio_types, system_types
+from nephila.control import answers, api, audit_types, requests, screen_types, site_requests, studio_types, system_types
 from nephila.control.access.caller import OWNER
 from nephila.control.access.guard import guarded
 from nephila.control.api import Control
@@ -564,6 +564,46 @@ async def test_changes_and_directories_without_database_and_sites(rig):
         return
     with pytest.raises(api.NotFound, match="nephila sites list"):
         await rig.control.list_directories(requests.Empty())
+
+
+SITE = {
+    "apiVersion": "nephila.dev/v1",
+    "kind": "Site",
+    "metadata": {"name": "news"},
+    "spec": {"directories": [{"name": "world", "url": "http://news.test/world/", "score": 2}]},
+}
+
+
+async def test_sites_are_created_changed_read_and_deleted(rig):
+    """A site or one of its directories; a system over Kafka has no file of sites."""
+    control = rig.control
+    applied = site_requests.ApplySites(sites=[SITE])
+    asia = site_requests.ApplyDirectory(site="news", directory={"name": "asia", "url": "http://news.test/asia/"})
+    if rig.has_settings:
+        for work in (control.apply_sites(applied), control.list_sites(requests.Empty()), control.apply_directory(asia)):
+            with pytest.raises(api.NotFound, match="this API has no sites"):
+                await work
+        return
+    (created,) = (await control.apply_sites(applied)).sites
+    assert (created.verdict, created.directories, created.added) == ("created", 1, ["news.world"])
+    assert (await control.apply_sites(applied)).sites[0].verdict == "unchanged"
+    more = await control.apply_directory(asia)
+    assert (more.verdict, more.added, more.etag != created.etag) == ("changed", ["news.asia"], True)
+    shown = await control.get_site(site_requests.SiteName(name="news"))
+    assert (await control.list_sites(requests.Empty())).sites == [shown]
+    assert shown.etag == more.etag
+    assert [one["name"] for one in shown.document["spec"]["directories"]] == ["world", "asia"]
+    assert [one.name for one in (await control.list_directories(requests.Empty())).directories] == [
+        "news.world",
+        "news.asia",
+    ]
+    await apply(rig, "news.asia")
+    left = await control.delete_directory(site_requests.DeleteDirectory(site="news", name="asia"))
+    assert (left.verdict, left.removed, left.jobs, left.etag) == ("changed", ["news.asia"], ["news.asia"], created.etag)
+    gone = await control.delete_site(site_requests.DeleteSite(name="news"))
+    assert (gone.verdict, gone.directories, gone.removed, gone.etag) == ("deleted", 1, ["news.world"], "")
+    with pytest.raises(api.NotFound, match="there is no site 'news'"):
+        await control.delete_site(site_requests.DeleteSite(name="news"))
 
 
 async def test_health_of_rules_is_a_list(rig):

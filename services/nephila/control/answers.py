@@ -9,6 +9,10 @@ import msgspec
 from nephila.control.site_answers import Directory as Directory
 from nephila.control.site_answers import DirectoryList as DirectoryList
 from nephila.control.site_answers import ListState as ListState
+from nephila.control.site_answers import Site as Site
+from nephila.control.site_answers import SiteChange as SiteChange
+from nephila.control.site_answers import SiteList as SiteList
+from nephila.control.site_answers import SitesApplied as SitesApplied
 from nephila.scheduler.explain.explain import Explanation
 
 MAX_REFUSED = 100

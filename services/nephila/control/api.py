@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from nephila.control import answers, audit_types, requests, screen_types, studio_types, system_types
+from nephila.control import answers, audit_types, requests, screen_types, site_requests, studio_types, system_types
 from nephila.kernel.runtime.errors import UserError
 
 MAX_JOBS = 10_000
@@ -54,6 +54,30 @@ class Control(Protocol):
     @over_http("GET", "/directories")
     async def list_directories(self, request: requests.Empty) -> answers.DirectoryList:
         """The directories of sites, with the verdicts on their lists."""
+
+    @over_http("POST", "/sites")
+    async def apply_sites(self, request: site_requests.ApplySites) -> answers.SitesApplied:
+        """Create or change sites; the runs of their directories follow the new settings."""
+
+    @over_http("GET", "/sites")
+    async def list_sites(self, request: requests.Empty) -> answers.SiteList:
+        """The documents of all sites."""
+
+    @over_http("GET", "/sites/{name}")
+    async def get_site(self, request: site_requests.SiteName) -> answers.Site:
+        """The document of one site."""
+
+    @over_http("DELETE", "/sites/{name}")
+    async def delete_site(self, request: site_requests.DeleteSite) -> answers.SiteChange:
+        """Delete a site and its directories; rows stay."""
+
+    @over_http("POST", "/sites/{site}/directories")
+    async def apply_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
+        """Create or change one directory of a site."""
+
+    @over_http("DELETE", "/sites/{site}/directories/{name}")
+    async def delete_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
+        """Delete a directory of a site; rows stay."""
 
     @over_http("GET", "/jobs/{name}")
     async def get_job(self, request: requests.JobName) -> answers.JobDetail:

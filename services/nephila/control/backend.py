@@ -58,6 +58,8 @@ class Backend(Protocol):
     """The database of the rows; None where it is not known."""
     captures: Path | None = None
     """The directory of what browsers captured of pages; None where it is not known."""
+    sites_file: Path | None = None
+    """The file of the sites, which need not exist; None: the sites are not known here."""
     letters: DeadLetters
     series: JobSeries
     log: ChangeLog
@@ -175,9 +177,6 @@ class Backend(Protocol):
         """Whether rules still fit their sites."""
 
     # ---- the system
-
-    async def directories(self) -> list[answers.Directory]:
-        """The directories of sites."""
 
     def members(self) -> list[answers.Member]:
         """The programs that take part."""

@@ -21,6 +21,7 @@ from nephila.control import (
     job_view,
     requests,
     screen_types,
+    site_requests,
     stored_rows,
     studio_types,
     system_types,
@@ -44,6 +45,7 @@ from nephila.storage.source import ENVIRONMENT
 
 if TYPE_CHECKING:
     from nephila.control.access.change_log import ChangeLog
+    from nephila.control.sites import SiteOperations
     from nephila.control.studio import Studio
 
 
@@ -138,7 +140,32 @@ class Operations(api.Control):
         return answers.JobList(jobs=self.jobs())
 
     async def list_directories(self, request: requests.Empty) -> answers.DirectoryList:
-        return answers.DirectoryList(directories=await self._backend.directories())
+        return await self._sites.all_directories(request)
+
+    async def list_sites(self, request: requests.Empty) -> answers.SiteList:
+        return await self._sites.all(request)
+
+    async def get_site(self, request: site_requests.SiteName) -> answers.Site:
+        return await self._sites.one(request)
+
+    async def apply_sites(self, request: site_requests.ApplySites) -> answers.SitesApplied:
+        return await self._sites.apply(request)
+
+    async def delete_site(self, request: site_requests.DeleteSite) -> answers.SiteChange:
+        return await self._sites.delete(request)
+
+    async def apply_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
+        return await self._sites.put_directory(request)
+
+    async def delete_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
+        return await self._sites.drop_directory(request)
+
+    @cached_property
+    def _sites(self) -> SiteOperations:
+        # Loaded by the first request, as the studio is.
+        from nephila.control.sites import SiteOperations
+
+        return SiteOperations(self._backend)
 
     async def get_job(self, request: requests.JobName) -> answers.JobDetail:
         job = self._known(request.name)

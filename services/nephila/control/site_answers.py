@@ -1,6 +1,8 @@
-"""Answers about sites: directories and their lists after the last run."""
+"""Answers about sites: documents and changes of them, directories and their lists after the last run."""
 
 from __future__ import annotations
+
+from typing import Any, Literal
 
 import msgspec
 
@@ -32,6 +34,7 @@ class Directory(msgspec.Struct, kw_only=True):
 
     name: str
     """Name of its job."""
+    frequency: str = ""
     score: float = 1.0
     paused: bool = False
     """By its settings: no run begins."""
@@ -45,6 +48,8 @@ class Directory(msgspec.Struct, kw_only=True):
     why: str
     """Why its job was refused."""
     new_pages: int
+    next_run: str = ""
+    """Begin of the next run, or paused; empty: as soon as a program starts the runs."""
     lists: list[ListState]
     """After the last run that ended."""
 
@@ -53,3 +58,43 @@ class DirectoryList(msgspec.Struct, kw_only=True):
     """All directories, the highest score first."""
 
     directories: list[Directory]
+
+
+class Site(msgspec.Struct, kw_only=True):
+    """A site and its document."""
+
+    name: str
+    etag: str
+    """Of the document; a request that sends it back is refused once the site was changed."""
+    document: dict[str, Any]
+
+
+class SiteList(msgspec.Struct, kw_only=True):
+    """All sites, by name."""
+
+    sites: list[Site]
+
+
+class SiteChange(msgspec.Struct, kw_only=True):
+    """What a request did to a site."""
+
+    name: str
+    verdict: Literal["created", "changed", "unchanged", "deleted"]
+    directories: int
+    """Directories of the site; of a deleted one those that it had."""
+    added: list[str]
+    """Directories that are new, by the names of their jobs."""
+    removed: list[str]
+    """Directories that are gone. `nephila sites run` ends their runs and deletes their jobs; their rows stay."""
+    running: list[str]
+    """Removed directories with an open run."""
+    jobs: list[str] = []
+    """Removed directories whose jobs the program still has."""
+    etag: str
+    """Of the new document; empty: the site is deleted."""
+
+
+class SitesApplied(msgspec.Struct, kw_only=True):
+    """What a request did to each site."""
+
+    sites: list[SiteChange]

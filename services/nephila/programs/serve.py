@@ -18,7 +18,6 @@ from nephila.control.local.backend import LocalBackend
 from nephila.control.local.rule_store import RuleStore
 from nephila.control.operations import Operations
 from nephila.control.requests import SEED_BATCH
-from nephila.harvest.sites.store import FILE as SITES
 from nephila.harvest.webhooks.sender import WebhookSender
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_document import spec_of, urls_of
@@ -29,7 +28,6 @@ from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
-from nephila.programs.site_lists import directories_of
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
 
@@ -49,9 +47,11 @@ class UpProgram:
         on_change: Callable[[], None] = lambda: None,
         webhooks: Callable[[Clock], WebhookSender] | None = None,
         beside: Callable[[], list[Collector]] = list,
+        sites: Path | None = None,
     ) -> None:
         """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change.
-        `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services."""
+        `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services.
+        `sites`: the file of the sites; by default that of the directory."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.backend.note()
@@ -67,7 +67,7 @@ class UpProgram:
             files=self.rules,
             rules=self._applied_rules,
             on_change=on_change,
-            directories=partial(directories_of, directory / SITES),
+            sites=sites,
         )
         self.control = Operations(self.backend)
         self.webhooks = webhooks(self.clock) if webhooks is not None else None

@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 from nephila.control import answers, api, job_view, requests
 from nephila.control.api import Control
+from nephila.control.sites import list_answer, list_line
 from nephila.harvest.sites import resolve
-from nephila.harvest.sites.planner import DirectoryPlan, Planner, Start
+from nephila.harvest.sites.planner import Planner, Start, plan_of
 from nephila.harvest.sites.site_documents import Sites
 from nephila.harvest.sites.store import DirectoryRun, RunEnd, SiteStore
 from nephila.harvest.sites.surt import is_below
-from nephila.harvest.sites.verdicts import EFFECTS, ListState, of_row
-from nephila.kernel.documents.field_types import instant_s
+from nephila.harvest.sites.verdicts import ListState, of_row
 from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.runtime.clock import Clock
@@ -265,7 +265,7 @@ class SiteRunner:
         self._on_line(f"{run.name}: {why or ended_by}, {new_pages:,} new pages in {now - run.started_at:,.0f} s")
         for one in lists:
             if one.is_fault:
-                self._on_line(f"{run.name}: {list_line(one)}")
+                self._on_line(f"{run.name}: {list_line(list_answer(one))}")
 
     def _lists(self, name: str) -> list[str]:
         """URLs of the lists of a directory whose state is looked up."""
@@ -341,30 +341,3 @@ class SiteRunner:
         now = self._clock.now()
         faults = {name: [one.since for one in lists if one.is_fault] for name, lists in self._states.items()}
         return {name: max(now - min(since), 0.0) for name, since in faults.items() if since}
-
-
-def list_line(state: ListState) -> str:
-    """A list and its state in one line for people."""
-    effect = EFFECTS[state.verdict]
-    if not effect.fault:
-        links = f", {state.links:,} links" if state.links else ""
-        return f"{state.url}: {effect.words}{links}"
-    cause = f" ({state.reason}{f', status {state.status}' if state.status else ''})" if state.reason else ""
-    to = f" to {state.target}" if state.target else ""
-    return f"{state.url}: {effect.words}{cause}{to}, since {iso(state.since)}: {state.proposal}"
-
-
-def plan_of(sites: Sites, name: str) -> DirectoryPlan:
-    """The settings of a directory that its plan has."""
-    found = resolve.values(sites, *sites.directories[name])
-    start = found.get("start")
-    return DirectoryPlan(
-        name,
-        found["score"].value,
-        found["frequency"].value,
-        instant_s(start.value) if start is not None else 0.0,
-        found["topPages"].value,
-        found["timeZone"].value if "timeZone" in found else "",
-        tuple(found["windows"].value) if "windows" in found else (),
-        found["paused"].value,
-    )

@@ -13,11 +13,13 @@ from nephila.control.access.caller import Caller
 from nephila.control.access.guard import guarded
 from nephila.control.access.roles import Role
 from nephila.control.access.tenant_view import TenantBackend
+from nephila.control.api import NotFound
 from nephila.control.backend import Backend
 from nephila.control.http.routes import ROUTES
 from nephila.control.local.backend import LocalBackend, Parts
 from nephila.control.local.rule_store import RuleStore
 from nephila.control.operations import Operations
+from nephila.control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import parse_url
 
@@ -73,6 +75,13 @@ def asked(kind, values):
     """A request of a type with those of these values that it has a field for."""
     fields = {field.name for field in msgspec.structs.fields(kind)}
     return msgspec.convert({name: value for name, value in values.items() if name in fields}, kind)
+
+
+def site_document(name, *directories, **spec):
+    """A Site; each directory is named after its host."""
+    if directories:
+        spec["directories"] = [{"name": one, "url": f"http://{one}.test/"} for one in directories]
+    return {"apiVersion": "nephila.dev/v1", "kind": "Site", "metadata": {"name": name}, "spec": spec}
 
 
 QUESTIONS = (
@@ -168,6 +177,81 @@ async def test_a_tenant_makes_jobs_and_rules_of_its_own(control):
     assert (await own.apply_job(requests.ApplyJob(job=job))).verdict == "created"
     log = (await control.list_control_log(requests.ListControlLog())).entries
     assert [(one.who, one.subject) for one in log] == [("anna", "job mine"), ("anna", "rules acme.more")]
+
+
+async def make_sites(control):
+    """A site of each tenant, one of nobody, and the settings that all inherit."""
+    sites = [
+        site_document("default", frequency="6h"),
+        site_document("press", "zebra", cookies=True),
+        site_document("bsite", "bravo", tenant="bravo"),
+        site_document("asite", "own", tenant="acme"),
+    ]
+    await control.apply_sites(ApplySites(sites=sites))
+
+
+async def test_a_tenant_sees_and_edits_its_own_sites_only(control):
+    """Directories before their first run, too."""
+    await make_sites(control)
+    own = guarded(control, ANNA)
+    assert [one.name for one in (await own.list_sites(requests.Empty())).sites] == ["asite"]
+    assert [one.name for one in (await own.list_directories(requests.Empty())).directories] == ["asite.own"]
+    await own.apply_directory(ApplyDirectory(site="asite", directory={"name": "x", "url": "http://own.test/x/"}))
+    await own.apply_sites(ApplySites(sites=[site_document("anew", "more", tenant="acme", inherits="asite")]))
+    assert (await own.delete_directory(DeleteDirectory(site="asite", name="x"))).removed == ["asite.x"]
+    assert (await own.apply_sites(ApplySites(sites=[], prune=True))).sites
+    assert [one.name for one in (await control.list_sites(requests.Empty())).sites] == ["bsite", "default", "press"]
+
+
+@pytest.mark.parametrize(
+    ("site", "says"),
+    [
+        (site_document("bsite", "x", tenant="acme"), "is taken"),
+        (site_document("press", "x", tenant="acme"), "is taken"),
+        (site_document("default", tenant="acme"), "is taken"),
+        (site_document("mine", "x"), "has to be acme"),
+        (site_document("mine", "x", tenant="bravo"), "has to be acme"),
+        (site_document("mine", "x", tenant="acme", inherits="press"), "there is no site 'press'"),
+        (site_document("mine", "x", tenant="acme", rules=["bravo.shop"]), "there is no rule"),
+        (site_document("mine", "bravo", tenant="acme"), "another site has the URL prefix"),
+        (
+            {
+                **site_document("mine", tenant="acme"),
+                "spec": {
+                    "tenant": "acme",
+                    "directories": [{"name": "x", "url": "http://mine.test/", "tenant": "bravo"}],
+                },
+            },
+            "has to be acme",
+        ),
+    ],
+)
+async def test_a_site_of_another_tenant_is_not_made_nor_read(control, site, says):
+    """No line has a word of the other tenant that the request does not have."""
+    await make_sites(control)
+    before = (await control.list_sites(requests.Empty())).sites
+    own = guarded(control, ANNA)
+    with pytest.raises(UserError, match=says) as caught:
+        await own.apply_sites(ApplySites(sites=[site]))
+    assert not [one for one in ("bsite", "zebra") if one in str(caught.value) and one not in str(site)]
+    for work in (
+        own.get_site(SiteName(name="bsite")),
+        own.delete_site(DeleteSite(name="press")),
+        own.delete_directory(DeleteDirectory(site="bsite", name="bravo")),
+    ):
+        with pytest.raises(NotFound):
+            await work
+    assert (await control.list_sites(requests.Empty())).sites == before
+
+
+async def test_a_tenant_does_not_change_the_settings_of_a_foreign_site(control):
+    """That inherits from its own."""
+    await make_sites(control)
+    await control.apply_sites(ApplySites(sites=[site_document("heir", "heir", tenant="bravo", inherits="asite")]))
+    with pytest.raises(UserError, match="inherits from this one"):
+        await guarded(control, ANNA).apply_sites(
+            ApplySites(sites=[site_document("asite", "own", tenant="acme", score=9)])
+        )
 
 
 def test_each_member_of_the_port_is_decided():

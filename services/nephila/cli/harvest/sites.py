@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -16,17 +16,17 @@ import typer
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json, Out, values, with_options
 from nephila.cli.output import note, print_json
-from nephila.cli.target import Bootstrap, ControlTarget, Server, TokenFile
+from nephila.cli.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import CommandOptions
 
 if TYPE_CHECKING:
+    from nephila.control import answers
     from nephila.control.api import Control
-    from nephila.harvest.sites.planner import DirectoryPlan, DirectoryProgress
     from nephila.harvest.sites.resolve import Value
     from nephila.harvest.sites.site_documents import SiteDocument
-    from nephila.harvest.sites.store import SiteStore
+    from nephila.harvest.sites.store import AppliedSite, SiteStore
     from nephila.programs.site_runner import PageRows, SiteRunner
 
 app = typer.Typer(add_completion=False, help="Sites and their directories, harvested by runs with a frequency.")
@@ -38,42 +38,68 @@ MAX_BYTES = 64 << 20
 """Of a CSV file."""
 
 
+@dataclass(frozen=True, slots=True)
+class SitesTarget(ControlTarget):
+    """Where the sites are: a file, by default that of a directory, or a server."""
+
+    sites: str = ""
+
+    @property
+    def file(self) -> Path:
+        """The file, where there is no server."""
+        from nephila.harvest.sites import FILE
+
+        return Path(self.sites) if self.sites else self.out / FILE
+
+
+def sites_target(
+    out: Out = DEFAULT_OUT, sites: SitesFile = "", server: Server = "", token_file: TokenFile = ""
+) -> SitesTarget:
+    """The target that the options of a command name."""
+    if server and sites:
+        raise UsageError("--sites and --server exclude each other: a server has its own file of sites")
+    return SitesTarget(out, server=server, token_file=token_file, sites=sites)
+
+
 @app.command()
+@with_target(sites_target)
 def apply(
     files: Annotated[
         list[str], typer.Option("--file", "-f", metavar="FILE", help="Files of Site documents; - is standard input.")
     ],
-    out: Out = DEFAULT_OUT,
-    sites: SitesFile = "",
+    *,
     prune: Annotated[bool, typer.Option("--prune", help="Delete the sites that are not in the files.")] = False,
+    target: SitesTarget,
     json: Json = False,
 ) -> None:
     """Make the sites what the files say, all of them or, where one is wrong, none."""
     from nephila.harvest.sites.site_documents import distinct, load
 
-    _apply(distinct(site for name in files for site in load(*_read(name))), out, sites, prune=prune, json=json)
+    _apply(distinct(site for name in files for site in load(*_read(name))), target, prune=prune, json=json)
 
 
 @app.command("import")
+@with_target(sites_target)
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file; - is standard input.")],
-    out: Out = DEFAULT_OUT,
-    sites: SitesFile = "",
+    *,
     prune: Annotated[bool, typer.Option("--prune", help="Delete the sites that are not in the file.")] = False,
+    target: SitesTarget,
     json: Json = False,
 ) -> None:
     """Apply the sites of a CSV file as `export` writes it: all of them or, where one is wrong, none."""
     from nephila.harvest.sites.csv_table import load
 
-    _apply(load(*_read(file, MAX_BYTES)), out, sites, prune=prune, json=json)
+    _apply(load(*_read(file, MAX_BYTES)), target, prune=prune, json=json)
 
 
 @app.command()
+@with_target(sites_target)
 def export(
-    out: Out = DEFAULT_OUT,
-    sites: SitesFile = "",
     format: Annotated[str, typer.Option("--format", metavar="csv|yaml", help="The format.")] = "csv",
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="By default standard output.")] = "",
+    *,
+    target: SitesTarget,
     json: Annotated[bool, typer.Option("--json", help="Print the documents as JSON, one a line.")] = False,
 ) -> None:
     """Write all sites as CSV or as documents."""
@@ -81,8 +107,7 @@ def export(
 
     if format not in ("csv", "yaml"):
         raise UsageError(f"--format {format!r} is neither csv nor yaml")
-    with _open(out, sites) as store:
-        found = list(store.sites().sites.values())
+    found = list(_sites(target).values())
     if json:
         for site in found:
             print_json(site.content)
@@ -107,61 +132,67 @@ def export(
 
 
 @app.command("list")
+@with_target(sites_target)
 def list_sites(
-    out: Out = DEFAULT_OUT,
-    sites: SitesFile = "",
     check: Annotated[bool, typer.Option("--check", help="End with exit code 1 when a list was not fetched.")] = False,
+    *,
+    target: SitesTarget,
     json: Json = False,
 ) -> None:
     """Show the directories with their last and next runs, and the verdict on their lists: fetched, or a fault with its
     cause, its begin and a proposal."""
-    from nephila.programs.site_runner import list_line
+    from nephila.control.sites import directories, list_line
 
-    with _open(out, sites) as store:
-        rows = list(_rows(store))
-        faults = [(name, one) for name, lists in store.lists().items() for one in lists if one.is_fault]
+    if target.server:
+        from nephila.cli.client import call
+        from nephila.control import requests
+
+        rows = call(target, lambda control: control.list_directories(requests.Empty())).directories
+    else:
+        with _open(target) as store:
+            rows = directories(store)
     if json:
-        print_json(rows)
+        print_json([_row(row) for row in rows])
     elif not rows:
         note("there is no directory; see nephila sites apply")
     else:
-        left_out = {
-            "lists",
-            "why",
-            "paused",
-            "description",
-            *(text for text in ("country", "type") if not any(row[text] for row in rows)),
-        }
-        shown = [{name: value for name, value in row.items() if name not in left_out} for row in rows]
-        table = [[_cell(value) for value in row.values()] for row in shown]
-        print_table([[name.replace("_", " ") for name in shown[0]], *table])
-        known = {row["directory"] for row in rows}
-        for name, one in faults:
-            if name in known:
-                typer.echo(f"{name}: {sanitize(list_line(one), 2000)}")
+        texts = (text for text in ("country", "type") if not any(getattr(row, text) for row in rows))
+        left_out = {"lists", "why", "paused", "description", *texts}
+        table = [{name: value for name, value in _row(row).items() if name not in left_out} for row in rows]
+        print_table(
+            [
+                [name.replace("_", " ") for name in table[0]],
+                *([_cell(value) for value in row.values()] for row in table),
+            ]
+        )
         for row in rows:
-            if row["why"]:
-                typer.echo(f"{row['directory']}: {sanitize(row['why'], 2000)}")
-    if check and any(one.fault for row in rows for one in row["lists"]):
+            for one in row.lists:
+                if one.fault:
+                    typer.echo(f"{row.name}: {sanitize(list_line(one), 2000)}")
+        for row in rows:
+            if row.why:
+                typer.echo(f"{row.name}: {sanitize(row.why, 2000)}")
+    if check and any(one.fault for row in rows for one in row.lists):
         raise typer.Exit(1)
 
 
 @app.command()
+@with_target(sites_target)
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="Any URL of a site.")],
-    out: Out = DEFAULT_OUT,
-    sites: SitesFile = "",
+    *,
+    target: SitesTarget,
     json: Json = False,
 ) -> None:
     """Show the directory of a URL, and which setting holds there from which origin."""
     from nephila.harvest.sites import resolve
+    from nephila.harvest.sites.site_documents import Sites
     from nephila.native import UrlError
 
-    with _open(out, sites) as store:
-        try:
-            found = resolve.explain(store.sites(), url)
-        except UrlError as error:
-            raise UsageError(f"{sanitize(url, 200)!r} is no URL: {error}") from None
+    try:
+        found = resolve.explain(Sites(_sites(target)), url)
+    except UrlError as error:
+        raise UsageError(f"{sanitize(url, 200)!r} is no URL: {error}") from None
     if json:
         print_json({**found._asdict(), "values": {path: value._asdict() for path, value in found.values.items()}})
         return
@@ -174,19 +205,37 @@ def explain(
 
 
 @app.command()
+@with_target(sites_target)
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of sites.")],
-    out: Out = DEFAULT_OUT,
-    sites: SitesFile = "",
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of sites, or SITE.DIRECTORY.")],
+    *,
+    target: SitesTarget,
     json: Json = False,
 ) -> None:
-    """Delete sites; `run` deletes the jobs of their directories. The rows of the table pages stay."""
-    with _open(out, sites) as store:
-        known = store.sites().sites
-        for name in names:
-            if name not in known:
-                raise UserError(f"there is no site {sanitize(name, 200)!r}")
-        _print_changes(store.apply((), names), json=json)
+    """Delete sites or directories; `run` ends their runs and deletes their jobs. The rows of the table pages stay."""
+    from nephila.harvest.sites.site_documents import Sites
+    from nephila.harvest.sites.store import without
+
+    if not target.server:
+        with _open(target) as store:
+            _print_changes(_changes(store.edit(lambda present: without(present, names))), json=json)
+        return
+    from nephila.cli.client import call
+    from nephila.control import site_requests
+
+    present = Sites(_sites(target))
+    edit = without(present, names)
+    etags = {site.name: present.sites[site.name].etag for site in edit.sites}
+
+    async def work(control: Control) -> list[answers.SiteChange]:
+        request = site_requests.ApplySites(sites=[site.content for site in edit.sites], etags=etags)
+        changes = list((await control.apply_sites(request)).sites) if edit.sites else []
+        for name in edit.deleted:
+            request_of = site_requests.DeleteSite(name=name, etag=present.sites[name].etag)
+            changes.append(await control.delete_site(request_of))
+        return changes
+
+    _print_changes(call(target, work), json=json)
 
 
 @app.command()
@@ -226,7 +275,7 @@ def run(
     from nephila.programs.site_metrics import collectors, metrics_server
     from nephila.programs.site_runner import SiteRunner
 
-    path = _file(out, sites)
+    place = SitesTarget(out, sites=sites)
     print_line = (lambda _: None) if quiet else partial(print, flush=True)
 
     runners: list[SiteRunner] = []
@@ -244,14 +293,15 @@ def run(
         finally:
             await server.close()
 
-    with _open(out, sites) as store, only_runner(path):
+    with _open(place) as store, only_runner(place.file):
         target = ControlTarget(out, bootstrap, server, token_file)
         if target.is_directory and not _runs(out):
             from nephila.cli.services.up import run_up
 
             beside, given = partial(collectors, runners), values(options)
             given["browser"] = given["browser"] or bool(_rendered(store))
-            raise typer.Exit(run_up(out, given, None, quiet=quiet, companion=serve, beside=beside))
+            code = run_up(out, given, None, quiet=quiet, companion=serve, beside=beside, sites=place.file)
+            raise typer.Exit(code)
         _run_remote(target, serve)
 
 
@@ -293,18 +343,25 @@ def _runs(out: Path) -> bool:
     return bool(OutputDirectory(out).holder())
 
 
-def _file(out: Path, sites: str) -> Path:
-    from nephila.harvest.sites.store import FILE
-
-    return Path(sites) if sites else out / FILE
-
-
 @contextmanager
-def _open(out: Path, sites: str, *, create: bool = False) -> Iterator[SiteStore]:
+def _open(target: SitesTarget, *, create: bool = False) -> Iterator[SiteStore]:
     from nephila.harvest.sites.store import open_store
 
-    with open_store(_file(out, sites), create=create) as store:
+    with open_store(target.file, create=create) as store:
         yield store
+
+
+def _sites(target: SitesTarget) -> Mapping[str, SiteDocument]:
+    """All sites, by name."""
+    if not target.server:
+        with _open(target) as store:
+            return store.sites().sites
+    from nephila.cli.client import call
+    from nephila.control import requests
+    from nephila.harvest.sites.site_documents import from_json
+
+    rows = call(target, lambda control: control.list_sites(requests.Empty())).sites
+    return {row.name: from_json(row.document, f"site {row.name}") for row in rows}
 
 
 def _read(name: str, limit: int = 0) -> tuple[bytes, str]:
@@ -325,11 +382,18 @@ def _read(name: str, limit: int = 0) -> tuple[bytes, str]:
     return data, title
 
 
-def _apply(found: list[SiteDocument], out: Path, sites: str, *, prune: bool, json: bool) -> None:
-    with _open(out, sites, create=True) as store:
-        names = {site.name for site in found}
+def _apply(new: list[SiteDocument], target: SitesTarget, *, prune: bool, json: bool) -> None:
+    if target.server:
+        from nephila.cli.client import call
+        from nephila.control import site_requests
+
+        request = site_requests.ApplySites(sites=[site.content for site in new], prune=prune)
+        _print_changes(call(target, lambda control: control.apply_sites(request)).sites, json=json)
+        return
+    with _open(target, create=True) as store:
+        names = {site.name for site in new}
         removed = [name for name in store.sites().sites if name not in names] if prune else []
-        _print_changes(store.apply(found, removed), json=json)
+        _print_changes(_changes(store.apply(new, removed)), json=json)
         if rendered := _rendered(store):
             from nephila.downloader.browser.installation import missing
             from nephila.downloader.config import DownloaderConfig
@@ -338,50 +402,52 @@ def _apply(found: list[SiteDocument], out: Path, sites: str, *, prune: bool, jso
                 note(f"{rendered[0]} needs a browser (render), and nephila sites run cannot start one here: {reason}")
 
 
-def _print_changes(changes: Any, *, json: bool) -> None:
+def _changes(changes: Iterable[AppliedSite]) -> list[answers.SiteChange]:
+    from nephila.control.sites import change_answer
+
+    return [change_answer(one) for one in changes]
+
+
+def _print_changes(changes: list[answers.SiteChange], *, json: bool) -> None:
     if json:
-        print_json([one._asdict() for one in changes])
+        print_json(changes)
         return
     for one in changes:
         typer.echo(f"{one.name}: {one.verdict} ({one.directories:,} directories)")
+        for name in one.removed:
+            rest = "its rows stay"
+            if name in one.running:
+                rest = "its run is open; nephila sites run ends it and deletes its job, its rows stay"
+            elif name in one.jobs:
+                rest = "nephila sites run deletes its job, its rows stay"
+            typer.echo(f"{name}: removed; {rest}")
 
 
-def _rows(store: SiteStore) -> Iterator[dict[str, Any]]:
+def _row(row: answers.Directory) -> dict[str, Any]:
     from nephila.harvest.sites import resolve
-    from nephila.harvest.sites.verdicts import worst
-    from nephila.programs.site_lists import shown as shown_list
-    from nephila.programs.site_runner import plan_of
 
-    sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
-    for name, settings in resolve.by_score(sites).items():
-        last, own = runs.get(name), lists.get(name, [])
-        shown = worst(own)
-        yield {
-            "directory": name,
-            "frequency": settings["frequency"].value,
-            "score": settings["score"].value,
-            "last_run": _time(last.started_at) if last else "",
-            "ended": "" if last is None else last.ended_by or "running",
-            "new_pages": last.new_pages if last else 0,
-            "verdict": shown.verdict if shown is not None else "",
-            "status": shown.status or "" if shown is not None else "",
-            "since": _time(shown.since) if shown is not None else "",
-            "next_run": _next_run(plan_of(sites, name), progress.get(name)),
-            "why": last.why if last else "",
-            "paused": settings["paused"].value,
-            **{text: settings[text].value if text in settings else "" for text in resolve.TEXTS},
-            "lists": [shown_list(one) for one in own],
-        }
+    first = next((one for one in row.lists if one.fault), row.lists[0] if row.lists else None)
+    return {
+        "directory": row.name,
+        "frequency": row.frequency,
+        "score": row.score,
+        "last_run": _time(row.last_run),
+        "ended": row.ended or ("running" if row.last_run else ""),
+        "new_pages": row.new_pages,
+        "verdict": first.verdict if first is not None else "",
+        "status": first.status or "" if first is not None else "",
+        "since": _time(first.since) if first is not None else "",
+        "next_run": _time(row.next_run),
+        "why": row.why,
+        "paused": row.paused,
+        **{text: getattr(row, text) for text in resolve.TEXTS},
+        "lists": row.lists,
+    }
 
 
-def _next_run(plan: DirectoryPlan, progress: DirectoryProgress | None) -> str:
-    if plan.paused:
-        return "paused"
-    return _time(plan.opens_at(progress.state.next_at)) if progress is not None else ""
-
-
-def _time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else ""
+def _time(text: str) -> str:
+    """An instant without its milliseconds."""
+    return f"{text[:19]}Z" if text[:1].isdecimal() else text
 
 
 def _cell(value: Any) -> str:

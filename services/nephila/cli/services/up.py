@@ -69,9 +69,11 @@ def run_up(
     companion: Companion | None = None,
     webhooks: str = "",
     beside: Callable[[], list[Collector]] = list,
+    sites: Path | None = None,
 ) -> int:
     """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
-    destinations of changes. `beside`: metrics of the companion."""
+    destinations of changes. `beside`: metrics of the companion. `sites`: their file; by default that of the
+    directory."""
     from nephila.harvest.webhooks.config import read_webhooks
     from nephila.programs import proxies
     from nephila.programs.headers import redacted
@@ -106,7 +108,9 @@ def run_up(
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
         if webhooks:
             read_webhooks(Path(webhooks))
-        return serve(directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender, beside=beside)
+        return serve(
+            directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender, beside=beside, sites=sites
+        )
     except UserError as error:
         # `--resume` is an option of crawl; `nephila up` always continues.
         raise type(error)(without_resume(str(error))) from None
@@ -135,6 +139,7 @@ def serve(
     companion: Companion | None = None,
     webhooks: Callable[[Clock], WebhookSender] | None = None,
     beside: Callable[[], list[Collector]] = list,
+    sites: Path | None = None,
 ) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
     the services, with their control API, until its event is set; when it ends before, the program ends too."""
@@ -181,6 +186,7 @@ def serve(
             on_change=write,
             webhooks=webhooks,
             beside=beside,
+            sites=sites,
         )
         lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         try:

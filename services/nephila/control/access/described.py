@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from nephila.control import answers, requests
+from nephila.control import answers, requests, site_requests
 from nephila.control.api import Control
 
 LONGEST: Final = 500
@@ -92,6 +92,38 @@ async def _rule(control: Control, request: requests.RuleName) -> Any:
     return next((one.document for one in found if one.name == request.name), None)
 
 
+def _site_names(request: site_requests.ApplySites) -> list[str]:
+    found = (one.get("metadata") for one in request.sites)
+    return [str(one.get("name", "")) for one in found if isinstance(one, dict)]
+
+
+async def _sites(control: Control, request: site_requests.ApplySites) -> Any:
+    names = set(_site_names(request))
+    found = (await control.list_sites(requests.Empty())).sites
+    return {one.name: _by_name(one.document) for one in found if request.prune or one.name in names}
+
+
+async def _site(control: Control, request: site_requests.DeleteSite) -> Any:
+    return _by_name((await control.get_site(site_requests.SiteName(name=request.name))).document)
+
+
+async def _directory(control: Control, site: str, name: str) -> Any:
+    document = (await control.get_site(site_requests.SiteName(name=site))).document
+    return _by_name(document)["spec"].get("directories", {}).get(name)
+
+
+def _by_name(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a site with its directories as a map, so that one that differs is named."""
+    spec = dict(document["spec"])
+    if "directories" in spec:
+        spec["directories"] = {one["name"]: one for one in spec["directories"]}
+    return {"spec": spec}
+
+
+def _directory_name(request: site_requests.ApplyDirectory) -> str:
+    return str(request.directory.get("name", ""))
+
+
 async def _settings(control: Control, request: Any) -> Any:
     return (await control.get_settings(requests.Empty())).settings
 
@@ -115,6 +147,16 @@ DESCRIBED: Final[Mapping[str, Described]] = {
     "forget": Described(_job_name, result=lambda answer: f"{answer.forgotten} URLs forgotten"),
     "apply_rules": Described(lambda request: f"rules {', '.join(_rule_names(request))}", _rules),
     "delete_rule": Described(lambda request: f"rule {request.name}", _rule),
+    "apply_sites": Described(lambda request: f"sites {', '.join(_site_names(request))}", _sites),
+    "delete_site": Described(lambda request: f"site {request.name}", _site),
+    "apply_directory": Described(
+        lambda request: f"directory {request.site}.{_directory_name(request)}",
+        lambda control, request: _directory(control, request.site, _directory_name(request)),
+    ),
+    "delete_directory": Described(
+        lambda request: f"directory {request.site}.{request.name}",
+        lambda control, request: _directory(control, request.site, request.name),
+    ),
     "studio_commit": Described(lambda request: "rule of the studio", result=lambda answer: f"commit {answer.commit}"),
     "replay_dead_letters": Described(
         lambda request: "dead letters",

@@ -19,7 +19,7 @@ class Role(IntEnum):
     VIEWER = 1
     """Read."""
     EDITOR = 2
-    """Change jobs, rules and queues, and fetch pages."""
+    """Change jobs, sites, rules and queues, and fetch pages."""
     ADMIN = 3
     """Change the system, and read who changed what."""
 
@@ -32,7 +32,7 @@ STUDIO: Final = (
 OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
     Role.VIEWER: (
         *("try_exclusion", "list_samples", "get_sample", "get_audit_outcome", "compare_frequencies"),
-        *("list_jobs", "get_job", "list_directories", "list_quarantines", "explain"),
+        *("list_jobs", "get_job", "list_directories", "list_sites", "get_site", "list_quarantines", "explain"),
         *(
             "list_pages",
             "search_pages",
@@ -51,6 +51,7 @@ OPERATIONS: Final[Mapping[Role, tuple[str, ...]]] = {
         *("apply_job", "delete_job", "pause_job", "resume_job", "add_seeds", "release_quarantine", "forget"),
         *("exclude", "draw_sample", "label_row"),
         *("apply_rules", "delete_rule"),
+        *("apply_sites", "delete_site", "apply_directory", "delete_directory"),
         *STUDIO,
         *("studio_commit", "replay_dead_letters"),
     ),

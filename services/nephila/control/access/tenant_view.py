@@ -45,11 +45,11 @@ class TenantBackend(Backend):
         self.clock = inner.clock
         self.rows = inner.rows
         self.captures = inner.captures
+        self.sites_file = inner.sites_file
         self.letters: DeadLetters = _NoLetters()
         self.series: JobSeries = inner.series
         self.at_once = inner.at_once
         self.log: ChangeLog = inner.log
-        self.captures = inner.captures
 
     # ---- jobs
 
@@ -189,10 +189,6 @@ class TenantBackend(Backend):
         return [one for one in self._inner.verdicts() if self._owns(one.rule)]
 
     # ---- the system
-
-    async def directories(self) -> list[answers.Directory]:
-        own = self.jobs()
-        return [one for one in await self._inner.directories() if one.name in own]
 
     def members(self) -> list[answers.Member]:
         raise UserError(CLOSED)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nephila.control import answers, api, job_view, requests, screen_types, system_types
+from nephila.control import answers, job_view, requests, screen_types, system_types
 from nephila.control.access.change_log import ChangeLog
 from nephila.control.backend import Backend, DeadLetters, Topics, next_generation
 from nephila.control.cluster.held_jobs import HeldJobs
@@ -281,10 +281,6 @@ class ClusterBackend(Backend):
         return self._verdicts.values()
 
     # ---- the system
-
-    async def directories(self) -> list[answers.Directory]:
-        """The sites of a system are in the file of the program that starts the runs."""
-        raise api.NotFound("this API has no sites; nephila sites list --sites FILE shows the verdicts on lists")
 
     def members(self) -> list[answers.Member]:
         return self._members.list()

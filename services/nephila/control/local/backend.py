@@ -24,6 +24,7 @@ from nephila.control.local.rule_store import RuleStore
 from nephila.control.series import JobSeries
 from nephila.control.throughput import Rates
 from nephila.downloader.config import DownloaderConfig
+from nephila.harvest.sites import FILE as SITES
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.browser_schema import Browser
@@ -116,10 +117,10 @@ class LocalBackend(Backend):
         rules: RuleStore | None = None,
         on_change: Callable[[], None] = lambda: None,
         once: bool = False,
-        directories: Callable[[], list[answers.Directory]] = list,
+        sites: Path | None = None,
     ) -> None:
         """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
-        applied. `directories`: reads the directories of sites from the disk."""
+        applied. `sites`: their file; by default that of the directory."""
         home = Home(str(directory), many=not once, running=True)
         self.kind: answers.SystemKind = "crawl" if once else "up"
         self.place = home.out
@@ -139,7 +140,7 @@ class LocalBackend(Backend):
         self._formats = tuple(formats)
         self._files = files
         self._store = rules
-        self._directories = directories
+        self.sites_file = sites or directory / SITES
         self._on_change = on_change
         self._trying = asyncio.Lock()
         """One exclusion is tried at a time."""
@@ -359,9 +360,6 @@ class LocalBackend(Backend):
         return self._parts.verdicts()
 
     # ---- the system
-
-    async def directories(self) -> list[answers.Directory]:
-        return await asyncio.get_running_loop().run_in_executor(None, self._directories)
 
     def members(self) -> list[answers.Member]:
         processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]

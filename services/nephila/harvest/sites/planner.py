@@ -20,8 +20,11 @@ from dataclasses import dataclass
 from hashlib import md5
 from typing import NamedTuple
 
+from nephila.harvest.sites import resolve
+from nephila.harvest.sites.site_documents import Sites
 from nephila.harvest.sites.site_schema import frequency
 from nephila.kernel.documents import fetch_windows
+from nephila.kernel.documents.field_types import instant_s
 from nephila.kernel.messages import Outcome, Receipt, UrlState
 from nephila.scheduler.recrawl.change_rate import DAY_S
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
@@ -51,6 +54,22 @@ class DirectoryPlan(NamedTuple):
     def opens_at(self, at: float) -> float:
         """The instant, or the next one at which a window is open."""
         return fetch_windows.compiled(self.windows, self.time_zone).opens_at(at) if self.windows else at
+
+
+def plan_of(sites: Sites, name: str) -> DirectoryPlan:
+    """The plan of a directory by its settings."""
+    found = resolve.values(sites, *sites.directories[name])
+    start = found.get("start")
+    return DirectoryPlan(
+        name,
+        found["score"].value,
+        found["frequency"].value,
+        instant_s(start.value) if start is not None else 0.0,
+        found["topPages"].value,
+        found["timeZone"].value if "timeZone" in found else "",
+        tuple(found["windows"].value) if "windows" in found else (),
+        found["paused"].value,
+    )
 
 
 class Start(NamedTuple):

@@ -6,9 +6,12 @@ directories have the same prefix. `content` of a site reads as the same site.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from nephila.harvest.sites.settings import Leaf, Leaves, leaves, nested
 from nephila.harvest.sites.site_schema import Site as SiteSchema
@@ -16,7 +19,7 @@ from nephila.harvest.sites.surt import directory_prefix, prefixes
 from nephila.kernel.documents import document_files
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.documents.struct_reader import read
-from nephila.kernel.documents.yaml import Node
+from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.runtime.errors import UsageError, UsageErrors, suggest
 
 DEFAULT = "default"
@@ -49,6 +52,11 @@ class SiteDocument:
     location: str
 
     @property
+    def etag(self) -> str:
+        """16 hexadecimal digits of the SHA-256 of the content: equal in two documents with the same content."""
+        return hashlib.sha256(msgspec.json.encode(self.content, order="sorted")).hexdigest()[:16]
+
+    @property
     def content(self) -> dict[str, Any]:
         """The document as JSON values, with the keys that were given."""
         spec: dict[str, Any] = {"url": self.url} if self.url else {}
@@ -65,6 +73,11 @@ class SiteDocument:
 def load(data: bytes, name: str) -> list[SiteDocument]:
     """The sites of a YAML or JSON file. Raises `UsageError` in one line that begins with file:line:column."""
     return document_files.load(data, name, site_of, "site", "Site")
+
+
+def from_json(content: Any, location: str = "site") -> SiteDocument:
+    """The site of parsed JSON. Raises `UsageError` that names the key."""
+    return site_of(from_builtins(content, location))
 
 
 def distinct(sites: Iterable[SiteDocument]) -> list[SiteDocument]:

@@ -6,10 +6,11 @@ and the program continues to watch it after a restart.
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -23,10 +24,9 @@ from nephila.harvest.sites.site_documents import SiteDocument, Sites, merged
 from nephila.harvest.sites.verdicts import EFFECTS, ListState
 from nephila.kernel.messages import UrlState
 from nephila.kernel.reasons.row import ListVerdict
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.errors import UserError, suggest
 from nephila.storage.faults import sqlite_fault
 
-FILE = "sites.db"
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS sites (name TEXT PRIMARY KEY, document BLOB NOT NULL)",
     "CREATE TABLE IF NOT EXISTS directories (name TEXT PRIMARY KEY, state BLOB NOT NULL, tag REAL NOT NULL,"
@@ -103,6 +103,20 @@ class AppliedSite(NamedTuple):
     verdict: str
     """created, changed, unchanged or deleted."""
     directories: int
+    added: list[str]
+    removed: list[str]
+    """Directories that the site has since the change, and those that it no longer has."""
+    running: list[str]
+    """Removed directories with an open run: `nephila sites run` ends it and deletes the job."""
+    etag: str
+    """Of the new document; empty: the site is deleted."""
+
+
+class SiteEdit(NamedTuple):
+    """A change of sites: documents that are created or replaced, and names of sites that are deleted."""
+
+    sites: list[SiteDocument]
+    deleted: list[str]
 
 
 class SiteStore:
@@ -120,14 +134,23 @@ class SiteStore:
     def apply(self, new: Iterable[SiteDocument], removed: Iterable[str] = ()) -> list[AppliedSite]:
         """Create or change sites, and delete those named. Raises `UsageError` and changes nothing when the result is
         not valid as a whole."""
-        sites, gone = list(new), list(removed)
+        change = SiteEdit(list(new), list(removed))
+        return self.edit(lambda _: change)
+
+    def edit(self, decide: Callable[[Sites], SiteEdit]) -> list[AppliedSite]:
+        """Make the change that `decide` returns for the present sites; both are one transaction. Raises what `decide`
+        raises, `UserError` for a site whose settings others inherit, and `UsageError` as `apply` does."""
         with self._transaction():
-            old = self.sites().sites
+            present = self.sites()
+            sites, gone = decide(present)
+            old = present.sites
+            _check_heirs(old, sites, gone)
             resolve.check(merged(old, sites, gone))
-            changes = [_change(old.get(site.name), site) for site in sites]
+            running = {run.name for run in self.open_runs()}
+            changes = [_change(old.get(site.name), site, running) for site in sites]
             for name in gone:
                 self._connection.execute("DELETE FROM sites WHERE name = ?", (name,))
-                changes.append(AppliedSite(name, "deleted", len(old[name].directories)))
+                changes.append(_change(old[name], None, running))
             rows = [(site.name, msgspec.json.encode(site)) for site in sites]
             self._connection.executemany("INSERT OR REPLACE INTO sites VALUES (?, ?)", rows)
         return changes
@@ -267,7 +290,52 @@ def only_runner(path: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _change(old: SiteDocument | None, new: SiteDocument) -> AppliedSite:
+def without(present: Sites, names: Iterable[str]) -> SiteEdit:
+    """The change that deletes sites, or directories by the names of their jobs. Raises `UserError` for an unknown
+    name."""
+    deleted, parts = [], set[str]()
+    for name in dict.fromkeys(names):
+        if name in present.sites:
+            deleted.append(name)
+        elif name in present.directories:
+            parts.add(name)
+        else:
+            raise UserError(f"there is no site or directory {name!r}; {suggest(name, present.sites)}")
+    owners = {present.directories[name][0].name: present.directories[name][0] for name in sorted(parts)}
+    sites = [
+        dataclasses.replace(
+            site, directories=tuple(one for one in site.directories if f"{site.name}.{one.name}" not in parts)
+        )
+        for site in owners.values()
+        if site.name not in deleted
+    ]
+    return SiteEdit(sites, deleted)
+
+
+def _change(old: SiteDocument | None, new: SiteDocument | None, running: set[str]) -> AppliedSite:
+    """What happens to a site; at least one of the two is a document."""
+    before, after = _names(old), _names(new)
+    removed = [name for name in before if name not in after]
+    open_runs = [name for name in removed if name in running]
+    if new is None:
+        assert old is not None
+        return AppliedSite(old.name, "deleted", len(before), [], removed, open_runs, "")
     same = old is not None and old.content == new.content
     verdict = "created" if old is None else "unchanged" if same else "changed"
-    return AppliedSite(new.name, verdict, len(new.directories))
+    added = [name for name in after if name not in before]
+    return AppliedSite(new.name, verdict, len(after), added, removed, open_runs, new.etag)
+
+
+def _names(site: SiteDocument | None) -> list[str]:
+    """Directories of a site, by the names of their jobs."""
+    return [f"{site.name}.{one.name}" for one in site.directories] if site is not None else []
+
+
+def _check_heirs(old: Mapping[str, SiteDocument], new: Iterable[SiteDocument], gone: Iterable[str]) -> None:
+    deleted = set(gone)
+    left = {**{name: site for name, site in old.items() if name not in deleted}, **{site.name: site for site in new}}
+    for name in deleted - left.keys():
+        if heirs := sorted(site.name for site in left.values() if site.inherits == name):
+            raise UserError(
+                f"site {name!r} is not deleted: {', '.join(heirs[:5])} inherit{'s' if len(heirs) == 1 else ''} from it"
+            )

@@ -1,0 +1,174 @@
+"""Sites over the control API: one line for a fault, no lost change, an entry in the log."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from nephila.control import api, requests
+from nephila.control.access.caller import Caller
+from nephila.control.access.change_log import FileLog
+from nephila.control.access.guard import guarded
+from nephila.control.access.roles import Role
+from nephila.control.operations import Operations
+from nephila.control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
+from nephila.harvest.sites.planner import DirectoryProgress
+from nephila.harvest.sites.store import DirectoryRun, open_store
+from nephila.kernel.messages import UrlState
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import UsageError, UserError
+
+ADMIN = Caller("anna", Role.ADMIN)
+
+
+def site(name="news", *directories, **spec):
+    """A document; each directory is the last part of its URL."""
+    if directories:
+        spec["directories"] = [{"name": one, "url": f"http://{name}.test/{one}/"} for one in directories]
+    return {"apiVersion": "nephila.dev/v1", "kind": "Site", "metadata": {"name": name}, "spec": spec}
+
+
+def control_of(path):
+    """The operations of a program without jobs; the file of its sites is `path`."""
+    clock = ManualClock()
+    backend = SimpleNamespace(
+        clock=clock,
+        rows=None,
+        log=FileLog(path.parent, clock),
+        sites_file=path,
+        own_jobs=None,
+        tenants=(),
+        check_change=lambda: None,
+        jobs=dict,
+    )
+    return Operations(backend)
+
+
+@pytest.fixture
+def control(tmp_path):
+    """See `control_of`."""
+    return control_of(tmp_path / "sites.db")
+
+
+async def apply(control, *sites, **values):
+    """The changes of one request."""
+    return (await control.apply_sites(ApplySites(sites=list(sites), **values))).sites
+
+
+async def names(control):
+    """Names of all sites."""
+    return [one.name for one in (await control.list_sites(requests.Empty())).sites]
+
+
+@pytest.mark.parametrize(
+    ("document", "line"),
+    [
+        ({**site(), "kind": "Rule"}, r"sites\[1\]\.kind"),
+        (site("b", topPage=3), r"sites\[1\]\.spec.*topPage"),
+        (site("b", "x", frequency="sometimes"), r"sites\[1\]\.spec\.frequency"),
+        (site("b", inherits="c"), "there is no site 'c'"),
+        (site("b", "x", "x"), "comes twice"),
+        (site("a"), "comes twice"),
+    ],
+)
+async def test_a_request_with_one_fault_changes_nothing(control, document, line):
+    """One line names the key."""
+    with pytest.raises(UsageError, match=line) as caught:
+        await apply(control, site("a"), document)
+    assert "\n" not in str(caught.value)
+    assert await names(control) == []
+
+
+async def test_questions_about_no_sites_create_no_file(control, tmp_path):
+    """A request that is refused creates none either."""
+    assert await names(control) == []
+    for work in (control.get_site(SiteName(name="a")), control.delete_site(DeleteSite(name="a"))):
+        with pytest.raises(api.NotFound, match="there is no site 'a'"):
+            await work
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_site_that_was_changed_since_it_was_read_is_not_overwritten(control):
+    """By its etag; without one the last change counts."""
+    (first,) = await apply(control, site("a", "x"))
+    (second,) = await apply(control, site("a", "x", "y"), etags={"a": first.etag})
+    for work in (
+        apply(control, site("a"), etags={"a": first.etag}),
+        apply(control, site("a"), etags={"a": ""}),
+        control.delete_site(DeleteSite(name="a", etag=first.etag)),
+        control.delete_directory(DeleteDirectory(site="a", name="x", etag=first.etag)),
+        control.apply_directory(
+            ApplyDirectory(site="a", directory={"name": "z", "url": "http://a.test/z/"}, etag=first.etag)
+        ),
+    ):
+        with pytest.raises(UserError, match=second.etag):
+            await work
+    with pytest.raises(UserError, match="was deleted since"):
+        await apply(control, site("b"), etags={"b": first.etag})
+    assert await names(control) == ["a"]
+    assert (await apply(control, site("a", "x")))[0].etag == first.etag
+    assert (await apply(control, site("b"), etags={"b": ""}))[0].verdict == "created"
+
+
+async def test_prune_deletes_the_sites_that_are_not_in_the_request(control):
+    """In the same transaction."""
+    await apply(control, site("a", "x"), site("b"))
+    changes = await apply(control, site("b"), site("c"), prune=True)
+    assert [(one.name, one.verdict) for one in changes] == [("b", "unchanged"), ("c", "created"), ("a", "deleted")]
+    assert await names(control) == ["b", "c"]
+
+
+async def test_a_site_whose_settings_others_inherit_is_not_deleted(control):
+    """Unless they go with it."""
+    await apply(control, site("base"), site("a", inherits="base"))
+    with pytest.raises(UserError, match="site 'base' is not deleted: a inherits from it"):
+        await control.delete_site(DeleteSite(name="base"))
+    await apply(control, prune=True)
+    assert await names(control) == []
+
+
+async def test_a_deletion_names_the_directories_with_an_open_run(control, tmp_path):
+    """`nephila sites run` ends them."""
+    await apply(control, site("a", "x", "y"))
+    with open_store(tmp_path / "sites.db") as store:
+        store.begin(DirectoryRun("a.y", 1.0, 1.0, 0, 0, 0), DirectoryProgress(UrlState("sites", b"k" * 16), 0.0, 0.0))
+    change = await control.delete_site(DeleteSite(name="a"))
+    assert (change.removed, change.running) == (["a.x", "a.y"], ["a.y"])
+
+
+async def test_unknown_directories_and_sites_are_not_found(control):
+    """Nothing is created."""
+    await apply(control, site("a", "x"))
+    with pytest.raises(api.NotFound, match="site 'a' has no directory 'y'"):
+        await control.delete_directory(DeleteDirectory(site="a", name="y"))
+    with pytest.raises(api.NotFound, match="there is no site 'b'"):
+        await control.apply_directory(ApplyDirectory(site="b", directory={"name": "y", "url": "http://b.test/"}))
+    with pytest.raises(UsageError, match=r"site a\.spec\.directories\[1\]"):
+        await control.apply_directory(ApplyDirectory(site="a", directory={"name": "y"}))
+
+
+async def test_a_directory_is_replaced_where_it_stands(control):
+    """The others keep their documents."""
+    await apply(control, site("a", "x", "y"))
+    changed = {"name": "x", "url": "http://a.test/new/", "score": 3}
+    answer = await control.apply_directory(ApplyDirectory(site="a", directory=changed))
+    assert (answer.verdict, answer.added, answer.removed) == ("changed", [], [])
+    document = (await control.get_site(SiteName(name="a"))).document
+    assert document["spec"]["directories"] == [{**changed, "score": 3.0}, {"name": "y", "url": "http://a.test/y/"}]
+
+
+async def test_changes_of_sites_are_in_the_log(control):
+    """With the values before and after; secrets are hidden."""
+    own = guarded(control, ADMIN)
+    await apply(own, site("a", "x", score=1))
+    await apply(own, site("a", "x", score=2))
+    await own.apply_directory(ApplyDirectory(site="a", directory={"name": "x", "url": "http://a.test/x/", "score": 4}))
+    await own.delete_directory(DeleteDirectory(site="a", name="x"))
+    await own.delete_site(DeleteSite(name="a"))
+    entries = (await own.list_control_log(requests.ListControlLog())).entries
+    assert [(one.operation, one.subject, one.change) for one in reversed(entries)][1:] == [
+        ("apply_sites", "sites a", "a.spec.score: 1.0 → 2.0"),
+        ("apply_directory", "directory a.x", "score: – → 4.0"),
+        ("delete_directory", "directory a.x", "deleted"),
+        ("delete_site", "site a", "deleted"),
+    ]
