@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
@@ -16,7 +17,7 @@ from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import url_errors
 from nephila.storage.read import ended_urls
-from nephila.storage.source import Source
+from nephila.storage.source import ENVIRONMENT, Source
 
 MAX_URLS = 1_000_000
 """URLs of one request; a wider expression is several requests."""
@@ -34,6 +35,19 @@ def check(request: requests.ForgetUrls) -> None:
             check_expression(request.match)
     except ValueError as error:
         raise UsageError(f"--match {request.match[:100]!a} {error}") from None
+
+
+async def urls_to_forget(
+    source: Source | None, job: CrawlJob, request: requests.ForgetUrls
+) -> list[tuple[str, Outcome]]:
+    """The URLs of a request with how they have ended. `source`: None where the rows are not known. Raises
+    `UsageError`."""
+    check(request)
+    if source is not None:
+        return await asyncio.to_thread(named_urls, source, job, request)
+    if request.match:
+        raise UsageError(f"an expression is looked up in the database of the rows: set {ENVIRONMENT}, or give URLs")
+    return without_rows(request.urls)
 
 
 def named_urls(source: Source, job: CrawlJob, request: requests.ForgetUrls) -> list[tuple[str, Outcome]]:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from nephila import __version__
 from nephila.control import answers
 from nephila.kernel.messages import CrawlJob, JobStatus
+
+if TYPE_CHECKING:
+    from nephila.control.backend import Backend
 
 
 def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
@@ -26,6 +33,22 @@ def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
         links_lost=status.links_lost,
         tenant=job.tenant,
         site=job.site,
+    )
+
+
+def system_status(backend: Backend, jobs: list[answers.Job], started: float) -> answers.Status:
+    """The sums over all jobs. `started`: monotonic instant of the start of the program."""
+    return answers.Status(
+        version=__version__,
+        kind=backend.kind,
+        place=backend.place,
+        uptime_s=round(backend.clock.monotonic() - started, 3),
+        jobs=len(jobs),
+        states=dict(Counter(job.state for job in jobs)),
+        queued=sum(job.queued for job in jobs),
+        in_flight=sum(job.in_flight for job in jobs),
+        stored=sum(job.stored for job in jobs),
+        rate=round(sum(job.rate for job in jobs), 2),
     )
 
 

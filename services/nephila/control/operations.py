@@ -10,10 +10,10 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from nephila import __version__
 from nephila.control import (
     answers,
     api,
@@ -29,8 +29,9 @@ from nephila.control import (
 from nephila.control.backend import Backend, is_held, next_generation
 from nephila.control.changes import TableChanges
 from nephila.control.fetch_counts import FetchCounts
-from nephila.control.forget import check, named_urls, without_rows
+from nephila.control.forget import urls_to_forget
 from nephila.control.job_checks import check_tenant, source_seeds, with_exclusions
+from nephila.control.job_report import system_status
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.search_reader import SearchReader
 from nephila.kernel import live_settings
@@ -41,7 +42,6 @@ from nephila.kernel.messages import CrawlJob, ParseRule, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import url_errors
 from nephila.scheduler.frontier.scope import compile_patterns
-from nephila.storage.source import ENVIRONMENT
 
 if TYPE_CHECKING:
     from nephila.control.access.change_log import ChangeLog
@@ -68,10 +68,10 @@ class Operations(api.Control):
         # Most programs have no tenants: what limits to them is loaded with the first of their callers.
         from nephila.control.access.tenant_view import TenantBackend
 
-        found = Operations(TenantBackend(self._backend, tenants))
-        found._started, found._fetch_counts = self._started, self._fetch_counts
-        found._search_reader = self._search_reader
-        return found
+        limited = Operations(TenantBackend(self._backend, tenants))
+        limited._started, limited._fetch_counts = self._started, self._fetch_counts
+        limited._search_reader = self._search_reader
+        return limited
 
     def jobs(self) -> list[answers.Job]:
         """How all jobs stand, by name."""
@@ -162,7 +162,6 @@ class Operations(api.Control):
 
     @cached_property
     def _sites(self) -> SiteOperations:
-        # Loaded by the first request, as the studio is.
         from nephila.control.sites import SiteOperations
 
         return SiteOperations(self._backend)
@@ -246,13 +245,7 @@ class Operations(api.Control):
 
     async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
         job, rows = self._known(request.name), self._backend.rows
-        check(request)
-        if rows is not None:
-            urls = await asyncio.get_running_loop().run_in_executor(None, named_urls, rows, job, request)
-        elif request.match:
-            raise UsageError(f"an expression is looked up in the database of the rows: set {ENVIRONMENT}, or give URLs")
-        else:
-            urls = without_rows(request.urls)
+        urls = await urls_to_forget(rows, job, request)
         answer = await self._backend.forget(job, urls)
         if answer.forgotten:
             await self._backend.republish(self._known(job.uid))
@@ -300,10 +293,7 @@ class Operations(api.Control):
 
     @cached_property
     def _audit(self) -> ModuleType:
-        # Loaded by the first request, as the studio is.
-        from nephila.control import audit
-
-        return audit
+        return import_module("nephila.control.audit")
 
     async def list_samples(self, request: requests.Empty) -> audit_types.SampleList:
         return await asyncio.to_thread(self._audit.sample_list, self._backend.rows)
@@ -321,8 +311,7 @@ class Operations(api.Control):
         return await asyncio.to_thread(self._audit.outcome, self._backend.rows, request)
 
     async def compare_frequencies(self, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
-        from nephila.control import what_if  # the harvest is loaded when it is asked for
-
+        what_if = import_module("nephila.control.what_if")  # the harvest is loaded by the first request
         return await asyncio.to_thread(what_if.compared, self._backend.rows, request)
 
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
@@ -422,20 +411,8 @@ class Operations(api.Control):
         return answers.MemberList(members=self._backend.members())
 
     async def status(self, request: requests.Empty) -> answers.Status:
-        backend, jobs = self._backend, self.jobs()
-        status = answers.Status(
-            version=__version__,
-            kind=backend.kind,
-            place=backend.place,
-            uptime_s=round(backend.clock.monotonic() - self._started, 3),
-            jobs=len(jobs),
-            states=dict(Counter(job.state for job in jobs)),
-            queued=sum(job.queued for job in jobs),
-            in_flight=sum(job.in_flight for job in jobs),
-            stored=sum(job.stored for job in jobs),
-            rate=round(sum(job.rate for job in jobs), 2),
-        )
-        await backend.complete(status)
+        status = system_status(self._backend, self.jobs(), self._started)
+        await self._backend.complete(status)
         return status
 
     async def get_settings(self, request: requests.Empty) -> answers.Settings:
@@ -465,9 +442,9 @@ class Operations(api.Control):
         return system_types.TopicList(topics=await self._backend.topics())
 
     async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
-        from nephila.control.system_views import webhooks
-
-        return await asyncio.to_thread(webhooks, stored_rows.there(self._backend.rows))
+        return await asyncio.to_thread(
+            import_module("nephila.control.system_views").webhooks, stored_rows.there(self._backend.rows)
+        )
 
     async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
         return await self.log.read(request)

@@ -247,7 +247,7 @@ def test_nothing_half_applied(tmp_path):
         ]
         with pytest.raises(UsageError, match=r"^y\.yaml:4:22: the prefix example,news,\)/world of 'y.d'"):
             store.apply(bad)
-        with pytest.raises(UsageError, match="there is no site 'press'"):
+        with pytest.raises(UsageError, match="site 'press' is not deleted: news inherits from it"):
             store.apply((), ["press"])
         assert {name: one.content for name, one in store.sites().sites.items()} == before
         changed = load(site("press", "{score: 9}").encode(), "p.yaml")

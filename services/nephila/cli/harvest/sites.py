@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
+from nephila.cli.harvest.sites_target import SitesFile, SitesTarget, all_sites, open_sites, sites_target
 from nephila.cli.jobs.table import print_table
 from nephila.cli.options import DEFAULT_OUT, Json, Out, values, with_options
 from nephila.cli.output import note, print_json
@@ -31,34 +30,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, help="Sites and their directories, harvested by runs with a frequency.")
 
-SitesFile = Annotated[
-    str, typer.Option("--sites", metavar="FILE", help="File of the sites and their runs; by default DIR/sites.db.")
-]
 MAX_BYTES = 64 << 20
 """Of a CSV file."""
-
-
-@dataclass(frozen=True, slots=True)
-class SitesTarget(ControlTarget):
-    """Where the sites are: a file, by default that of a directory, or a server."""
-
-    sites: str = ""
-
-    @property
-    def file(self) -> Path:
-        """The file, where there is no server."""
-        from nephila.harvest.sites import FILE
-
-        return Path(self.sites) if self.sites else self.out / FILE
-
-
-def sites_target(
-    out: Out = DEFAULT_OUT, sites: SitesFile = "", server: Server = "", token_file: TokenFile = ""
-) -> SitesTarget:
-    """The target that the options of a command name."""
-    if server and sites:
-        raise UsageError("--sites and --server exclude each other: a server has its own file of sites")
-    return SitesTarget(out, server=server, token_file=token_file, sites=sites)
 
 
 @app.command()
@@ -107,7 +80,7 @@ def export(
 
     if format not in ("csv", "yaml"):
         raise UsageError(f"--format {format!r} is neither csv nor yaml")
-    found = list(_sites(target).values())
+    found = list(all_sites(target).values())
     if json:
         for site in found:
             print_json(site.content)
@@ -149,7 +122,7 @@ def list_sites(
 
         rows = call(target, lambda control: control.list_directories(requests.Empty())).directories
     else:
-        with _open(target) as store:
+        with open_sites(target) as store:
             rows = directories(store)
     if json:
         print_json([_row(row) for row in rows])
@@ -190,7 +163,7 @@ def explain(
     from nephila.native import UrlError
 
     try:
-        found = resolve.explain(Sites(_sites(target)), url)
+        found = resolve.explain(Sites(all_sites(target)), url)
     except UrlError as error:
         raise UsageError(f"{sanitize(url, 200)!r} is no URL: {error}") from None
     if json:
@@ -217,13 +190,13 @@ def delete(
     from nephila.harvest.sites.store import without
 
     if not target.server:
-        with _open(target) as store:
+        with open_sites(target) as store:
             _print_changes(_changes(store.edit(lambda present: without(present, names))), json=json)
         return
     from nephila.cli.client import call
     from nephila.control import site_requests
 
-    present = Sites(_sites(target))
+    present = Sites(all_sites(target))
     edit = without(present, names)
     etags = {site.name: present.sites[site.name].etag for site in edit.sites}
 
@@ -293,7 +266,7 @@ def run(
         finally:
             await server.close()
 
-    with _open(place) as store, only_runner(place.file):
+    with open_sites(place) as store, only_runner(place.file):
         target = ControlTarget(out, bootstrap, server, token_file)
         if target.is_directory and not _runs(out):
             from nephila.cli.services.up import run_up
@@ -343,27 +316,6 @@ def _runs(out: Path) -> bool:
     return bool(OutputDirectory(out).holder())
 
 
-@contextmanager
-def _open(target: SitesTarget, *, create: bool = False) -> Iterator[SiteStore]:
-    from nephila.harvest.sites.store import open_store
-
-    with open_store(target.file, create=create) as store:
-        yield store
-
-
-def _sites(target: SitesTarget) -> Mapping[str, SiteDocument]:
-    """All sites, by name."""
-    if not target.server:
-        with _open(target) as store:
-            return store.sites().sites
-    from nephila.cli.client import call
-    from nephila.control import requests
-    from nephila.harvest.sites.site_documents import from_json
-
-    rows = call(target, lambda control: control.list_sites(requests.Empty())).sites
-    return {row.name: from_json(row.document, f"site {row.name}") for row in rows}
-
-
 def _read(name: str, limit: int = 0) -> tuple[bytes, str]:
     """Content and title of a file."""
     from nephila.kernel.documents.yaml import MAX_BYTES as MAX_YAML_BYTES
@@ -390,7 +342,7 @@ def _apply(new: list[SiteDocument], target: SitesTarget, *, prune: bool, json: b
         request = site_requests.ApplySites(sites=[site.content for site in new], prune=prune)
         _print_changes(call(target, lambda control: control.apply_sites(request)).sites, json=json)
         return
-    with _open(target, create=True) as store:
+    with open_sites(target, create=True) as store:
         names = {site.name for site in new}
         removed = [name for name in store.sites().sites if name not in names] if prune else []
         _print_changes(_changes(store.apply(new, removed)), json=json)

@@ -24,7 +24,6 @@ from nephila.control.local.rule_store import RuleStore
 from nephila.control.series import JobSeries
 from nephila.control.throughput import Rates
 from nephila.downloader.config import DownloaderConfig
-from nephila.harvest.sites import FILE as SITES
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.browser_schema import Browser
@@ -140,7 +139,7 @@ class LocalBackend(Backend):
         self._formats = tuple(formats)
         self._files = files
         self._store = rules
-        self.sites_file = sites or directory / SITES
+        self._sites = sites
         self._on_change = on_change
         self._trying = asyncio.Lock()
         """One exclusion is tried at a time."""
@@ -159,6 +158,13 @@ class LocalBackend(Backend):
         now = self.clock.monotonic()
         self._rates.note(now, self._totals)
         self.series.note(now, self.clock.now(), self._reports)
+
+    @property
+    def sites_file(self) -> Path:  # type: ignore[override]
+        # A crawl without questions about sites does without the harvest.
+        from nephila.harvest.sites import FILE
+
+        return self._sites or self._directory / FILE
 
     # ---- jobs
 

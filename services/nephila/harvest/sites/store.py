@@ -24,7 +24,7 @@ from nephila.harvest.sites.site_documents import SiteDocument, Sites, merged
 from nephila.harvest.sites.verdicts import EFFECTS, ListState
 from nephila.kernel.messages import UrlState
 from nephila.kernel.reasons.row import ListVerdict
-from nephila.kernel.runtime.errors import UserError, suggest
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.storage.faults import sqlite_fault
 
 _TABLES = (
@@ -139,7 +139,7 @@ class SiteStore:
 
     def edit(self, decide: Callable[[Sites], SiteEdit]) -> list[AppliedSite]:
         """Make the change that `decide` returns for the present sites; both are one transaction. Raises what `decide`
-        raises, `UserError` for a site whose settings others inherit, and `UsageError` as `apply` does."""
+        raises, and `UsageError` as `apply` does; a site whose settings others inherit is not deleted."""
         with self._transaction():
             present = self.sites()
             sites, gone = decide(present)
@@ -336,6 +336,6 @@ def _check_heirs(old: Mapping[str, SiteDocument], new: Iterable[SiteDocument], g
     left = {**{name: site for name, site in old.items() if name not in deleted}, **{site.name: site for site in new}}
     for name in deleted - left.keys():
         if heirs := sorted(site.name for site in left.values() if site.inherits == name):
-            raise UserError(
+            raise UsageError(
                 f"site {name!r} is not deleted: {', '.join(heirs[:5])} inherit{'s' if len(heirs) == 1 else ''} from it"
             )
