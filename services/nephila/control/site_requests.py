@@ -15,11 +15,11 @@ Etag = Annotated[str, Meta(max_length=16, pattern=r"^([0-9a-f]{16})?$")]
 class ApplySites(Request):
     """Create sites or change them; all of them or, where one is wrong, none."""
 
-    sites: Annotated[list[dict[str, Any]], Meta(max_length=10_000)]
+    sites: Annotated[list[dict[str, Any]], Meta(max_length=1000)]
     """Site documents (docs/site.schema.json). Each is the whole desired state of its site."""
     prune: bool = False
     """Delete the sites that are not in the request."""
-    etags: Annotated[dict[str, Etag], Meta(max_length=10_000)] = msgspec.field(default_factory=dict)
+    etags: Annotated[dict[str, Etag], Meta(max_length=1000)] = msgspec.field(default_factory=dict)
     """Name of a site → its etag as it was read; empty: the site does not exist. The request is refused when a site has
     another etag: it was changed since. A site without an entry is changed in any case."""
 

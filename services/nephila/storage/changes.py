@@ -1,9 +1,9 @@
 """What a fetch changed, compared with the stored copy, and the change feed made of it. Pure.
 
-new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · moved: a
-redirect where there is a copy · gone: 404 or 410 where there is a copy, as often in a row as the job requires · empty:
-no statement. A copy stays until a newer copy replaces it: a page that has moved, is gone or could not be fetched keeps
-its text, and if it comes back with this text it is the same.
+new: the first copy of a page, or the record of a link that is not fetched · changed: another text than the copy's ·
+same: the same text, or a 304 · moved: a redirect where there is a copy · gone: 404 or 410 where there is a copy, as
+often in a row as the job requires · empty: no statement. A copy stays until a newer copy replaces it: a page that has
+moved, is gone or could not be fetched keeps its text, and if it comes back with this text it is the same.
 
 The feed has one row for each change that a subscriber has to know: new, changed, moved and gone (once, not at each
 answer), and returned: a page that had moved or was gone and has its old text again.
@@ -46,6 +46,8 @@ class StoredVersion(NamedTuple):
 STORED = m.Outcome.STORED
 REDIRECT = Reason.REDIRECT
 """Reason of a row whose URL redirects."""
+LINK_RECORDED = Reason.LINK_RECORDED
+"""Reason of the row of a link that was recorded and not fetched."""
 DEAD_LETTER = Reason.DEAD_LETTER
 """Reason of a row whose record became a dead letter."""
 
@@ -73,7 +75,7 @@ def change_of(record: m.Record, stored: StoredVersion | None) -> str:
             return NEW
         return SAME if stored is not None and copy_hash_of(record) == stored.copy_hash else CHANGED
     if not held:
-        return ""
+        return NEW if stored is None and record.reason == LINK_RECORDED else ""
     if record.outcome is m.Outcome.DROPPED and record.reason == REDIRECT:
         return MOVED
     return GONE if record.status in _GONE_STATUS and not record.gone_pending else ""

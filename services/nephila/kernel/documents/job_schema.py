@@ -171,6 +171,12 @@ class Scope(Section):
     """Maximum number of links from a seed; 0 = seeds only, -1 = no limit."""
     max_pages: Count = 0
     """Maximum number of stored pages; 0 = no limit."""
+    links_per_page: Count = 0
+    """New links of one page, sitemap or feed that are taken: the first ones, with strategy best-first the most relevant
+    ones. The others end as dropped(top_of_page). 0 = no limit."""
+    links_per_level: Count = 0
+    """New links of one depth that are taken in a run (from one refreshAt or other change of the document to the next).
+    The others end as dropped(top_of_level). 0 = no limit."""
 
 
 class Host(Section):
@@ -378,6 +384,9 @@ class JobSpec(Section, kw_only=True):
     """Sitemaps of the seeds' hosts are seeds as well."""
     links: bool = False
     """The links of each page are stored in the table links."""
+    record_links: bool = False
+    """New links are recorded with their text and not fetched: rows with the reason link_recorded, new in the change
+    feed. Only seeds are fetched."""
     parse: Parse = field(default_factory=Parse)
     """What is taken from pages."""
     changes: Changes = field(default_factory=Changes)

@@ -41,3 +41,7 @@ class Context(msgspec.Struct, array_like=True, gc=False):
     # The URL is a requisite (style, picture, script, font, icon): 1 of a page, 2 and more of a style that is
     # one itself. Links do not inherit it. 0: a page.
     requisite: int = 0
+    # Text of the link by which the URL was found, and the page on which the link stands: only of a URL that
+    # is recorded and not fetched. No page inherits them.
+    link_text: str = ""
+    found_on: str = ""

@@ -11,7 +11,7 @@ from nephila.kernel.messages import Outcome
 
 RowKind = Literal[
     "stored", "robots", "address", "failed", "redirect", "content_type", "excluded", "trap", "sitemaps", "near_copy",
-    "requisite",
+    "requisite", "link",
 ]  # fmt: skip
 """The kind of the verdict of `nephila explain` on a row. A kind is never removed, because programs compare it."""
 

@@ -82,6 +82,28 @@ class Reason(StrEnum):
             verdict=ListVerdict.SCOPE,
         ),
     )
+    LINK_RECORDED = (
+        "link_recorded",
+        Row(_DROPPED, "the link was recorded with its text, as recordLinks of the job says", kind="link"),
+    )
+    TOP_OF_PAGE = (
+        "top_of_page",
+        Row(
+            _DROPPED,
+            "its page has more new links than are taken of one page; scope.linksPerPage takes more",
+            kind="link",
+            verdict=ListVerdict.SCOPE,
+        ),
+    )
+    TOP_OF_LEVEL = (
+        "top_of_level",
+        Row(
+            _DROPPED,
+            "its level has more new links than are taken in a run; scope.linksPerLevel takes more",
+            kind="link",
+            verdict=ListVerdict.SCOPE,
+        ),
+    )
     TRAP = (
         "trap",
         Row(_DROPPED, "it was found to be part of a trap when its turn came", kind="trap", verdict=ListVerdict.SCOPE),

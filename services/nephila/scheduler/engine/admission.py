@@ -19,9 +19,12 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import (
+    RECORD_ONLY,
     SEED,
     TOO_LONG,
     TOO_MANY,
+    TOP_OF_LEVEL,
+    TOP_OF_PAGE,
     Entry,
     entry_flags,
     entry_of,
@@ -42,6 +45,8 @@ LISTED_SITEMAP = 6
 """Kind of link, in `Outlinks.flags`, of a sitemap that a sitemap index lists."""
 MAX_SITEMAPS = 50_000
 """Sitemaps from indexes, followed on one host of a job in one run: as many as the protocol allows one index to list."""
+MAX_FOUND_ON_BYTES = 4096
+"""Of the URL of the page on which a recorded link stands; a context has to stay far below its limit."""
 SITEMAPS_REPORTED = 100
 """Sitemaps beyond the limit that get a row with the reason."""
 REJECTED_LIMIT = 500_000
@@ -234,6 +239,8 @@ class _PageLinks:
         self.flags = entry_flags(False, self.render)
         self.hops = self._hops()
         """Hops of the links. A sitemap counts as one more hop, which bounds endless chains of sitemaps."""
+        self.taken = 0
+        """New links that are taken, where only some are."""
         self.hosts: list[int] = []
         self.orders: list[int] = []
         self.packed: list[bytes] = []
@@ -241,11 +248,13 @@ class _PageLinks:
     def admit(self, new: list[int]) -> int:
         """Check and admit the links at these indices."""
         links, job, frontier = self.links, self.job, self.frontier
+        priorities = self._relevance(new) if job.strategy.relevance else links.priorities
+        picks = job.picks_links and not self.requisites
+        if picks and job.strategy.relevance:
+            new = sorted(new, key=lambda i: -priorities[i])
         ends = memoryview(links.url_ends).cast("I")
         spans = memoryview(links.host_spans).cast("I")
-        fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
-        if job.strategy.relevance:
-            priorities = self._relevance(new)
+        fingerprints, urls = links.fingerprints, links.urls
         depth, scope = links.depth, job.scope
         limit = REJECTED_LIMIT // len(frontier.jobs)
         too_long = self.hops > frontier.config.max_hops
@@ -262,6 +271,9 @@ class _PageLinks:
             if frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
                 seed = Seed(job.uid, url, "", True, depth, priority=priority, context=links.context)
+                if picks:
+                    seed.hops = self._picked(i, self.hops)
+                    seed.context = self._context_of(i, seed.hops)
                 seed.head, seed.render = self.requisites, self.render
                 frontier.forward(seed, url_key)
                 job.reject(url_key, limit)
@@ -281,7 +293,11 @@ class _PageLinks:
             if not job.traps.off and not self.requisites and self._is_session_copy(url, host_key):
                 job.reject(url_key, limit)
                 continue
-            if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
+            context = links.context
+            if picks and hops == self.hops:
+                hops = self._picked(i, hops)
+                context = self._context_of(i, hops)
+            if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops, context):
                 continue
             keys.append(url_key)
             admitted.append(url)
@@ -299,6 +315,30 @@ class _PageLinks:
                 frontier.readiness.newly_queued(number, job, order)
         return len(keys)
 
+    def _picked(self, i: int, hops: int) -> int:
+        """The hops of the new link `i` of a job that takes only some links, or records them: a value that says why it
+        is not fetched, or `hops`."""
+        job, scope, links = self.job, self.job.document.scope, self.links
+        if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
+            return hops
+        if 0 < scope.links_per_page <= self.taken:
+            return TOP_OF_PAGE
+        if 0 < scope.links_per_level <= job.taken_of_level[links.depth]:
+            return TOP_OF_LEVEL
+        self.taken += 1
+        job.taken_of_level[links.depth] += 1
+        return RECORD_ONLY if job.document.record_links else hops
+
+    def _context_of(self, i: int, hops: int) -> Context | None:
+        """The context of the link `i`: of one that is recorded, its text and its page."""
+        links = self.links
+        if hops != RECORD_ONLY:
+            return links.context
+        ends = memoryview(links.anchor_ends).cast("I")
+        text = bytes(links.anchors[ends[i - 1] if i else 0 : ends[i]]) if links.anchors else b""
+        found_on = links.parent_url.encode()[:MAX_FOUND_ON_BYTES].decode("utf-8", "ignore")
+        return Context(link_text=text.decode("utf-8", "replace"), found_on=found_on)
+
     def _hops(self) -> int:
         """Sitemaps and redirects that led to this document; 0 for pages. For a sitemap of another partition the number
         is unknown and taken as 1."""
@@ -308,7 +348,7 @@ class _PageLinks:
         if frontier.is_other_partition(links.parent_key):
             return 1
         waiting = frontier.in_flight.urls.get((links.job, links.parent_key))
-        return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
+        return min(waiting.entry.hops, RECORD_ONLY - 2) + 1 if waiting is not None else 1
 
     def _sitemap_hops(self, host_key: str) -> int:
         """Hops of one more sitemap that an index lists; -1 when it is ignored."""
@@ -349,7 +389,9 @@ class _PageLinks:
                 priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
-    def _append(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
+    def _append(
+        self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int, context: Context | None
+    ) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
         frontier, job, depth = self.frontier, self.job, self.links.depth
         number = self.numbers.get(host_key)
@@ -366,7 +408,8 @@ class _PageLinks:
         self.hosts.append(number)
         self.orders.append(order)
         first_no, flags = job.first_fetch_no, self.flags
-        self.packed.append(pack_fields(raw, self.context, url_key, depth, first_no, 0, hops, flags, priority))
+        packed = self.context if context is self.links.context else pack_context(context)
+        self.packed.append(pack_fields(raw, packed, url_key, depth, first_no, 0, hops, flags, priority))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
@@ -381,7 +424,7 @@ class _PageLinks:
                 first_no,
                 head=self.requisites,
                 priority=priority,
-                context=self.links.context,
+                context=context,
                 render=self.render,
             )
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nephila.kernel.messages import EndedUrl, FetchOutcome, FetchResult, Outcome, Receipt, Receipts, Record
 from nephila.kernel.reasons.fault_note import fault_note
+from nephila.kernel.reasons.link_note import link_note
 from nephila.kernel.reasons.table import UNKNOWN, row_of
 from nephila.kernel.requisites import note_of
 from nephila.scheduler.engine import recrawl_queue
@@ -60,7 +61,10 @@ class Endings:
             gone_pending=self._is_gone_pending(job, entry, fetched),
             # Storage then knows which platforms lead to the target.
             context=context if final_url else None,
-            meta=note_of(context) or fault_note(cause, fetched.detail if fetched is not None else ""),
+            title=context.link_text if context is not None else "",
+            meta=note_of(context)
+            or link_note(context)
+            or fault_note(cause, fetched.detail if fetched is not None else ""),
         )
         out.records.append((self.frontier.partitions[waiting.host.partition].number, record))
         self.frontier.in_flight.no_page(waiting, job, record)

@@ -1,8 +1,8 @@
 """Admission of a page's links by one call of the native core.
 
 The effects and their order are those of `admission`, which admits all pages that this does not: sitemaps and feeds,
-scopes without a native form, links with session ids, links of other partitions. The cost is about a microsecond per new
-link. Pure.
+scopes without a native form, jobs that take only some links or record them, links with session ids, links of other
+partitions. The cost is about a microsecond per new link. Pure.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     """Admit the new links of a page that are in scope; returns how many, and the indices of those out of scope. None,
     and no effect, where Python has to."""
     scope = job.scope.native
-    if scope is None or links.source:
+    if scope is None or links.source or job.picks_links:
         return None
     strategy = job.strategy
     floors = _floors(links.parent_priority) if strategy.relevance and links.parent_priority else b""

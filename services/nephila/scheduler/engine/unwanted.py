@@ -1,12 +1,23 @@
-"""Queued URLs that are not fetched: they left the scope, belong to a trap, or are too many sitemaps. Pure."""
+"""Queued URLs that are not fetched: they left the scope, belong to a trap, are too many, or are only
+recorded. Pure."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from nephila.kernel.reasons.table import Reason
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import SEED, TOO_LONG, TOO_MANY, Entry
+from nephila.scheduler.frontier.queue_entry import (
+    RECORD_ONLY,
+    SEED,
+    TOO_LONG,
+    TOO_MANY,
+    TOP_OF_LEVEL,
+    TOP_OF_PAGE,
+    Entry,
+)
 from nephila.scheduler.traps.url_shape import shape
 
 ODD_SHAPES_ALLOWED = 3
@@ -14,14 +25,22 @@ ODD_SHAPES_ALLOWED = 3
 than three."""
 
 
+_NOT_FETCHED: Final = {
+    RECORD_ONLY: Reason.LINK_RECORDED,
+    TOP_OF_PAGE: Reason.TOP_OF_PAGE,
+    TOP_OF_LEVEL: Reason.TOP_OF_LEVEL,
+    TOO_MANY: Reason.SITEMAP_LIMIT,
+    TOO_LONG: Reason.SITEMAP_CHAIN,
+}
+"""Special values of `hops` → the reason."""
+
+
 def unwanted(frontier: Frontier, host: Host, job: Job, entry: Entry) -> Reason | None:
     """Why a queued URL is no longer fetched: it left the scope, or belongs to a trap."""
     if job.rechecks_scope and job.left_scope(entry, host.key):
         return Reason.EXCLUDED
-    if entry.hops == TOO_LONG:
-        return Reason.SITEMAP_CHAIN
-    if entry.hops == TOO_MANY:
-        return Reason.SITEMAP_LIMIT
+    if entry.hops >= RECORD_ONLY:
+        return _NOT_FETCHED[entry.hops]
     if (
         not job.traps.off
         and job.is_first_fetch(entry.url_key, entry.fetch_no)

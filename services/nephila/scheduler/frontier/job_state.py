@@ -108,6 +108,8 @@ class Job:
         self.ended: Counter[Outcome] = Counter()
         self.sitemaps_listed: Counter[str] = Counter()
         """Host → sitemaps that sitemap indexes have listed. Lost in a restart."""
+        self.taken_of_level: Counter[int] = Counter()
+        """Depth → new links that were taken since the last change of the document. Lost in a restart."""
         self.odd_shape_count: Counter[int] = Counter()
         """Host → URLs with the shape of a trap that were fetched. Lost in a restart."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
@@ -143,6 +145,10 @@ class Job:
         self.policies = HostPolicies(document.politeness)
         self.ignore_robots = not document.politeness.respect_robots
         self.max_pages = document.scope.max_pages
+        self.picks_links = bool(
+            document.record_links or document.scope.links_per_page or document.scope.links_per_level
+        )
+        """Whether not every new link is fetched."""
         self.budget = document.host_budget
         self.budget_time_s = seconds(self.budget.time)
         self.counts_host_use = bool(self.budget.pages or self.budget.bytes or self.budget_time_s)
@@ -158,6 +164,7 @@ class Job:
         self.forget_rejected()
         scope = self.scope
         self._apply(spec, ())
+        self.taken_of_level.clear()
         self.note_change()
         self.scope.take_over(scope)
 

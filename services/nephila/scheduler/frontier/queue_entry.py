@@ -23,8 +23,9 @@ _RENDERINGS: Final = tuple(Render)
 """By number: a call of the enum costs six times as much."""
 MAX_CONTEXT_BYTES: Final = 16 * 1024
 """Limit of a packed context."""
-TOO_MANY, TOO_LONG = 254, 255
-"""Values of `hops` of a sitemap that is not fetched: its host has too many, or its chain of sitemaps is too long."""
+RECORD_ONLY, TOP_OF_PAGE, TOP_OF_LEVEL, TOO_MANY, TOO_LONG = 251, 252, 253, 254, 255
+"""Values of `hops` of a URL that is not fetched: a link that is recorded, a link beyond those that are taken of its
+page or of its level, a sitemap of a host with too many, the end of a chain of sitemaps that is too long."""
 
 _make = tuple.__new__
 """Half the cost of the constructor of a named tuple."""
