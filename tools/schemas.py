@@ -13,6 +13,7 @@ DOCUMENTS = {
     "crawlscheme": ("nephila.kernel.documents.scheme_schema", "CrawlScheme"),
     "platform": ("nephila.harvest.schemes.platform_schema", "Platform"),
     "crawljob": ("nephila.kernel.documents.job_schema", "CrawlJob"),
+    "site": ("nephila.harvest.sites.site_schema", "Site"),
     "parserule": ("nephila.parser.rules.rule_schema", "ParseRule"),
 }
 """Name of a file -> module and name of the struct."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 
 import pytest
@@ -81,6 +82,13 @@ class Rows:
 
     def __init__(self, clock):
         self.clock, self.ends, self.none = clock, {}, set()
+        self.unfetched = Counter()
+
+    async def unfetched_links(self, job, since):
+        assert since <= iso(self.clock.now())
+        if isinstance(self.unfetched, Exception):
+            raise self.unfetched
+        return Counter(self.unfetched)
 
     async def row(self, job, url):
         if url in self.none:
@@ -358,3 +366,47 @@ async def test_a_job_that_a_person_has_paused_stays_paused(rig):
     rig.system.end("a.x", 3)
     await settle(rig, runner)
     assert held not in {run.started_at for run in rig.store.open_runs() if run.name == "a.x"}
+
+
+RECORDING = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: a}
+spec:
+  directories:
+    - {name: x, url: "http://a.test/x/", frequency: adaptive 1h 1d, recordLinks: true, scope: {linksPerPage: 3}}
+"""
+
+
+async def test_recorded_links_are_the_news_of_a_run(rig):
+    """They decide the verdict on the list and the adaptive frequency; what is left out is counted apart."""
+    rig.other.apply(load(RECORDING.encode(), "d.yaml"))
+    runner = rig.runner()
+    await runner.turn()
+    assert rig.system.documents["a.x"]["spec"]["recordLinks"] is True
+    rig.rows.unfetched = {"link_recorded": 3, "top_of_page": 2}
+    rig.system.end("a.x", 1)
+    await settle(rig, runner)
+    run = rig.store.last_runs()["a.x"]
+    assert (run.new_pages, run.recorded, run.left_out) == (0, 3, 2)
+    assert rig.store.lists()["a.x"][0].verdict == ListVerdict.NEW
+    assert any("0 new pages, 3 links recorded, 2 new links left out" in line for line in rig.lines)
+    rig.rows.unfetched = Counter()
+    rig.clock.advance(86_400.0)
+    await runner.turn()
+    rig.system.end("a.x", 1)
+    await settle(rig, runner)
+    run = rig.store.last_runs()["a.x"]
+    assert (run.recorded, run.left_out, rig.store.lists()["a.x"][0].verdict) == (0, 0, ListVerdict.SAME)
+
+
+async def test_links_that_cannot_be_counted_are_said(rig):
+    """A run ends although the rows cannot be read here."""
+    rig.other.apply(load(RECORDING.encode(), "d.yaml"))
+    runner = rig.runner()
+    await runner.turn()
+    rig.rows.unfetched = UserError("no database")
+    rig.system.end("a.x", 1)
+    await settle(rig, runner)
+    assert rig.store.last_runs()["a.x"].ended_by is RunEnd.DONE
+    assert "a.x: links that were recorded or left out are not counted: no database" in rig.lines

@@ -48,6 +48,10 @@ class Directory(msgspec.Struct, kw_only=True):
     why: str
     """Why its job was refused."""
     new_pages: int
+    recorded: int = 0
+    """Links that the run recorded and did not fetch."""
+    left_out: int = 0
+    """New links beyond those that are taken of a page or a level."""
     next_run: str = ""
     """Begin of the next run, or paused; empty: as soon as a program starts the runs."""
     lists: list[ListState]

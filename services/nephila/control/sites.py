@@ -166,6 +166,8 @@ def directories(store: SiteStore, own: Collection[str] | None = None) -> list[an
                 ended=last.ended_by if last is not None else "",
                 why=last.why if last is not None else "",
                 new_pages=last.new_pages if last is not None else 0,
+                recorded=last.recorded if last is not None else 0,
+                left_out=last.left_out if last is not None else 0,
                 next_run=_next_run(plan_of(sites, name), progress.get(name)),
                 lists=[list_answer(one) for one in lists.get(name, ())],
             )

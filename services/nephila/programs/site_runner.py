@@ -8,10 +8,11 @@ with the same instant. Invariant: a run is in the store before its job is applie
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from nephila.control import answers, api, job_view, requests
+from nephila.control import answers, api, job_view, requests, screen_types
 from nephila.control.api import Control
 from nephila.control.sites import list_answer, list_line
 from nephila.harvest.sites import resolve
@@ -22,9 +23,11 @@ from nephila.harvest.sites.surt import is_below
 from nephila.harvest.sites.verdicts import ListState, of_row
 from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.reasons.row import ListVerdict
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.runtime.waits import wait
+from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
 
@@ -40,6 +43,12 @@ MAX_LISTS = 100
 """Lists of a directory whose state is looked up after a run; further ones have none."""
 SKEW_S = 2.0
 """A list counts as fetched in a run if its fetch began at most so long before it, by the clock of the downloader."""
+PICKING = ("recordLinks", "scope.linksPerPage", "scope.linksPerLevel")
+"""Settings by which not every new link is fetched."""
+MAX_ANSWERS = 1000
+"""Answers with rows that are read for the counts of a run, where the rows are those of the control API."""
+NOT_FETCHED = (Reason.LINK_RECORDED, Reason.TOP_OF_PAGE, Reason.TOP_OF_LEVEL)
+"""Reasons of new links that are not fetched."""
 MAX_HOPS = 10
 """Redirects that are followed from a list to its page."""
 _ENDS = {"idle": RunEnd.DONE, "limit": RunEnd.PAGES, "quota": RunEnd.QUOTA}
@@ -53,6 +62,10 @@ class PageRows(Protocol):
 
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
         """The row of a URL; None where there is none or it cannot be read here."""
+
+    async def unfetched_links(self, job: str, since: str) -> Counter[str]:
+        """Reason → rows since an instant of links that were recorded or left out. Raises `UserError` where the rows
+        cannot be read here."""
 
     @property
     def readable(self) -> bool:
@@ -70,6 +83,20 @@ class StoredRows:
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
         """See `PageRows`."""
         return await asyncio.get_running_loop().run_in_executor(None, job_view.row_with_meta, self._source, job, url)
+
+    async def unfetched_links(self, job: str, since: str) -> Counter[str]:
+        """See `PageRows`."""
+
+        def count() -> Counter[str]:
+            with open_for_reading(self._source) as connection:
+                query = (
+                    "SELECT reason, count(*) FROM pages WHERE job = :job AND fetched_at >= :since"
+                    " AND reason IN (:recorded, :page, :level) GROUP BY reason"
+                )
+                words = dict(zip(("recorded", "page", "level"), NOT_FETCHED, strict=True))
+                return Counter(dict(connection.execute(query, {"job": job, "since": since, **words})))
+
+        return await asyncio.to_thread(count)
 
 
 class ExplainedRows:
@@ -89,6 +116,21 @@ class ExplainedRows:
             return None
         # A scheduler has no rows, but knows the last fetch that brought the page.
         return {**_FETCHED, "fetched_at": iso(found.recrawl.fetched_at)}
+
+    async def unfetched_links(self, job: str, since: str) -> Counter[str]:
+        """See `PageRows`."""
+        counts: Counter[str] = Counter()
+        for reason in NOT_FETCHED:
+            before = 0
+            for _ in range(MAX_ANSWERS):
+                request = screen_types.ListPages(job=job, reason=reason, before=before, limit=200)
+                answer = await self._control.list_pages(request)
+                new = sum(row.fetched_at >= since for row in answer.pages)
+                counts[reason] += new
+                before = answer.next
+                if not before or new < len(answer.pages):
+                    break
+        return counts
 
 
 class SiteRunner:
@@ -253,19 +295,45 @@ class SiteRunner:
         now = self._clock.now()
         new_lists = sum(one.url in first and not one.is_fault for one in found)
         new_pages = max(stored - run.stored_before - new_lists, 0)
-        lists = [self._with_history(run, one, new_pages) for one in found]
+        counts = await self._unfetched_links(run)
+        recorded = counts.pop(Reason.LINK_RECORDED, 0)
+        news = new_pages + recorded
+        lists = [self._with_history(run, one, news) for one in found]
         failed = ended_by.is_failure or bool(lists and all(one.is_fault for one in lists))
         del self._open[run.name]
         self._ended_once.discard(run.name)
         watched = sum(not one.is_fault for one in lists)
-        progress = self._planner.ended(run.name, run.started_at, watched + new_pages, new_pages, failed=failed)
-        ended = run._replace(ended_at=now, ended_by=ended_by, new_pages=new_pages, why=why)
+        progress = self._planner.ended(run.name, run.started_at, watched + new_pages, news, failed=failed)
+        ended = run._replace(
+            ended_at=now,
+            ended_by=ended_by,
+            new_pages=new_pages,
+            why=why,
+            recorded=recorded,
+            left_out=counts.total(),
+        )
         self._store.end(ended, progress, lists)
         self._put_lists(run.name, lists)
-        self._on_line(f"{run.name}: {why or ended_by}, {new_pages:,} new pages in {now - run.started_at:,.0f} s")
+        links = f", {recorded:,} links recorded" if recorded else ""
+        links += f", {ended.left_out:,} new links left out" if ended.left_out else ""
+        self._on_line(f"{run.name}: {why or ended_by}, {new_pages:,} new pages{links} in {now - run.started_at:,.0f} s")
         for one in lists:
             if one.is_fault:
                 self._on_line(f"{run.name}: {list_line(list_answer(one))}")
+
+    async def _unfetched_links(self, run: DirectoryRun) -> Counter[str]:
+        """Links of a run that were recorded or left out, by reason. Raises `NotReadyError`."""
+        part = self._sites.directories.get(run.name)
+        settings = resolve.values(self._sites, *part) if part is not None else {}
+        if not any(path in settings and settings[path].value for path in PICKING):
+            return Counter()
+        try:
+            return await self._rows.unfetched_links(run.name, iso(run.started_at - SKEW_S))
+        except NotReadyError:
+            raise
+        except UserError as error:
+            self._on_line(f"{run.name}: links that were recorded or left out are not counted: {error}")
+            return Counter()
 
     def _lists(self, name: str) -> list[str]:
         """URLs of the lists of a directory whose state is looked up."""

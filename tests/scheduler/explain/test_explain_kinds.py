@@ -227,6 +227,18 @@ async def sitemap_chain(tmp_path: Path) -> Case:
     return Case(world, "http://a.test/s11.xml", {"outcome": "dropped", "reason": "sitemap_chain"})
 
 
+@case("link", "Not crawled: its page has more new links than are taken of one page; scope.linksPerPage takes more.")
+async def link_left_out(tmp_path: Path) -> Case:
+    world = await begun(tmp_path, site({"/": ["/1", "/2"]}), scope=Scope(max_depth=-1, links_per_page=1), seconds=9)
+    return ended(world, "http://a.test/2")
+
+
+@case("link", "Not crawled: the link was recorded with its text, as recordLinks of the job says.")
+async def link_recorded(tmp_path: Path) -> Case:
+    world = await begun(tmp_path, site({"/": ["/1"]}), seconds=9, record_links=True)
+    return ended(world, "http://a.test/1")
+
+
 @case("excluded", "Not crawled: the scope no longer admits it (excluded by '/2').")
 async def excluded(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": ["/1", "/2"]}), seconds=0.5)

@@ -129,7 +129,9 @@ def list_sites(
     elif not rows:
         note("there is no directory; see nephila sites apply")
     else:
-        texts = (text for text in ("country", "type") if not any(getattr(row, text) for row in rows))
+        texts = (
+            text for text in ("country", "type", "recorded", "left_out") if not any(getattr(row, text) for row in rows)
+        )
         left_out = {"lists", "why", "paused", "description", *texts}
         table = [{name: value for name, value in _row(row).items() if name not in left_out} for row in rows]
         print_table(
@@ -386,6 +388,8 @@ def _row(row: answers.Directory) -> dict[str, Any]:
         "last_run": _time(row.last_run),
         "ended": row.ended or ("running" if row.last_run else ""),
         "new_pages": row.new_pages,
+        "recorded": row.recorded,
+        "left_out": row.left_out,
         "verdict": first.verdict if first is not None else "",
         "status": first.status or "" if first is not None else "",
         "since": _time(first.since) if first is not None else "",

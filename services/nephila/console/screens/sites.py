@@ -29,9 +29,14 @@ class Row(NamedTuple):
         return self.list.fault if self.list is not None else bool(self.site.why)
 
     @property
+    def news(self) -> int:
+        """New pages and recorded links of the last run."""
+        return self.site.new_pages + self.site.recorded
+
+    @property
     def order(self) -> tuple[bool, bool, str, str]:
         """Broken ones first, then those without news."""
-        return not self.broken, self.site.new_pages > 0, self.site.name, self.list.url if self.list is not None else ""
+        return not self.broken, self.news > 0, self.site.name, self.list.url if self.list is not None else ""
 
 
 async def sites(view: View) -> Response:
@@ -49,7 +54,7 @@ async def sites(view: View) -> Response:
         sites=len(directories),
         lists=sum(len(one.lists) for one in directories),
         broken=sum(row.broken for row in rows),
-        silent=sum(not one.new_pages for one in directories),
+        silent=sum(not one.new_pages + one.recorded for one in directories),
         rows=chosen[skip : skip + SHOWN],
         skip=skip,
         next=skip + SHOWN if len(chosen) > skip + SHOWN else 0,

@@ -117,7 +117,7 @@ def _by_name(document: dict[str, Any]) -> dict[str, Any]:
     spec = dict(document["spec"])
     if "directories" in spec:
         spec["directories"] = {one["name"]: one for one in spec["directories"]}
-    return {"spec": spec}
+    return {"name": document["metadata"]["name"], "spec": spec}
 
 
 def _directory_name(request: site_requests.ApplyDirectory) -> str:

@@ -11,16 +11,22 @@ import msgspec
 from nephila import __version__
 from nephila.control.http.change_feeds import FORMATS
 from nephila.control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorAnswer
+from nephila.harvest.sites.site_schema import Site
 from nephila.kernel.documents.job_schema import CrawlJob
 from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.documents.struct_reader import Section
 from nephila.parser.rules.rule_schema import ParseRule
 
-DOCUMENTS: dict[type[Section], tuple[tuple[str, str], ...]] = {
-    CrawlJob: (("ApplyJob", "job"), ("JobDetail", "document")),
-    ParseRule: (("ApplyRules", "rules"), ("Rule", "document")),
+DOCUMENTS: dict[type[Section], tuple[tuple[str, str, str], ...]] = {
+    CrawlJob: (("ApplyJob", "job", "Document"), ("JobDetail", "document", "Document")),
+    ParseRule: (("ApplyRules", "rules", "Document"), ("Rule", "document", "Document")),
+    Site: (
+        ("ApplySites", "sites", "Document"),
+        ("Site", "document", "Document"),
+        ("ApplyDirectory", "directory", "Directory"),
+    ),
 }
-"""Kind of a document → the requests and answers that contain it, and their fields."""
+"""Kind of a document → the requests and answers that contain it, their fields, and the part that these hold."""
 REF = "#/components/schemas/{name}"
 
 
@@ -47,11 +53,11 @@ def document() -> dict[str, Any]:
                 del one["default"]  # a key that is left out, not a text that could be given
     for kind, uses in DOCUMENTS.items():
         components |= _document_schemas(kind)
-        for name, field in uses:
+        for name, field, part in uses:
             whole = components[name]["properties"][field]
             free = whole.get("items", whole)
             free.clear()
-            free["$ref"] = REF.format(name=f"{kind.__name__}Document")
+            free["$ref"] = REF.format(name=f"{kind.__name__}{part}")
     # A body is the request without the fields that its path names.
     for route in ROUTES:
         if route.has_body:
@@ -64,7 +70,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Nephila control API",
             "version": __version__,
-            "description": "Jobs, rules and answers of a crawler: one program on a machine, or a system over Kafka.",
+            "description": "Jobs, sites, rules and answers of a crawler: one program, or a system over Kafka.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

@@ -104,6 +104,7 @@ else:
         "JobSettings",
         [(one.name, one.type | None, None) for one in msgspec.structs.fields(JobSpec) if one.name not in OF_A_RUN],
         bases=(Planned,),
+        namespace={"TEXTS_OF": JobSpec},
         kw_only=True,
     )
 

@@ -39,8 +39,17 @@ _TABLES = (
     " links INTEGER NOT NULL, since REAL NOT NULL, PRIMARY KEY (name, started_at, url))",
     "CREATE INDEX IF NOT EXISTS open_runs ON runs (name) WHERE ended_at IS NULL",
 )
-_RUN = "name, started_at, due_at, generation, stored_before, max_pages, ended_at, ended_by, new_pages, why"
-_ADDED = {"runs": {"why": "TEXT NOT NULL DEFAULT ''"}}
+_RUN = (
+    "name, started_at, due_at, generation, stored_before, max_pages, ended_at, ended_by, new_pages, why, recorded,"
+    " left_out"
+)
+_ADDED = {
+    "runs": {
+        "why": "TEXT NOT NULL DEFAULT ''",
+        "recorded": "INTEGER NOT NULL DEFAULT 0",
+        "left_out": "INTEGER NOT NULL DEFAULT 0",
+    }
+}
 """Columns that files of an earlier program do not have."""
 
 
@@ -85,6 +94,10 @@ class DirectoryRun(NamedTuple):
     """Pages that are not lists."""
     why: str = ""
     """Of a run that was refused: the reason, for people."""
+    recorded: int = 0
+    """Links that were recorded and not fetched (`recordLinks`)."""
+    left_out: int = 0
+    """New links beyond those that are taken of a page or a level."""
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> DirectoryRun:
@@ -209,7 +222,7 @@ class SiteStore:
     def begin(self, run: DirectoryRun, progress: DirectoryProgress) -> None:
         """A run begins. Its tag is charged at once."""
         with self._transaction():
-            self._connection.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", run)
+            self._connection.execute(f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", run)
             self._put(run.name, progress)
 
     def applied(self, run: DirectoryRun, generation: int) -> DirectoryRun:
@@ -223,9 +236,11 @@ class SiteStore:
         """A run is over, with the state of each list; without progress its directory is gone."""
         with self._transaction():
             query = (
-                "UPDATE runs SET ended_at = ?, ended_by = ?, new_pages = ?, why = ? WHERE name = ? AND started_at = ?"
+                "UPDATE runs SET ended_at = ?, ended_by = ?, new_pages = ?, why = ?, recorded = ?, left_out = ?"
+                " WHERE name = ? AND started_at = ?"
             )
-            ended = (run.ended_at, run.ended_by, run.new_pages, run.why, run.name, run.started_at)
+            counts = (run.new_pages, run.why, run.recorded, run.left_out)
+            ended = (run.ended_at, run.ended_by, *counts, run.name, run.started_at)
             self._connection.execute(query, ended)
             query = "INSERT OR REPLACE INTO lists VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
             rows = [(run.name, one.url, run.started_at, *one[1:]) for one in lists]

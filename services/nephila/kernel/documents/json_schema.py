@@ -32,18 +32,20 @@ def json_schema(cls: type[Section]) -> dict[str, Any]:
 
 @cache
 def field_texts(cls: type[msgspec.Struct]) -> dict[str, str]:
-    """The text under each field of a struct, by the field's name in a document. Needs the source of the class."""
+    """The text under each field of a struct, by the field's name in a document. Needs the source of the class; one that
+    was made of another has that one as TEXTS_OF."""
     names = {field.name: field.encode_name for field in msgspec.structs.fields(cls)}
     texts: dict[str, str] = {}
     for owner in reversed(cls.__mro__[:-1]):
         if not issubclass(owner, msgspec.Struct) or owner is msgspec.Struct:
             continue
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+        source = vars(owner).get("TEXTS_OF", owner)
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(source))).body
         assert isinstance(body, ast.ClassDef)
         for above, below in zip(body.body, body.body[1:], strict=False):
             match above, below:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    if name in names:
+                    if name in names and (source is owner or names[name] not in texts):
                         texts[names[name]] = " ".join(text.split())
     return texts
 
