@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import urllib.request
@@ -298,3 +299,76 @@ def test_a_list_that_fails_is_no_run_without_news(tmp_path):
     done = run("sites", "list", "--check", "--out", "o", cwd=tmp_path)
     assert done.returncode == 1
     assert "set the url of the directory to http://a.test/new-d1/" in done.stdout
+
+
+RECORDED = """\
+apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: r}
+spec:
+  politeness: {delay: 10ms}
+  frequency: 3s
+  scope: {exclude: [/sponsored/, /elsewhere]}
+  directories:
+    - {name: list, url: "http://a.test/world/", recordLinks: true, scope: {mode: host}}
+    - {name: top, url: "http://b.test/news/", scope: {linksPerPage: 2, maxDepth: 1, mode: host}}
+"""
+
+
+class Newest(Press):
+    """Lists whose newest entry comes first; each link has a text."""
+
+    def __init__(self):
+        super().__init__()
+        self.requests = Counter()
+
+    def __call__(self, request):
+        self.requests[request.path] += 1
+        if request.path in LISTS:
+            numbers = reversed(range(self.count))
+            links = [f'<a href="{request.path}{number}">Entry {number}</a>' for number in numbers]
+            return Reply(f"<html><title>List</title><body>{''.join(links)}<a href='/sponsored/1'>Ad</a></body></html>")
+        return super().__call__(request)
+
+
+def test_links_are_recorded_without_a_request_and_limited_to_the_first_of_a_page(tmp_path):
+    """Over two states of the lists: rows with texts, the change feed, the counts of the runs, and explain. The API of
+    the program has the sites of `--sites`."""
+    press = Newest()
+    with serve(press) as web:
+        program = SitesProgram(
+            tmp_path, "--out", "o", "--allow-private", "--host-map", web.host_map, documents=RECORDED
+        )
+        try:
+
+            def counted(recorded, left_out):
+                with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as db:
+                    rows = db.execute("select sum(recorded), sum(left_out) from runs").fetchone()
+                return rows == (recorded, left_out)
+
+            wait_until(lambda: counted(3, 1))
+            press.count = 5
+            wait_until(lambda: counted(5, 1))
+            explained = run("explain", "http://b.test/news/0", "--out", "o", "--job", "r.top", cwd=tmp_path).stdout
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(tmp_path / "o" / "control.sock"))
+                client.sendall(b"GET /api/v1/sites HTTP/1.0\r\n\r\n")
+                sites = client.makefile("rb").read().decode()
+            assert program.end() == 0
+        finally:
+            program.process.kill()
+            program.process.communicate()
+    with contextlib.closing(sqlite3.connect(tmp_path / "o" / "nephila.db")) as db:
+        rows = db.execute(
+            "select url, title, json_extract(meta, '$.found_on') from pages where reason = 'link_recorded' order by url"
+        ).fetchall()
+        changes = db.execute("select url, title from changes where job = 'r.list' and change = 'new'").fetchall()
+    world = [(f"http://a.test/world/{number}", f"Entry {number}") for number in range(5)]
+    assert rows == [(*row, "http://a.test/world/") for row in world]
+    assert set(world) <= set(changes)
+    assert not [path for path in press.requests if path.startswith("/world/") and path != "/world/"]
+    assert {
+        path: count for path, count in press.requests.items() if path.startswith("/news/") and path[-1].isdigit()
+    } == {f"/news/{number}": 1 for number in (1, 2, 3, 4)}
+    assert "its page has more new links than are taken of one page" in explained
+    assert '"recordLinks":true' in sites

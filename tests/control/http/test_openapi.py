@@ -103,6 +103,6 @@ def test_schemathesis_finds_no_other_answer(tmp_path, server, of_a_job):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=500,
     )
     assert run.returncode == 0, run.stdout[-3000:]
