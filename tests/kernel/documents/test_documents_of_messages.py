@@ -129,7 +129,8 @@ def test_the_pause_of_a_job_is_a_flag_of_its_message() -> None:
 def test_a_shown_document_has_the_usual_keys_with_their_defaults() -> None:
     """A client that changes one of them, or merges its own defaults, finds what holds."""
     found = document_of(job_of({}))["spec"]
-    assert found["scope"] == {"mode": "host", "include": [], "exclude": [], "maxDepth": -1, "maxPages": 0}
+    limits = {"maxDepth": -1, "maxPages": 0, "linksPerPage": 0, "linksPerLevel": 0}
+    assert found["scope"] == {"mode": "host", "include": [], "exclude": [], **limits}
     assert (found["politeness"]["delay"], found["render"], found["rules"], "quota" in found) == (
         "1s",
         "never",
