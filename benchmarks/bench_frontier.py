@@ -268,6 +268,7 @@ def fetched(request: FetchRequest, utc: float) -> FetchOutcome:
         ended_at=utc,
         address=address,
         wire_bytes=20_000,
+        lease_until=request.lease_until,
     )
 
 

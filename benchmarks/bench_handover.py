@@ -99,6 +99,7 @@ class World:
         outcome = m.FetchOutcome(
             request.job, request.url_key, request.host, request.kind, request.fetch_no, request.attempt, request.epoch,
             m.FetchResult.FAILED, "http_404", 404, started, time.time(), "127.0.0.1",
+            lease_until=request.lease_until,
         )  # fmt: skip
         self.bus.publish(OUTCOMES, partition, outcome)
 

@@ -78,11 +78,6 @@ def field_type(field: FieldDescriptorProto) -> tuple[str, str]:
     return kind, default
 
 
-def attribute(field: FieldDescriptorProto) -> str:
-    """The name of a field in the struct; a deprecated one is named as such, so that nothing reads it by mistake."""
-    return f"{field.name}_before" if field.options.deprecated else field.name
-
-
 def struct_lines(message: DescriptorProto, path: tuple[int, ...], notes: dict[tuple[int, ...], str]) -> list[str]:
     """A struct; field numbers must be dense, because a field's place in the array is its number."""
     numbers = [field.number for field in message.field]
@@ -97,7 +92,7 @@ def struct_lines(message: DescriptorProto, path: tuple[int, ...], notes: dict[tu
         kind, default = field_type(field)
         if field.type_name.rsplit(".", 1)[-1] == message.name:
             kind = f'"{kind}"'
-        lines.append(f"    {attribute(field)}: {kind} = {default}")
+        lines.append(f"    {field.name}: {kind} = {default}")
     return [*lines, "", ""]
 
 

@@ -19,7 +19,7 @@ def test_a_flipped_bit_in_each_file_is_refused_or_recovered():
 
 
 def test_an_edited_run_json_says_what_to_do(tmp_path):
-    """Its checksum may be removed; a file of an earlier program has none."""
+    """Its checksum may be removed."""
     directory = OutputDirectory(tmp_path)
     directory.write(RunFile(seeds=["http://a.test/"], options={"max_pages": 0}))
     assert directory.read() is not None

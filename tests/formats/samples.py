@@ -73,9 +73,9 @@ def killed_crawl(cwd: Path, **env: str) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
-def unpack(folder: Path, name: str = "crawl") -> Path:
-    """The directory of the killed crawl; `crawl-5`: by the program whose frontier has the number 5."""
-    with tarfile.open(DATA / f"{name}.tar.xz") as archive:
+def unpack(folder: Path) -> Path:
+    """The directory of the killed crawl."""
+    with tarfile.open(DATA / "crawl.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     return folder / "o"
 

@@ -294,22 +294,6 @@ async def test_a_list_without_a_row_is_no_success(rig, readable, verdict):
     assert rig.store.lists()["a.x"][0].is_fault
 
 
-async def test_a_file_of_an_earlier_program_is_read(tmp_path):
-    """Its runs have no reason of their own, and a text in the place of their end."""
-    with closing(sqlite3.connect(tmp_path / "s.db")) as old, old:
-        old.execute(
-            "CREATE TABLE runs (name TEXT NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL,"
-            " generation INTEGER NOT NULL, stored_before INTEGER NOT NULL, max_pages INTEGER NOT NULL, ended_at REAL,"
-            " ended_by TEXT NOT NULL DEFAULT '', new_pages INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, started_at))"
-        )
-        for name, end in (("a.x", "another owner"), ("a.y", "done")):
-            old.execute("INSERT INTO runs VALUES (?, 1, 1, 1, 0, 0, 2, ?, 0)", (name, end))
-    with open_store(tmp_path / "s.db") as store:
-        runs = store.last_runs()
-    assert (runs["a.x"].ended_by, runs["a.x"].why) == (RunEnd.REFUSED, "another owner")
-    assert runs["a.y"].ended_by is RunEnd.DONE
-
-
 WINDOWS = """\
 apiVersion: nephila.dev/v1
 kind: Site

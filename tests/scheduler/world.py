@@ -207,6 +207,7 @@ class World:
             answer.location,
             answer.body,
             detail=answer.detail,
+            lease_until=request.lease_until,
             cause=answer.cause,
         )
         receipts.append(self.bus.publish(OUTCOMES, delivery.partition, outcome))

@@ -183,21 +183,6 @@ async def test_files_have_a_line_for_each_change(tmp_path):
     assert len(last) > len(valid)
 
 
-async def test_a_page_without_fields_of_an_earlier_program_is_reported(tmp_path):
-    """It is evaluated by its text; the report says that fields were not kept."""
-    old = job(1, ONE)
-    pages = [page(n, old) for n in range(PAGES)]
-    for one in pages:
-        meta = json.loads(one.meta)
-        note = {name: value for name, value in meta["search"].items() if name not in ("version", "fields")}
-        one.meta = json.dumps({**meta, "search": note})
-    unmatched = sum(not one.items for one in pages)
-    await run(tmp_path, pages, [old])
-    found = report(tmp_path)
-    assert found.doubts == {Doubt.FIELDS_NOT_KEPT: unmatched}
-    assert found.evaluated == PAGES
-
-
 async def test_two_writers_of_a_database_count_each_page_once(tmp_path, store):
     """In PostgreSQL, where each member of the service scans all rows."""
     old, new = job(1, ONE), job(2, CHANGES["another keyword"])

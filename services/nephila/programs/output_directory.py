@@ -117,12 +117,12 @@ class RunFile(msgspec.Struct, kw_only=True):
     shells: int = 0
     """Stored pages that look as if a browser had to render them."""
     agent: str = ""
-    """Name whose groups of robots.txt count; empty in a file of an earlier program."""
+    """Name whose groups of robots.txt count."""
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""
     check: str = ""
-    """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
+    """Checksum of the file with zeros in this place; absent in a file that was edited by hand."""
     refetch: list[str] = []
     """Kinds of ended URLs that are to be fetched once more and are not queued yet."""
     rules: dict[str, int] = {}

@@ -42,8 +42,6 @@ class Doubt(StrEnum):
     OLDER_RULE = "older_rule"
     """Its fields are those of an earlier rule of the platform, and only a new fetch or its stored body can give the
     present ones."""
-    FIELDS_NOT_KEPT = "fields_not_kept"
-    """An earlier version of the program kept no fields of a page that matched no scheme."""
 
 
 class EvaluationReport(msgspec.Struct):
@@ -276,7 +274,7 @@ class SchemeEvaluation:
             platform = note.get("platform", "")
             if platform in self._rules:
                 report.rules[platform] = self._rules[platform]
-            if doubt := self._doubt(row.rule_version, platform, note):
+            if doubt := self._doubt(row.rule_version, platform):
                 report.doubts[doubt] = report.doubts.get(doubt, 0) + 1
             if not _is_current(note, job.evaluator, found.get(row.url_key, set())):
                 keys.append(row.url_key)
@@ -284,11 +282,9 @@ class SchemeEvaluation:
             job.scanned_to = None
         return keys
 
-    def _doubt(self, rule_version: int, platform: str, note: dict[str, Any]) -> Doubt | None:
+    def _doubt(self, rule_version: int, platform: str) -> Doubt | None:
         if rule_version and self._rules.get(platform, rule_version) != rule_version:
             return Doubt.OLDER_RULE
-        if VERSION not in note and not note[MATCHED] and rule_version:
-            return Doubt.FIELDS_NOT_KEPT
         return None
 
     def _add(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from pathlib import Path
 
 import msgspec
@@ -12,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields
-from nephila.kernel import messages as m
-from nephila.kernel.documents.field_types import instant_s, seconds
 from nephila.kernel.documents.job_document import (
     distinct,
     document_of,
@@ -94,65 +91,6 @@ def test_every_key_reaches_the_services():
     assert (spec.strategy, spec.keywords) == ("best-first", ["solar power", "no"])
     assert spec.parse == Parse(["next", "route"], "skip", "none")
     assert document.sinks == ("jsonl", "warc")
-
-
-def test_a_message_without_a_document_is_the_same_job():
-    """Of a program before 0.4. It has no sitemaps, feeds and sinks."""
-    (document,) = load(FULL.encode(), "job.yaml")
-    before = m.CrawlJob(
-        "news",
-        "news",
-        3,
-        ["https://news.example/", "http://b.example/x"],
-        m.Scope(m.ScopeMode.DOMAIN, ["/a"], ["/login", "no", "1.10", "0x10"], 5, 10000),
-        m.Politeness(
-            0.5,
-            2,
-            True,
-            True,
-            [m.HostPolicy("slow.example", 90.0, 0), m.HostPolicy("*.fast.example:8080", -1.0, 4)],
-        ),
-        strategy_before=m.Strategy.BEST_FIRST,
-        keywords_before=["solar power", "no"],
-        recrawl_before=m.Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5, 1795323600.0, 7200.0),
-        host_budget_before=m.HostBudget(10, 1_000_000, 7200.0, 500),
-        traps_before=m.Traps(False, 7, 0.25),
-        tenant="news",
-        quota_before=m.Quota(7, 70, 700.0, m.QuotaPeriod.MONTH),
-        site="s",
-        site_quota_before=m.Quota(9, 0, 0.0, m.QuotaPeriod.DAY),
-        weight_before=2.0,
-        sitemaps_before=True,
-        keep_links_before=True,
-        parse_before=m.Parse(["next", "route"], True, m.MainText.NONE),
-    )
-    wanted = msgspec.structs.replace(
-        document.spec, seeds=[seed for seed in document.spec.seeds if seed.url], sinks=[], paused=False
-    )
-    assert compiled(spec_of(before)) == compiled(wanted)
-
-
-def compiled(spec):
-    """The spec with durations in seconds and instants in UTC: a message has lost how they were written."""
-
-    def value(one):
-        if isinstance(one, msgspec.Struct):
-            return {name: value(getattr(one, name)) for name in one.__struct_fields__}
-        if isinstance(one, list):
-            return [value(item) for item in one]
-        if isinstance(one, str) and re.fullmatch(r"0|([\d.]+(ms|s|m|h|d))+", one):
-            return seconds(one)
-        return instant_s(one) if isinstance(one, str) and re.match(r"\d{4}-\d\d-\d\dT", one) else one
-
-    return value(spec)
-
-
-def test_a_message_without_a_document_and_fields_is_a_job():
-    """No delay, seeds alone, each field at its zero."""
-    spec = spec_of(m.CrawlJob("j", seeds_before=["http://a.test/"]))
-    assert (spec.politeness.delay, spec.politeness.concurrency_per_host, spec.render) == ("0s", 1, "never")
-    assert spec.recrawl is None
-    assert spec.host_budget == JobSpec().host_budget
 
 
 LOGIN = """apiVersion: nephila.dev/v1

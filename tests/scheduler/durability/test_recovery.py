@@ -299,7 +299,7 @@ def test_another_version_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[8] = 9
     path.write_bytes(data)
-    with pytest.raises(UserError, match="frontier format 9, this program reads 6"):
+    with pytest.raises(UserError, match="frontier format 9, this program reads 1"):
         list(CommitLog(tmp_path).recover())
 
 

@@ -108,9 +108,9 @@ def out_of_order(one: OutcomeRig) -> None:
 def two_without_receipt(one: OutcomeRig) -> None:
     """Two URLs without receipt, the later one first."""
     one.pass_time(5.0)
-    one.end(
-        FetchRequest(JOB, key(LEASED), LEASED, "a.test", fetch_no=1, attempt=1), result=FetchResult.FETCHED, status=200
-    )
+    lease_until = one.frontier.in_flight.urls[JOB, key(LEASED)].lease_until
+    request = FetchRequest(JOB, key(LEASED), LEASED, "a.test", fetch_no=1, attempt=1, lease_until=lease_until)
+    one.end(request, result=FetchResult.FETCHED, status=200)
     one.frontier.in_flight.without_receipt.move_to_end(next(iter(one.frontier.in_flight.without_receipt)))
 
 

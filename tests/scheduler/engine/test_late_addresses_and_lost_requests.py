@@ -22,6 +22,12 @@ def key_of(url: str) -> bytes:
     return parse_url(url).fingerprint
 
 
+def lease_of(world: World, url: str, job: str = JOB) -> float:
+    """The name of the present lease of a URL; 0 without one."""
+    waiting = world.scheduler.frontier.in_flight.urls.get((job, key_of(url)))
+    return waiting.lease_until if waiting is not None else 0.0
+
+
 def lost(world: World, url: str, *, attempt: int = 1, fetch_no: int = 1, job: str = JOB) -> None:
     """Whoever had the request is dead."""
     now = world.clock.now()
@@ -36,6 +42,7 @@ def lost(world: World, url: str, *, attempt: int = 1, fetch_no: int = 1, job: st
         reason="worker_died",
         started_at=now - 0.1,
         ended_at=now,
+        lease_until=lease_of(world, url, job),
     )
     world.bus.publish(OUTCOMES, 0, outcome)
     world.clock.run_due()
@@ -112,8 +119,12 @@ async def test_a_lease_that_was_given_after_a_report_goes_on(tmp_path):
     world = await World(tmp_path, lambda request: Answer(silent=True)).start()
     world.crawl("http://a.test/0")
     given_at = world.clock.now()
-    report = FetchOutcome("crawl", key_of("http://a.test/0"), "a.test", fetch_no=1, attempt=1)
-    report.job, report.result, report.reason = JOB, FetchResult.FAILED, "lease_expired"
+    report = FetchOutcome(JOB, key_of("http://a.test/0"), "a.test", fetch_no=1, attempt=1)
+    report.result, report.reason, report.lease_until = (
+        FetchResult.FAILED,
+        "lease_expired",
+        lease_of(world, "http://a.test/0"),
+    )
     report.started_at = report.ended_at = given_at - 0.5
     world.clock.advance(6)
     world.bus.publish(OUTCOMES, 0, report)
@@ -134,7 +145,10 @@ async def test_downloaders_that_end_cost_a_url_more_tries_than_its_own_failures(
     world.crawl("http://a.test/0")
     for attempt in range(1, 10):
         assert world.fetched[-1].attempt == attempt
-        request = FetchRequest(JOB, key_of("http://a.test/0"), host="a.test", fetch_no=1, attempt=attempt)
+        lease_until = lease_of(world, "http://a.test/0")
+        request = FetchRequest(
+            JOB, key_of("http://a.test/0"), host="a.test", fetch_no=1, attempt=attempt, lease_until=lease_until
+        )
         world.bus.publish(OUTCOMES, 0, gone(request, world.clock.now()))
         world.clock.advance(30)
         check(world.scheduler.dispatcher)

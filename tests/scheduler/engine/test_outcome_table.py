@@ -200,20 +200,13 @@ def test_an_outcome_of_a_deleted_job_frees_the_host_and_leaves_no_url(name: str)
     assert not rig.records
 
 
-def test_an_outcome_without_the_name_of_its_lease_is_known_by_its_numbers() -> None:
-    """Downloaders of an earlier release do not send `lease_until`."""
-    rig, request = leased(1)
-    rig.end(request, result=FetchResult.FETCHED, status=200, lease_until=0.0)
-    assert rig.state(URL) == "fetched"
-
-
 @pytest.mark.parametrize(("report_s", "state"), [(-0.001, "leased"), (0.0, BEHIND), (0.001, BEHIND)])
 def test_a_report_that_a_lease_is_over_ends_only_leases_given_before_it(report_s: float, state: str) -> None:
     """A URL that was given back has the same attempt in its next lease."""
     rig, request = leased(1)
     given_at = rig.now + rig.frontier.time.utc_offset
     rig.pass_time(5.0)
-    rig.end(request, result=FAILED, reason="lease_expired", ended_at=given_at + report_s, lease_until=0.0)
+    rig.end(request, result=FAILED, reason="lease_expired", ended_at=given_at + report_s)
     assert rig.state(URL) == state
 
 

@@ -190,7 +190,7 @@ class Inputs(RuleBasedStateMachine):
         )
         return FetchOutcome(
             request.job, request.url_key, request.host, request.kind, request.fetch_no, request.attempt, request.epoch,
-            **known,
+            lease_until=request.lease_until, **known,
         )  # fmt: skip
 
     def send(self, way: Way, job: JobModel | None, current: bool, kind: str, target: str) -> None:

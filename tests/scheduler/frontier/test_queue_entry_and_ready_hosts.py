@@ -33,7 +33,7 @@ def test_a_packed_url_comes_back_whole():
 
 def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
     """Context and rendering survive packing and repacking; without them a URL has its header and its bytes."""
-    context = Context("s1", "detail", "shop", "residential", "firefox")
+    context = Context("s1", "detail", "shop", "residential", "portal")
     queued = QueuedUrl(
         "j", b"k" * 16, "http://a.test/", "h", fetch_no=1, seed=True, context=context, render=Render.AUTO
     )

@@ -202,27 +202,6 @@ async def test_tails_of_files_are_saved_when_the_frontier_log_is_lost(tmp_path):
     assert not list(tmp_path.glob("*.warc.gz.cut*"))
 
 
-async def test_a_database_of_the_version_before_gets_the_structure(tmp_path):
-    """Its rows have none until they are fetched again; a reader brings it up to date as well."""
-    async with running(tmp_path) as rig:
-        rig.send(record(1, structure=b"x"))
-        await rig.storage.flush()
-    path = tmp_path / DATABASE
-    for read in (True, False):
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            connection.execute("ALTER TABLE pages DROP COLUMN structure")
-            connection.execute("UPDATE meta SET value = '4' WHERE name = 'schema_version'")
-            connection.commit()
-        if read:
-            connect_readonly(tmp_path).close()
-        else:
-            async with running(tmp_path):
-                pass
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            assert connection.execute("SELECT structure FROM pages").fetchall() == [(b"",)]
-            assert ("5",) in connection.execute("SELECT value FROM meta").fetchall()
-
-
 async def test_a_user_version_of_the_future(tmp_path):
     """Writing and reading refuse it, and change nothing: this program sets none, so that a later one can."""
     async with running(tmp_path) as rig:

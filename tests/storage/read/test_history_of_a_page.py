@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from nephila.storage.ledgers.schema import HISTORY_INDEX, prepare
 from nephila.storage.read import reader, recent_rows
 
 from tests.storage.storage_rig import JOB, key, record, running
@@ -39,8 +38,8 @@ def plan(database, query):
     return " ".join(row[-1] for row in database.execute(f"EXPLAIN QUERY PLAN {query}"))
 
 
-async def test_the_index_is_used_and_an_earlier_database_gets_it(tmp_path):
-    """When it is opened for writing; until then the fetches are walked."""
+async def test_the_fetches_of_a_url_are_found_by_the_index(tmp_path):
+    """SQLite does not walk the table."""
     async with running(tmp_path) as rig:
         rig.send(record(1))
         await rig.storage.flush()
@@ -48,13 +47,6 @@ async def test_the_index_is_used_and_an_earlier_database_gets_it(tmp_path):
     query = f"SELECT * FROM fetches WHERE substr(url_key, 9, 8) = '{part}' AND job = '{JOB}' ORDER BY id"
     with closing(sqlite3.connect(tmp_path / "nephila.db")) as database:
         assert "USING INDEX fetches_of" in plan(database, query)
-        database.execute("DROP INDEX fetches_of")
-        database.commit()
-    assert len(reader.history(tmp_path, JOB, key(1))) == 1
-    with closing(sqlite3.connect(tmp_path / "nephila.db")) as database:
-        prepare(database, tmp_path / "nephila.db", "test")
-        assert "USING INDEX fetches_of" in plan(database, query)
-        assert "IF NOT EXISTS" in HISTORY_INDEX
 
 
 async def test_links_to_a_page_are_found_among_a_bounded_number(tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from nephila.kernel.documents.job_document import keeps_routes, spec_of
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
-from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError
 from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.explain.exclusion_trial import EXAMPLES
@@ -61,7 +61,7 @@ class Queries:
 
     async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
         """See `Backend.try_exclusion`. Partitions that do not answer are not counted. Raises `NotReadyError` when none
-        does: its schedulers may also be of an older release."""
+        does."""
         query = ExplainQuery(job=job.uid, slot="exclusions", try_exclude=list(exclude))
         found, missing = await self._ask_all(query)
         if not found:
@@ -96,11 +96,7 @@ class Queries:
             href = parse_url(f"http://{host}/").href
         except UrlError as error:
             raise UsageError(f"{host[:100]!r} is no host: {error}") from None
-        answer = await self._ask(ExplainQuery(url=href, job=uid, release=pattern))
-        if not answer.released:
-            raise UserError(
-                "the scheduler that has this host is of an older release, which releases nothing: update it"
-            )
+        await self._ask(ExplainQuery(url=href, job=uid, release=pattern))
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
         """See `Backend.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
@@ -121,11 +117,6 @@ class Queries:
                         forget_outcomes=bytes(outcome for _, outcome in batch),
                     )
                 )
-                if not answer.released:
-                    raise UserError(
-                        f"{total.forgotten:,} URLs are forgotten, then a scheduler of an older release answered, which "
-                        "forgets nothing: update it"
-                    )
                 total.forgotten += answer.forgotten
                 total.open += answer.open
                 total.unknown += answer.unknown

@@ -17,8 +17,6 @@ from nephila.storage.ledgers.read_connection import ReadConnection
 REMEDIES: Final[Mapping[Doubt, str]] = {
     Doubt.OLDER_RULE: "their fields are those of an earlier rule of the platform; to read them by the present rule, "
     "fetch them again, or, with bodies that --keep-raw stored, nephila rules apply --from DIR",
-    Doubt.FIELDS_NOT_KEPT: "an earlier version of the program kept their text and not the fields of the rule; they "
-    "were evaluated by their text; fetch them again to have their fields",
 }
 """What each doubt means, and what removes it."""
 

@@ -33,7 +33,9 @@ _TABLES = (
     " pages REAL NOT NULL)",
     "CREATE TABLE IF NOT EXISTS runs (name TEXT NOT NULL, started_at REAL NOT NULL, due_at REAL NOT NULL,"
     " generation INTEGER NOT NULL, stored_before INTEGER NOT NULL, max_pages INTEGER NOT NULL, ended_at REAL,"
-    " ended_by TEXT NOT NULL DEFAULT '', new_pages INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (name, started_at))",
+    " ended_by TEXT NOT NULL DEFAULT '', new_pages INTEGER NOT NULL DEFAULT 0,"
+    " why TEXT NOT NULL DEFAULT '', recorded INTEGER NOT NULL DEFAULT 0, left_out INTEGER NOT NULL DEFAULT 0,"
+    " PRIMARY KEY (name, started_at))",
     "CREATE TABLE IF NOT EXISTS lists (name TEXT NOT NULL, url TEXT NOT NULL, started_at REAL NOT NULL,"
     " verdict TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL, target TEXT NOT NULL,"
     " links INTEGER NOT NULL, since REAL NOT NULL, PRIMARY KEY (name, started_at, url))",
@@ -43,14 +45,6 @@ _RUN = (
     "name, started_at, due_at, generation, stored_before, max_pages, ended_at, ended_by, new_pages, why, recorded,"
     " left_out"
 )
-_ADDED = {
-    "runs": {
-        "why": "TEXT NOT NULL DEFAULT ''",
-        "recorded": "INTEGER NOT NULL DEFAULT 0",
-        "left_out": "INTEGER NOT NULL DEFAULT 0",
-    }
-}
-"""Columns that files of an earlier program do not have."""
 
 
 class RunEnd(StrEnum):
@@ -101,12 +95,9 @@ class DirectoryRun(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> DirectoryRun:
-        """The run of a row; a text of an earlier program is a refusal with this reason."""
-        found = cls._make(row)
-        try:
-            return found._replace(ended_by=RunEnd(found.ended_by))
-        except ValueError:
-            return found._replace(ended_by=RunEnd.REFUSED, why=str(found.ended_by))
+        """The run of a row."""
+        run = cls._make(row)
+        return run._replace(ended_by=RunEnd(run.ended_by))
 
 
 class AppliedSite(NamedTuple):
@@ -280,10 +271,6 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[SiteStore]:
         connection.execute("PRAGMA synchronous = FULL")
         for statement in _TABLES:
             connection.execute(statement)
-        for table, added in _ADDED.items():
-            present = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-            for column in added.keys() - present:
-                connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} {added[column]}")
         yield SiteStore(connection)
     except sqlite3.Error as error:
         raise sqlite_fault(error, path) from error

@@ -14,7 +14,6 @@ import msgspec
 from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
 from nephila.kernel.documents.field_types import API_VERSION
-from nephila.kernel.documents.job_migration import spec_before
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.struct_reader import Section, read
 from nephila.kernel.documents.yaml import Node, from_builtins
@@ -107,8 +106,9 @@ def _leave_out_defaults(value: Any) -> None:
 
 def spec_of(job: CrawlJob) -> JobSpec:
     """The wanted state of a job. `CrawlJob.paused` counts, `JobSpec.paused` is never set here. It is decoded
-    where a service takes over a job, not for each URL. The struct is shared and never changed."""
-    return _decoded(job.document) if job.document else spec_before(job)
+    where a service takes over a job, not for each URL. The struct is shared and never changed. The message of a deleted
+    job has no document: all its values are defaults."""
+    return _decoded(job.document or b"{}")
 
 
 @lru_cache(_KEPT)

@@ -7,7 +7,7 @@ from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
-from nephila.kernel.messages.jobs import CrawlJob, FetchWindows, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, NearCopies, Parse, PartitionStatus, Politeness, Quota, QuotaGrant, QuotaPeriod, QuotaUse, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.jobs import CrawlJob, JobProgress, JobStatus, NearCopies, PartitionStatus, QuotaGrant, QuotaUse, ScopeMode
 from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus
 from nephila.kernel.messages.parse import Capture, DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
@@ -35,7 +35,6 @@ __all__ = [
     "FetchOutcome",
     "FetchRequest",
     "FetchResult",
-    "FetchWindows",
     "FieldStats",
     "ForgottenUrl",
     "Frame",
@@ -47,8 +46,6 @@ __all__ = [
     "FrontierManifest",
     "FrontierRecord",
     "FrontierSnapshot",
-    "HostBudget",
-    "HostPolicy",
     "HostRecord",
     "HostState",
     "HostUse",
@@ -58,9 +55,6 @@ __all__ = [
     "JobStatus",
     "LeasedUrl",
     "LinkSource",
-    "Login",
-    "LoginField",
-    "MainText",
     "MemberRate",
     "MemberState",
     "MemberStatus",
@@ -69,32 +63,24 @@ __all__ = [
     "Outlinks",
     "Page",
     "PageChange",
-    "Parse",
     "ParseRule",
     "PartitionOwned",
     "PartitionPosition",
     "PartitionStatus",
-    "Politeness",
     "Quarantine",
     "QueuedUrl",
-    "Quota",
     "QuotaGrant",
-    "QuotaPeriod",
     "QuotaUse",
     "Receipt",
     "Receipts",
     "Record",
-    "Recrawl",
     "Render",
     "RobotsTxt",
     "RuleFinding",
     "RuleStats",
     "RuleVerdict",
-    "Scope",
     "ScopeMode",
     "Seed",
     "Setting",
-    "Strategy",
-    "Traps",
     "UrlState",
 ]

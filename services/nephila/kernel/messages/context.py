@@ -28,8 +28,6 @@ class Context(msgspec.Struct, array_like=True, gc=False):
     scheme: str = ""
     # Class of proxies that the fetch uses; empty: that of the job.
     proxy_class: str = ""
-    # Browser profile of a rendered fetch.
-    browser_profile: str = ""
     # Name of the platform that the URL belongs to, in a crawl by keyword schemes.
     platform: str = ""
     # Name of the keyword group that the search was made for.

@@ -104,8 +104,7 @@ class FetchOutcome(msgspec.Struct, array_like=True, gc=False):
     browser_s: float = 0.0
     # The request of a retracted page; the scheduler may know no more of the URL than its fingerprint.
     request: FetchRequest | None = None
-    # `lease_until` of the request: the lease that this outcome ends. 0: not known, and the number of the
-    # attempt decides.
+    # `lease_until` of the request: the lease that this outcome ends.
     lease_until: float = 0.0
     # The finer reason where there is one (login_page of blocked, downloader_gone of lease_expired); else
     # empty.

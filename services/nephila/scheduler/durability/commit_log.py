@@ -33,9 +33,7 @@ M = TypeVar("M")
 
 log = logging.getLogger(__name__)
 
-VERSION = 6
-EARLIEST = 5
-"""The earliest version that is read: jobs without a document (kernel/documents/job_migration.py)."""
+VERSION = 1
 _MAGIC = b"NPHFRNT\x00"
 _HEADER = _MAGIC + struct.pack("<II", VERSION, KEY_VERSION)
 _FRAME = struct.Struct("<II")
@@ -122,7 +120,7 @@ def _check_header(path: Path, data: bytes) -> None:
             f"{path} is not a frontier file of nephila, or its first bytes are damaged; {remedy(path.parent)}"
         )
     version, keys = struct.unpack_from("<II", data, len(_MAGIC))
-    if not EARLIEST <= version <= VERSION:
+    if version != VERSION:
         raise UserError(
             f"{path} was written in frontier format {version}, this program reads {VERSION}; "
             "resume with the program version that wrote it"
@@ -272,17 +270,7 @@ class CommitLog:
         for leftover in self.directory.glob("*.tmp"):
             leftover.unlink()
         numbers = self.segments() or self.snapshots()
-        number = numbers[-1] if numbers else 1
-        self._open_segment(number + self._is_earlier(number))
-
-    def _is_earlier(self, number: int) -> bool:
-        """Whether a segment is of an earlier version: it stays as it is."""
-        path = self.directory / f"{number:08d}.log"
-        if not path.exists():
-            return False
-        with path.open("rb") as file:
-            header = file.read(len(_HEADER))
-        return len(header) == len(_HEADER) and header != _HEADER
+        self._open_segment(numbers[-1] if numbers else 1)
 
     def _open_segment(self, number: int) -> None:
         path = self.directory / f"{number:08d}.log"

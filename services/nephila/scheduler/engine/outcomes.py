@@ -425,9 +425,11 @@ def _ended_as(status: int) -> Outcome:
 def _is_of(outcome: FetchOutcome, waiting: Outstanding) -> bool:
     """Whether an outcome ends the present lease of a URL. An attempt that was not dialled keeps its number in the next
     lease, and an outcome may be read again after a takeover: only the instant of the lease tells the two apart."""
-    if outcome.attempt != waiting.attempt or outcome.fetch_no != waiting.entry.fetch_no:
-        return False
-    return not outcome.lease_until or outcome.lease_until == waiting.lease_until
+    return (
+        outcome.attempt == waiting.attempt
+        and outcome.fetch_no == waiting.entry.fetch_no
+        and outcome.lease_until == waiting.lease_until
+    )
 
 
 def _without_form(packed: bytes) -> bytes:

@@ -18,7 +18,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers import item_parts
 from nephila.storage.ledgers.read_connection import ReadConnection
-from nephila.storage.ledgers.schema import DATABASE, prepare, version
+from nephila.storage.ledgers.schema import DATABASE, holds_tables, prepare
 from nephila.storage.rows import Items, item_rows
 
 
@@ -40,7 +40,7 @@ class ItemReplacement:
             if self._write:
                 prepare(self._db, self._path, f"nephila {__version__}")
             else:
-                version(self._db, self._path)
+                holds_tables(self._db, self._path)
             self._db.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
         except BaseException:
             self._db.close()

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.ledgers.postgres_link import Connection
-from nephila.storage.ledgers.schema import CHANGES, FINDS, INTEGERS, PREVIOUS, SCHEMA_VERSION, SECOND_PAGES
-from nephila.storage.rows import COLUMNS
+from nephila.storage.ledgers.schema import BLOBS, CHANGES, FINDS, INTEGERS, PREVIOUS, SCHEMA_VERSION, SECOND_PAGES
+from nephila.storage.rows import STORED_COLUMNS
 from nephila.storage.source import display_name
 
 LOCKS = 0x6E657068
@@ -25,6 +25,8 @@ _KEYS = ("job", "url_key", "to_key")
 def _column(name: str) -> str:
     if name in INTEGERS:
         return f"{name} bigint NOT NULL"
+    if name in BLOBS:
+        return f"{name} bytea NOT NULL"
     # Byte order: keys compare with memcmp, and a new libc cannot break the index.
     return f'{name} text COLLATE "C" NOT NULL' if name in _KEYS else f"{name} text NOT NULL"
 
@@ -37,8 +39,8 @@ def _here(statement: str) -> str:
 
 
 STEPS: Mapping[int, Sequence[str]] = {
-    2: (
-        f"CREATE TABLE pages ({', '.join(map(_column, COLUMNS))}, PRIMARY KEY (job, url_key))",
+    1: (
+        f"CREATE TABLE pages ({', '.join(map(_column, STORED_COLUMNS))}, PRIMARY KEY (job, url_key))",
         # The key allows each fetch only once; `id` is the order of writing.
         'CREATE TABLE fetches (id bigint GENERATED ALWAYS AS IDENTITY, job text COLLATE "C" NOT NULL,'
         ' url_key text COLLATE "C" NOT NULL, fetch_no bigint NOT NULL, attempt bigint NOT NULL, outcome text NOT NULL,'
@@ -54,30 +56,15 @@ STEPS: Mapping[int, Sequence[str]] = {
         "CREATE TABLE sinks (writer text NOT NULL, name text NOT NULL, length bigint NOT NULL,"
         " last_fetch bigint NOT NULL DEFAULT 0, PRIMARY KEY (writer, name))",
         "CREATE TABLE meta (name text PRIMARY KEY, value text NOT NULL)",
-        *map(_here, (*SECOND_PAGES, PREVIOUS)),
+        *map(_here, (*SECOND_PAGES, PREVIOUS, FINDS)),
+        _here(CHANGES.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY")),
         f"INSERT INTO meta VALUES ('key_version', '{KEY_VERSION}')",
     ),
-    3: (
-        "DROP VIEW IF EXISTS changes",
-        _here(CHANGES.replace("INTEGER PRIMARY KEY AUTOINCREMENT", "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY")),
-    ),
-    4: (
-        *(
-            f"ALTER TABLE pages ADD COLUMN IF NOT EXISTS {name} {kind}"
-            for name, kind in (
-                ("simhash", "text NOT NULL DEFAULT ''"),
-                ("near_copy_of", "text NOT NULL DEFAULT ''"),
-                ("near_copy_bits", "bigint NOT NULL DEFAULT 0"),
-            )
-        ),
-    ),
-    # Rows of version 4 have no structure until their pages are fetched again.
-    5: ("ALTER TABLE pages ADD COLUMN IF NOT EXISTS structure bytea NOT NULL DEFAULT ''",),
 }
-"""Version 2 is the first one on PostgreSQL; nephila.db had the same version then."""
+"""Step 1 creates the tables; each later step changes those of the version before."""
 
 _COMPRESS = "ALTER TABLE pages ALTER COLUMN text SET COMPRESSION lz4"
-"""lz4 needs a fifth of the server time per row of the older compression (docs/adr/0016)."""
+"""lz4 needs a fifth of the server time per row of pglz (docs/adr/0016)."""
 _HAS_LZ4 = "SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
 
 
@@ -90,8 +77,6 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
         for number in missing:
             for statement in steps[number]:
                 connection.execute(statement)
-        if connection.execute("SELECT to_regclass('finds')").fetchone() == (None,):
-            connection.execute(_here(FINDS))
         if not found:
             if connection.execute(_HAS_LZ4).fetchone():
                 connection.execute(_COMPRESS)

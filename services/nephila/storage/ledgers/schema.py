@@ -13,10 +13,7 @@ from nephila.storage.faults import cannot_open, damaged, read_fault
 from nephila.storage.rows import STORED_COLUMNS
 
 DATABASE = "nephila.db"
-SCHEMA_VERSION = 5
-OLDEST_VERSION = 4
-"""It gets what is missing when it is opened for writing."""
-
+SCHEMA_VERSION = 1
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version", "near_copy_bits"}
 """Columns of `pages` that hold numbers,"""
@@ -44,17 +41,15 @@ SECOND_PAGES = (
 """Items that wait for a second page (item_parts.py): `parts` holds items of second pages, `waits` the missing parts.
 A wait stays after its part has arrived, because a newer part may come."""
 FINDS = (
-    "CREATE TABLE IF NOT EXISTS finds (job TEXT NOT NULL, url_key TEXT NOT NULL, platform TEXT NOT NULL,"
+    "CREATE TABLE finds (job TEXT NOT NULL, url_key TEXT NOT NULL, platform TEXT NOT NULL,"
     " PRIMARY KEY (job, url_key, platform))"
 )
-"""Which platforms of keyword schemes lead to a content page. A database of an earlier program gets it when it is
-opened for writing."""
+"""Which platforms of keyword schemes lead to a content page."""
 HISTORY = "substr(url_key, 9, 8)"
 """The part of a key that the index of `fetches` has: 32 bits of the URL's own hash. A whole key costs a third more to
 write, and this one leads to one URL in nearly all cases (docs/adr/0194)."""
-HISTORY_INDEX = f"CREATE INDEX IF NOT EXISTS fetches_of ON fetches ({HISTORY})"
-"""For the fetches of one URL. As FINDS, an earlier database gets it when it is opened for writing: 1 s per million
-rows. PostgreSQL has the key of the table for it."""
+HISTORY_INDEX = f"CREATE INDEX fetches_of ON fetches ({HISTORY})"
+"""For the fetches of one URL. PostgreSQL has the key of the table for it."""
 PREVIOUS = (
     "CREATE TABLE previous (job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
     " changed_at TEXT NOT NULL, fetched_at TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
@@ -86,6 +81,7 @@ TABLES = (
     PREVIOUS,
     CHANGES,
     FINDS,
+    HISTORY_INDEX,
 )
 
 
@@ -101,39 +97,14 @@ def create(connection: sqlite3.Connection, created_by: str) -> None:
     connection.execute("COMMIT")
 
 
-STRUCTURE = "ALTER TABLE pages ADD COLUMN structure BLOB NOT NULL DEFAULT x''"
-"""From version 4 to 5. Rows of version 4 have no structure until their pages are fetched again."""
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a database of version 4 to this one; nothing happens to others, nor to one that cannot be written."""
-    with contextlib.suppress(sqlite3.OperationalError):
-        if connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone() != ("4",):
-            return
-        if connection.execute("PRAGMA user_version").fetchone() != (0,):
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            # Another program may have been faster.
-            if connection.execute("SELECT value FROM meta WHERE name = 'schema_version'").fetchone() == ("4",):
-                connection.execute(STRUCTURE)
-                connection.execute("UPDATE meta SET value = '5' WHERE name = 'schema_version'")
-        finally:
-            connection.execute("COMMIT")
-
-
 def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None:
     """Create the tables in an empty database. Raises `UserError` for an unusable database, `sqlite3.Error`."""
-    _upgrade(connection)
-    if not version(connection, path):
+    if not holds_tables(connection, path):
         create(connection, created_by)
-    connection.execute(FINDS)
-    connection.execute(HISTORY_INDEX)
 
 
-def version(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema version of a usable database, `OLDEST_VERSION` or later, 0 for an empty one; raises `UserError` for
-    others."""
+def holds_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """True for a database of this version, False for an empty one; raises `UserError` for others."""
     (number,) = connection.execute("PRAGMA user_version").fetchone()
     if number:
         # This program never sets it, so that a later one can.
@@ -143,18 +114,18 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
         )
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
-        return 0
+        return False
     if "meta" not in names or "pages" not in names:
         raise UserError(f"{path} is a database of another program; choose another directory with --out")
     meta = dict(connection.execute("SELECT name, value FROM meta"))
     for what, needed in (("schema_version", SCHEMA_VERSION), ("key_version", KEY_VERSION)):
         theirs = meta.get(what, "none")
-        if theirs != str(needed) and (what, theirs) != ("schema_version", str(OLDEST_VERSION)):
+        if theirs != str(needed):
             raise UserError(
                 f"{path} has {what} {theirs} (written by {meta.get('created_by', 'unknown')}), this program needs"
                 f" {needed}; use the program that wrote it, or choose another directory with --out"
             )
-    return int(meta["schema_version"])
+    return True
 
 
 def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str, int]:
@@ -162,7 +133,7 @@ def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str
     tables only if the file exceeds `check_bytes`. Raises `UserError`, `sqlite3.Error`. O(bytes), some 400 MB/s from the
     page cache."""
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
-        if not version(connection, path):
+        if not holds_tables(connection, path):
             return {}
         what = [""] if path.stat().st_size <= check_bytes else ["(sinks)", "(meta)"]
         for part in what:
@@ -209,13 +180,8 @@ def connect_readonly(directory: Path) -> sqlite3.Connection:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30)
     try:
-        if mode == "mode=rw":
-            _upgrade(connection)
-        found = version(connection, path)
-        if not found:
+        if not holds_tables(connection, path):
             raise UserError(f"{path} is empty: no crawl has written to it yet")
-        if found != SCHEMA_VERSION:
-            raise UserError(f"{path} has schema_version {found}: open it once where it can be written")
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()

@@ -26,7 +26,7 @@ from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.read_connection import ReadConnection
-from nephila.storage.ledgers.schema import DATABASE, examined, prepare, version
+from nephila.storage.ledgers.schema import DATABASE, examined, holds_tables, prepare
 from nephila.storage.ledgers.statements import MultiInsert
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
 from nephila.storage.rows import (
@@ -167,7 +167,7 @@ class Sqlite:
                 self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # only effective in a new file
-            version(connection, self.path)  # before any setting is changed in a database of another program
+            holds_tables(connection, self.path)  # before any setting is changed in a database of another program
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._config.fsync else 'OFF'}")
             connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -23,9 +23,8 @@ from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import KEY_VERSION
 
-VERSION: int = 2
-"""Version written, and the highest that is read; 1 has jobs without a document. It rises when an older release would
-misread, not for new fields."""
+VERSION: int = 1
+"""Version that is written and read. It rises when an older release would misread, not for new fields."""
 MAX_MESSAGE_BYTES: int = 64 << 20
 COMPRESS_FROM_BYTES: int = 1024
 """Smaller messages are not compressed."""
@@ -46,8 +45,8 @@ class Codec:
     def __init__(self, struct: type, proto: Any) -> None:
         self.struct = struct
         self.proto = proto
-        self._fields: list[tuple[str, str, Write | None, Read | None]] = []
-        """Name in the protobuf message and in the struct, conversions."""
+        self._fields: list[tuple[str, Write | None, Read | None]] = []
+        """Name and conversions."""
 
     def encode(self, message: Any) -> bytes:
         """Raises `PermanentError` for text that protobuf cannot encode, as a lone surrogate."""
@@ -68,8 +67,8 @@ class Codec:
     def values(self, message: Any) -> dict[str, Any]:
         """The non-zero fields, as protobuf takes them."""
         found = {}
-        for name, attribute, write, _ in self._fields:
-            value = getattr(message, attribute)
+        for name, write, _ in self._fields:
+            value = getattr(message, name)
             if value:
                 found[name] = write(value) if write is not None else value
         return found
@@ -77,7 +76,7 @@ class Codec:
     def build(self, proto: Any) -> Any:
         """The struct of a protobuf message."""
         return self.struct(
-            *[getattr(proto, name) if read is None else read(proto, name) for name, _, _, read in self._fields]
+            *[getattr(proto, name) if read is None else read(proto, name) for name, _, read in self._fields]
         )
 
 
@@ -141,8 +140,7 @@ def _load() -> dict[type, Codec]:
                     read = _enum_reader(getattr(messages, field.enum_type.name), field.is_repeated)
                 elif field.is_repeated:
                     read = _list
-                attribute = f"{field.name}_before" if field.GetOptions().deprecated else field.name
-                codec._fields.append((field.name, attribute, _writer(field, inner), read))
+                codec._fields.append((field.name, _writer(field, inner), read))
         return codecs[descriptor.full_name]
 
     for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
@@ -204,19 +202,20 @@ def seal(frames: Sequence[Frame]) -> bytes:
 
 
 def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:
-    """The frames of a record. Raises `UnknownFormat`, or `PermanentError` for invalid bytes."""
-    version = dict(headers).get("v", b"")
-    if version.isdigit() and int(version) > VERSION:
-        raise UnknownFormat(f"format {int(version)}")
+    """The frames of a record. Raises `UnknownFormat`, or `PermanentError` for invalid bytes: those of a foreign program
+    have no headers."""
+    numbers = dict(headers)
+    if (version := numbers.get("v", _VERSION)) != _VERSION:
+        raise UnknownFormat(f"format {version.decode('ascii', 'replace')}")
     frames: list[Frame] = _ENVELOPE.decode(data or b"").frames
     if not frames:
         raise PermanentError("a record without frames")
-    keys = dict(headers).get("k", b"1")
-    if keys != _KEYS:
+    if (keys := numbers.get("k", b"none")) != _KEYS:
         raise UnknownFormat(f"URL keys of version {keys.decode('ascii', 'replace')}, not {KEY_VERSION}")
     return frames
 
 
+_VERSION: bytes = b"%d" % VERSION
 _KEYS: bytes = b"%d" % KEY_VERSION
-HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION), ("k", _KEYS)]
+HEADERS: list[tuple[str, bytes]] = [("v", _VERSION), ("k", _KEYS)]
 """Headers of every record: format, and the version of the URL keys in its messages."""

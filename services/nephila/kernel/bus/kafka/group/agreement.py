@@ -2,8 +2,7 @@
 
 A member states its values in the claim with which it joins its group, so the broker has those of all live members,
 and of no others. A starting member compares them before it joins, and once more afterwards: of two members that start
-at the same time with different settings, the later one ends. A member of an older release states nothing and is
-skipped.
+at the same time with different settings, the later one ends.
 """
 
 from __future__ import annotations
