@@ -1,7 +1,6 @@
 """The position of a link on its page, as two bits of its byte in `Outlinks.flags`.
 
-The parser sets them where it computes the main text. In older messages, and for documents other than HTML, both are 0,
-which means `OTHER`.
+The parser sets them where it computes the main text. For documents other than HTML both are 0, which means `OTHER`.
 """
 
 from __future__ import annotations

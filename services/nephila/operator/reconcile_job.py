@@ -86,7 +86,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Recon
 
 
 def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """The content of a job without defaults, which a control API of an earlier release may not know; or why it cannot
+    """The content of a job without defaults, which a control API of another release may not know; or why it cannot
     be one, in one line."""
     try:
         found = job_document.from_json(document, "CrawlJob")

@@ -39,7 +39,7 @@ MADE = [status_reason(status) for status in (404, 410, 429, 500, 503, 599, 799)]
 
 
 def test_a_word_never_changes():
-    """Databases and logs of earlier versions hold it."""
+    """Databases and logs hold it."""
     assert set(OF_VERSION_1.split()) <= set(Reason)
     assert all(one.value == one.name.lower() for one in Reason if one)
 

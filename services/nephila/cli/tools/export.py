@@ -224,8 +224,8 @@ def _pages(wanted: _Wanted, source: Source, job: str | None) -> None:
     )
     if texts.plain:
         note(
-            f"{texts.plain:,} of {texts.rows:,} pages are plain text: their rows have no structure, because an earlier "
-            "version stored them, or the Python fallback; they get it when they are fetched again"
+            f"{texts.plain:,} of {texts.rows:,} pages are plain text: their rows have no structure, because the Python "
+            "fallback stored them; they get it when they are fetched again"
         )
     out = wanted.out
     if wanted.format == "parquet" and out == "-":

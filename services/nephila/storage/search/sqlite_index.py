@@ -25,7 +25,7 @@ from nephila.storage.search.words import index_text
 from nephila.storage.source import Source
 
 SEARCH_DATABASE: Final = "search.db"
-VERSION: Final = 2
+VERSION: Final = 1
 BLOCK: Final = 65_536
 """Pages of a block: of the most frequent words some 10 ms."""
 CHECK_EVERY: Final = 50_000

@@ -108,7 +108,7 @@ def markdown_text(row: Row, text: str) -> str:
 
 
 def row_markdown(row: Row, links: LinkStyle = "inline") -> str:
-    """The Markdown of a row's structure; "" where it has none: what is no HTML, rows of an older program."""
+    """The Markdown of a row's structure; "" where it has none: what is no HTML, rows of the Python fallback."""
     if not row[STRUCTURE]:
         return ""
     text = row[TEXT]

@@ -155,7 +155,7 @@ def test_nothing_counts_before_everybody_has_said_what_they_have():
 
 
 def test_who_is_silent_for_long_is_gone():
-    """An older release says nothing, and nobody waits for it for ever."""
+    """A scheduler that hangs says nothing, and nobody waits for it for ever."""
     book = book_of(A, B)
     book.take(said(A, claims=["x"]), 1.0)
     book.take(said(B, claims=["x"]), 1.0)
