@@ -1,6 +1,7 @@
 """One frozen sample of every format: `python -m tests.formats.samples` (make samples) writes them again.
 
     tests/data/formats/crawl.tar.xz   a killed crawl: commit log, snapshot, host store, seen URLs, tables, run.json
+    tests/data/formats/crawl.json     the values that are in it
     tests/data/formats/records.json   one Kafka record of every message, with every field set
 
 A sample is written again only when its format number rises (docs/formats.md).
@@ -19,6 +20,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from nephila.kernel.documents.job_document import spec_of
+from nephila.programs.output_directory import OutputDirectory
+from nephila.programs.recorded_frontier import recorded_frontier
+from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.frontier import queue_entry
+from nephila.storage.ledgers.read_connection import open_for_reading
+from nephila.storage.rows import STORED_COLUMNS
+from nephila.storage.sinks.markdown_file import row_markdown
 
 from tests.e2e.web import Web, page, serve
 
@@ -80,6 +91,30 @@ def unpack(folder: Path) -> Path:
     return folder / "o"
 
 
+def values(out: Path) -> dict[str, Any]:
+    """What each reader finds in the killed crawl, as JSON has it. Times of the clock count from the epoch."""
+    directory = OutputDirectory(out)
+    run = directory.read()
+    frontier = recorded_frontier(directory, run, 0.0, 0.0)[0].frontier
+    (job,) = (job for _, job in frontier.jobs.items())
+    hosts = [frontier.hosts.get(number) for number in frontier.store.hosts_of(job.number)]
+    with open_for_reading(directory.rows(run), check=True) as connection:
+        rows = connection.execute(f"SELECT {', '.join(STORED_COLUMNS)} FROM pages ORDER BY url", {}).fetchall()
+    shown = [STORED_COLUMNS.index(name) for name in ("url", "outcome", "depth", "fetch_no", "title", "text")]
+    found = {
+        "run.json": run,
+        "log and snapshot": list(CommitLog(directory.frontier, read_only=True).recover()),
+        "job": spec_of(job.spec),
+        "queues": [
+            queue_entry.unpack(packed) for host in hosts for _, packed in frontier.store.items(host.number, job.number)
+        ],
+        "hosts": [frontier.hosts.state_of(host) for host in hosts],
+        "seen": job.seen.keys(b"\0" * 16, PAGES).hex(),
+        "rows": [[*(row[column] for column in shown), row_markdown(row)] for row in rows],
+    }
+    return {name: json.loads(msgspec.json.encode(value)) for name, value in found.items()}
+
+
 def fill(message: Any, depth: int = DEPTH) -> Any:
     """Set every field of a protobuf message, each to another value; enums to their highest."""
     for field in message.DESCRIPTOR.fields:
@@ -119,7 +154,7 @@ def records() -> dict[str, str]:
 
 
 def main() -> None:
-    """Write both samples."""
+    """Write the samples."""
     DATA.mkdir(parents=True, exist_ok=True)
     (DATA / "records.json").write_text(json.dumps(records(), indent=1) + "\n")
     with tempfile.TemporaryDirectory() as name:
@@ -127,6 +162,9 @@ def main() -> None:
         with tarfile.open(DATA / "crawl.tar.xz", "w:xz") as archive:
             beside = ("control.sock", ".lock", "-shm")
             archive.add(Path(name) / "o", "o", filter=lambda entry: None if entry.name.endswith(beside) else entry)
+    with tempfile.TemporaryDirectory() as name:
+        sections = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in values(unpack(Path(name))).items()]
+    (DATA / "crawl.json").write_text("{\n" + ",\n".join(sections) + "\n}\n")
 
 
 if __name__ == "__main__":

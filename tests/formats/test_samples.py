@@ -9,6 +9,7 @@ import sqlite3
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,16 +17,24 @@ import zstandard
 from nephila import native
 from nephila.cli.main import main
 from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, message_of, unseal
-from nephila.kernel.messages import FrontierCommit, Seed
+from nephila.kernel.documents import job_document
+from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.messages import Envelope, FrontierCommit, FrontierSnapshot, HostRecord, Seed
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import TOPICS
 from nephila.native import KEY_VERSION
+from nephila.programs.output_directory import OutputDirectory, RunFile
+from nephila.scheduler.durability import commit_log
 from nephila.scheduler.durability.commit_log import VERSION as FRONTIER
 from nephila.scheduler.durability.commit_log import frame
+from nephila.scheduler.frontier import host_table, queue_entry
+from nephila.storage.sinks import markdown_file
 
-from .samples import DATA, PAGES, URLS, crawl, killed_crawl, site, unpack
+from .samples import DATA, PAGES, SEED, URLS, crawl, killed_crawl, site, unpack, values
 
 core_only = pytest.mark.skipif(native.IMPLEMENTATION != "rust", reason="the Rust core is not built here: no cargo")
 RECORDS = json.loads((DATA / "records.json").read_text())
+VALUES = json.loads((DATA / "crawl.json").read_text())
 STRUCTS = {struct.__name__: struct for struct in CODECS}
 
 
@@ -47,6 +56,81 @@ def test_the_crawl_is_resumed(tmp_path: Path) -> None:
     assert rows(out) == [(url, "stored", f"Page {url.rpartition('/')[2]}") for url in sorted(URLS)]
     lines = [json.loads(line)["url"] for line in (out / "pages.jsonl").read_text().splitlines()]
     assert sorted(lines) == sorted(URLS)
+
+
+def agrees(found: Any, frozen: Any) -> bool:
+    """Whether the values of a sample are there; fields that were added since have their zero."""
+    if isinstance(found, dict) and isinstance(frozen, dict):
+        return all(key in found and agrees(found[key], value) for key, value in frozen.items())
+    if isinstance(found, list) and isinstance(frozen, list):
+        added = found[len(frozen) :]
+        return len(found) >= len(frozen) and not any(added) and all(map(agrees, found, frozen))
+    return bool(found == frozen)
+
+
+@core_only
+@pytest.mark.parametrize("section", VALUES)
+def test_each_value_of_the_crawl_is_read(tmp_path: Path, section: str) -> None:
+    """Not only the end of the resumed crawl is right, which options and rows alone could bring about."""
+    assert agrees(values(unpack(tmp_path))[section], VALUES[section])
+
+
+def test_the_values_are_those_of_the_site() -> None:
+    """The frozen values are no echo of a broken reader."""
+    assert VALUES["job"]["seeds"] == [{"url": SEED}]
+    assert VALUES["job"]["scope"] == {"mode": "any"}
+    assert VALUES["job"]["politeness"] == {"delay": "0s"}
+    assert VALUES["run.json"]["options"]["format"] == "sqlite,jsonl,warc"
+    assert [host[0] for host in VALUES["hosts"]] == ["h0.test", "h1.test", "h2.test"]
+    stored = {row[0]: row for row in VALUES["rows"]}
+    queued = {entry[7] for entry in VALUES["queues"]}
+    assert stored.keys() | queued < URLS
+    assert not stored.keys() & queued
+    assert len(stored) + len(queued) <= len(VALUES["seen"]) // 32 <= PAGES
+    assert stored[SEED][1:5] == ["stored", 0, 1, "Page 0"]
+    assert stored[SEED][6].startswith("# Page 0\n\nSome words.")
+
+
+def lossy(message_type: type, field: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """A reader of the commit log or of snapshots that loses a field."""
+
+    def breaks(patch: pytest.MonkeyPatch) -> None:
+        read = commit_log._decode
+
+        def decode(decoder: Any, *more: Any) -> Any:
+            message = read(decoder, *more)
+            if type(message) is message_type:
+                setattr(message, field, type(getattr(message, field))())
+            return message
+
+        patch.setattr(commit_log, "_decode", decode)
+
+    return breaks
+
+
+BROKEN: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
+    "a field of the log": ("log and snapshot", lossy(FrontierCommit, "queued")),
+    "another field of the log": ("log and snapshot", lossy(FrontierCommit, "leased")),
+    "the document of a job": ("job", lambda patch: patch.setattr(job_document, "_decoded", lambda _: JobSpec())),
+    "a field of a snapshot": ("log and snapshot", lossy(FrontierSnapshot, "next_job")),
+    "a queued URL": (
+        "queues",
+        lambda patch: patch.setattr(queue_entry, "_PACK", struct.Struct(queue_entry._PACK.format.replace("<", ">"))),
+    ),
+    "a host": ("hosts", lambda patch: patch.setattr(host_table, "_decode", lambda _: HostRecord())),
+    "run.json": ("run.json", lambda patch: patch.setattr(OutputDirectory, "read", lambda _: RunFile())),
+    "the structure of a page": ("rows", lambda patch: patch.setattr(markdown_file, "markdown", lambda *_: b"")),
+}
+"""A reader that loses or confuses a value → the section that it reads, and how it is broken."""
+
+
+@core_only
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_reader_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The sample fails, so it guards the reader."""
+    section, breaks = BROKEN[name]
+    breaks(monkeypatch)
+    assert not agrees(values(unpack(tmp_path))[section], VALUES[section])
 
 
 def number(glob: str, at: int, value: int) -> Callable[[Path], None]:
@@ -172,17 +256,33 @@ def test_a_frontier_of_the_other_implementation_is_refused(
     assert line.endswith("--resume then begins at the seeds again and keeps all rows")
 
 
-@pytest.mark.parametrize("name", sorted(RECORDS))
-def test_a_record_is_read_whole(name: str) -> None:
-    """Decoded and encoded again it has the same value in every field of the sample; later fields may be absent."""
-    (found,) = unseal(bytes.fromhex(RECORDS[name]), HEADERS)
-    written = zstandard.decompress(found.message) if found.encoding else found.message
+def is_read_whole(name: str) -> bool:
+    """Whether a record has the same values when it is decoded and encoded again; later fields may be absent."""
+    record = bytes.fromhex(RECORDS[name])
     codec = CODECS[STRUCTS[name]]
-    again = codec.proto.FromString(codec.encode(message_of(STRUCTS[name], found)))
-    # A field that this program does not know would be in the first only.
-    sample = codec.proto.FromString(written)
-    assert again.SerializeToString(deterministic=True) == sample.SerializeToString(deterministic=True)
-    assert len(again.ListFields()) > 0
+    try:
+        message = message_of(STRUCTS[name], *unseal(record, HEADERS))
+    except PermanentError:
+        return False
+    again = codec.proto.FromString(codec.encode(message))
+    # A field that this program does not know is in the sample only.
+    (frame,) = CODECS[Envelope].proto.FromString(record).frames
+    sample = codec.proto.FromString(zstandard.decompress(frame.message) if frame.encoding else frame.message)
+    return bool(again.SerializeToString(deterministic=True) == sample.SerializeToString(deterministic=True))
+
+
+@pytest.mark.parametrize("name", sorted(RECORDS))
+def test_a_record_is_read_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that loses any of its fields is noticed."""
+    assert is_read_whole(name)
+    codec = CODECS[STRUCTS[name]]
+    nothing = STRUCTS[name]()
+    for place, (field, write, _) in enumerate(codec._fields):
+        fields = list(codec._fields)
+        fields[place] = field, write, lambda _, field: getattr(nothing, field)
+        monkeypatch.setattr(codec, "_fields", fields)
+        assert not is_read_whole(name), field
+        monkeypatch.undo()
 
 
 def test_every_message_has_a_sample() -> None:
