@@ -62,7 +62,7 @@ def downloaders(release: Release) -> int:
 
 
 def upgrade(release: Release, web: Web) -> None:
-    """From the chart of the last release to this one and back, under load, on a cluster without volumes."""
+    """From the chart of `--earlier` to this one and back, under load, on a cluster without volumes."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         words = ["git", "archive", release.options.earlier, "charts/nephila"]
@@ -71,7 +71,7 @@ def upgrade(release: Release, web: Web) -> None:
         release.install(chart=Path(folder, "charts", "nephila"))
     release.step(f"helm install --wait of the chart of {release.options.earlier}", began)
     crawl = start(release, web)
-    scale(release, 2)  # The earlier chart asks for 500m each: no more fit on two cores.
+    scale(release, 2)
     pods = [f"{release.component(one)}-0" for one in ("postgres", "kafka")]
     before = [release.uid(pod) for pod in pods]
     began = time.monotonic()

@@ -398,7 +398,7 @@ def test_a_full_disk_of_the_server(tmp_path, store):
 
 
 def test_steps_are_made_in_order_and_all_or_none(store):
-    """A database of the previous version gets the missing step; a failing step changes nothing."""
+    """A database gets the steps that it lacks; a failing step changes nothing."""
     with connect(store) as connection:
         migrate(connection, store, "test")
         bad = {**STEPS, 2: ("CREATE TABLE extra (x text)", "SELECT 1 / 0")}
