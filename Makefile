@@ -270,7 +270,7 @@ release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel,
 
 .PHONY: samples
 samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/formats.md)
-	@PYTHONPATH=services:. $(BIN)/python -m tests.formats.samples
+	@PYTHONPATH=$(CURDIR)/services:. $(BIN)/python -m tests.formats.samples
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema

@@ -294,6 +294,17 @@ async def test_a_list_without_a_row_is_no_success(rig, readable, verdict):
     assert rig.store.lists()["a.x"][0].is_fault
 
 
+async def test_the_end_of_a_run_that_only_a_later_program_knows_is_refused(tmp_path):
+    """In one line, with the remedy."""
+    with open_store(tmp_path / "sites.db", create=True):
+        pass
+    with closing(sqlite3.connect(tmp_path / "sites.db")) as later, later:
+        later.execute("INSERT INTO runs VALUES ('a.x', 1, 1, 1, 0, 0, 2, 'holiday', 0, '')")
+    words = "the end 'holiday' of a run of a.x, which this program does not know; use"
+    with open_store(tmp_path / "sites.db") as store, pytest.raises(UserError, match=words):
+        store.last_runs()
+
+
 WINDOWS = """\
 apiVersion: nephila.dev/v1
 kind: Site

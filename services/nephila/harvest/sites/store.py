@@ -95,9 +95,15 @@ class DirectoryRun(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> DirectoryRun:
-        """The run of a row."""
+        """The run of a row. Raises `UserError` for an end that only a later program knows."""
         run = cls._make(row)
-        return run._replace(ended_by=RunEnd(run.ended_by))
+        try:
+            return run._replace(ended_by=RunEnd(run.ended_by))
+        except ValueError:
+            raise UserError(
+                f"{FILE} has the end {str(run.ended_by)[:60]!r} of a run of {run.name}, which this program does not"
+                " know; use the program version that wrote it"
+            ) from None
 
 
 class AppliedSite(NamedTuple):
