@@ -20,7 +20,7 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     job = SimpleNamespace(uid="news", number=3, quarantines={("a.test", "/d/"): closed})
     store = HostStore("")
     state = HostState("a.test", not_before=50.0, pause_s=60.0)
-    record = HostRecord(state, yields=[HostYield("\0003", msgspec.msgpack.encode((9, "another form")))])
+    record = HostRecord(state, yields=[HostYield("3", msgspec.msgpack.encode((9, "another form")))])
     store.set_state(store.host("a.test"), msgspec.msgpack.encode(record))
     hosts = HostTable(store, SchedulerConfig(), {3: job}, PreparedHosts(), TurnTime())
     host = hosts.get_or_create("a.test")

@@ -195,7 +195,7 @@ class Replay:
         assert state.spec is not None
         job = apply_job(self.frontier, state.spec, state.number)
         assert job is not None
-        job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
+        job.restore_fetch_numbers(state.first_fetch_no, state.last_fetch_no)
         job.seen.restore(state.seen)
         job.held.lost = state.links_lost
         job.priority_refetch.update(state.priority_refetch)

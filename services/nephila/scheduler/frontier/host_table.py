@@ -25,8 +25,6 @@ from nephila.scheduler.traps.novelty import NoveltyTracker
 
 log = logging.getLogger(__name__)
 
-_NUMBER = "\0"
-"""Prefix of a job number, in a field that holds a uid elsewhere."""
 Account = TypeVar("Account", HostUse, HostYield)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HostRecord).decode
@@ -194,7 +192,7 @@ class HostTable:
             self.store.set_state(host.number, b"")
             return
         accounts = bool(host.uses or host.novelty)
-        names = {job.uid: f"{_NUMBER}{number}" for number, job in self.numbered.items() if accounts}
+        names = {job.uid: str(number) for number, job in self.numbered.items() if accounts}
         yields = [HostYield(names[job], part.pack()) for job, part in host.novelty.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
@@ -203,15 +201,13 @@ class HostTable:
         self.written_bytes += len(packed)
 
     def _by_uid(self, accounts: Iterable[Account]) -> list[Account]:
-        """Accounts of the store with uids instead of job numbers, without those of deleted jobs."""
+        """Accounts of the store, which have job numbers in the place of uids, with uids; without those of deleted
+        jobs."""
         found = []
         for account in accounts:
-            if account.job.startswith(_NUMBER):
-                job = self.numbered.get(int(account.job.removeprefix(_NUMBER)))
-                if job is None:
-                    continue
+            if (job := self.numbered.get(int(account.job))) is not None:
                 account.job = job.uid
-            found.append(account)
+                found.append(account)
         return found
 
     def trim(self, pinned: Callable[[], set[int]]) -> None:
