@@ -299,7 +299,7 @@ async def test_the_end_of_a_run_that_only_a_later_program_knows_is_refused(tmp_p
     with open_store(tmp_path / "sites.db", create=True):
         pass
     with closing(sqlite3.connect(tmp_path / "sites.db")) as later, later:
-        later.execute("INSERT INTO runs VALUES ('a.x', 1, 1, 1, 0, 0, 2, 'holiday', 0, '')")
+        later.execute("INSERT INTO runs VALUES ('a.x', 1, 1, 1, 0, 0, 2, 'holiday', 0, '', 0, 0)")
     words = "the end 'holiday' of a run of a.x, which this program does not know; use"
     with open_store(tmp_path / "sites.db") as store, pytest.raises(UserError, match=words):
         store.last_runs()

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nephila.harvest.sites import resolve
+from nephila.harvest.sites import FILE, resolve
 from nephila.harvest.sites.planner import DirectoryProgress
 from nephila.harvest.sites.site_documents import SiteDocument, Sites, merged
 from nephila.harvest.sites.verdicts import EFFECTS, ListState
