@@ -253,7 +253,7 @@ proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
 .PHONY: wheels
-wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first, PGO=auto: where that can be done (docs/adr/0078)
+wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (abi3), in dist/; needs Rust. PGO=1: the core is trained on a crawl first, PGO=auto: where that can be done (docs/adr/0002)
 	@rm -rf build dist/nephila-*.whl
 	@$(if $(PGO),$(BIN)/python -m tools.profile_core build/core.profdata $(if $(filter auto,$(PGO)),--optional))
 	@! test -f build/core.profdata || export RUSTFLAGS="-Cprofile-use=$(CURDIR)/build/core.profdata"; $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --wheel-dir dist --config-settings=--build-option=--py-limited-api=cp311 .

@@ -7,7 +7,7 @@ or file (paths below services/nephila; default: `CHOSEN`). It is written into a 
 the module's own folder and of its contracts run (`tests_of`). A mutant is killed when a test fails, or when the tests
 take longer than three times their normal time. Survivors that change nothing a caller can see are listed in
 tests/equivalent_mutants.txt, with a reason each. `--again` runs those mutants only that an earlier output lists as
-survived. Exit code 1: a mutant survived that is not in the list (docs/adr/0148).
+survived. Exit code 1: a mutant survived that is not in the list.
 """
 
 from __future__ import annotations

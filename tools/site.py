@@ -88,6 +88,9 @@ PAGES: Final[dict[str, Any]] = {
         "Conduct": "CODE_OF_CONDUCT.md",
         "Benchmarks": "benchmarks/README.md",
         "Decisions": "docs/adr/README.md",
+        "Notes on main text": "docs/notes/main-text.md",
+        "Notes on rows": "docs/notes/storage.md",
+        "Notes on speed": "docs/notes/speed.md",
     },
 }
 """Heading → title → file of the repository. Decisions and the READMEs of the code are added to the last one."""

@@ -1,4 +1,4 @@
-"""What a crawl of one page imports: modules that it does not need are not there (docs/adr/0181)."""
+"""What a crawl of one page imports: modules that it does not need are not there (docs/adr/0002)."""
 
 import http.server
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 MOST = 720
 """Modules of a start at most, those of Python and of libraries among them."""
 MOST_TEXTS = 250
-"""Annotations that are compiled from their texts at most, of 1,700 without docs/adr/0218."""
+"""Annotations that are compiled from their texts at most, of 1,700 without docs/adr/0003."""
 NEVER = (
     "aiohttp",
     "brotli",

@@ -1,29 +1,34 @@
-"""The list of decisions (docs/adr/README.md) has a row for each, with what replaced it."""
+"""The index of decisions (docs/adr/README.md) has one row for each, under a subject."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 ADR = Path(__file__).parents[2] / "docs" / "adr"
 DECISIONS = sorted(ADR.glob("[0-9][0-9][0-9][0-9]-*.md"))
-LIST = (ADR / "README.md").read_text()
+INDEX = (ADR / "README.md").read_text()
+MOST_LINES = 60
+"""Of a decision: one page."""
 
 
 def row(path: Path) -> str:
-    """The line of the list for a decision: number, title, the decisions that replaced it."""
-    title, _, text = path.read_text().partition("\n")
-    found = re.fullmatch(rf"# {int(path.name[:4])}\. (.+)", title)
-    assert found, f"{path.name}: {title!r} is not '# {int(path.name[:4])}. TITLE'"
-    status = re.search(r"^Status: replaced( in part)? by (.*)$", text, re.MULTILINE)
-    by = ", ".join(re.findall(r"\[ADR \d+\]\([^)]+\)", status[2])) if status else ""
-    return f"| [{int(path.name[:4])}]({path.name}) | {found[1]} | {by}{' (in part)' if status and status[1] else ''} |"
+    """The line of the index for a decision: number and title."""
+    title = path.read_text().partition("\n")[0]
+    match = re.fullmatch(rf"# {int(path.name[:4])}\. (.+)", title)
+    assert match, f"{path.name}: {title!r} is not '# {int(path.name[:4])}. TITLE'"
+    return f"| [{int(path.name[:4])}]({path.name}) | {match[1]} |"
 
 
-def test_the_list_has_a_row_for_each_decision():
-    """As the head of its file says; what pytest shows as missing can be pasted."""
-    listed = [line for line in LIST.split("\n") if line.startswith("| [")]
-    assert listed == [row(path) for path in DECISIONS]
+def test_the_index_has_one_row_for_each_decision():
+    """What pytest shows as missing can be pasted below its subject."""
+    rows = Counter(line for line in INDEX.split("\n") if line.startswith("| ["))
+    assert rows == Counter(row(path) for path in DECISIONS)
+
+
+def test_each_row_stands_under_a_subject():
+    assert INDEX.index("\n## ") < INDEX.index("\n| [")
 
 
 def test_numbers_are_unique():
@@ -31,7 +36,20 @@ def test_numbers_are_unique():
     assert len(numbers) == len(set(numbers))
 
 
-def test_what_replaces_a_decision_has_a_status_line():
-    """One form: other words for it do not reach the list."""
-    other = re.compile(r"^[*_]*(superse|(changed|replaced) by)", re.IGNORECASE | re.MULTILINE)
-    assert [path.name for path in DECISIONS if other.search(path.read_text())] == []
+def test_a_decision_is_one_page_and_binds():
+    """A decision that was replaced as a whole is deleted; what holds of it stands in the one that replaced it."""
+    assert [path.name for path in DECISIONS if path.read_text().count("\n") > MOST_LINES] == []
+    replaced = re.compile(r"^(Status: replaced by|[*_]*(superse|(changed|replaced) by))", re.IGNORECASE | re.MULTILINE)
+    assert [path.name for path in DECISIONS if replaced.search(path.read_text())] == []
+
+
+def test_references_lead_to_decisions_that_exist():
+    """Numbers in the decisions themselves; links elsewhere are tested with all other links."""
+    numbers = {int(path.name[:4]) for path in DECISIONS}
+    missing = {
+        (path.name, number)
+        for path in DECISIONS
+        for number in re.findall(r"\bADR 0*(\d+)", path.read_text())
+        if int(number) not in numbers
+    }
+    assert missing == set()

@@ -6,7 +6,7 @@
 
 Snapshot N contains everything before segment N. Recovery reads the newest complete snapshot and all segments from its
 number on. A broken frame is the torn tail of a crash if no whole commit follows it. The tail is moved to a file
-`*.log.cut-OFFSET` (zeros are only cut off). Damage anywhere else is refused, and nothing changes (docs/adr/0040). A
+`*.log.cut-OFFSET` (zeros are only cut off). Damage anywhere else is refused, and nothing changes (docs/adr/0007). A
 frame is written with one write(), so a killed process loses nothing; `sync()` makes it survive a power cut.
 """
 

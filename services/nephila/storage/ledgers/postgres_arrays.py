@@ -1,6 +1,6 @@
 """Encodes columns of a batch as binary PostgreSQL arrays: one parameter per column, for any number of rows.
 
-The driver's own arrays of lists cost 13 µs more per row (docs/adr/0016).
+The driver's own arrays of lists cost 13 µs more per row (docs/notes/storage.md).
 """
 
 from __future__ import annotations

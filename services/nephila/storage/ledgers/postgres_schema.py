@@ -64,7 +64,7 @@ STEPS: Mapping[int, Sequence[str]] = {
 """Step 1 creates the tables; each later step changes those of the version before."""
 
 _COMPRESS = "ALTER TABLE pages ALTER COLUMN text SET COMPRESSION lz4"
-"""lz4 needs a fifth of the server time per row of pglz (docs/adr/0016)."""
+"""lz4 needs a fifth of the server time per row of the older compression (docs/notes/storage.md)."""
 _HAS_LZ4 = "SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
 
 

@@ -53,9 +53,9 @@ from nephila.storage.rows import (
 log = logging.getLogger(__name__)
 
 PAGE_BYTES = 16384
-"""Of new files. Larger pages make rows cheaper, smaller pages the key index; measured in docs/adr/0216."""
+"""Of new files. Larger pages make rows cheaper, smaller pages the key index; measured in docs/notes/storage.md."""
 _CACHE_KIB = 16 * 1024
-"""Holds the key index of 200,000 rows; the texts of a crawl fill the rest and are not read again. docs/adr/0192."""
+"""Holds the key index of 200,000 rows; the texts of a crawl fill the rest and are not read again. docs/adr/0006."""
 _BUSY_S = 5.0
 """Maximum wait for another program's lock in one attempt; the service repeats attempts for `patience_s`."""
 

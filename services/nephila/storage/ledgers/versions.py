@@ -1,7 +1,7 @@
 """The table `previous`: the text of a page before its present one, for comparisons.
 
 One row per changed page, replaced at the next change. The database itself writes it in the transaction that brings the
-new text (docs/adr/0041).
+new text (docs/adr/0006).
 """
 
 from __future__ import annotations
