@@ -8,7 +8,6 @@ WEB    ?= build/plain-web
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
 WCXB   ?= ../shared/data/wcxb-dev
-READABILITY ?= ../shared/data/readability-test-pages/test-pages.tar.xz
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
@@ -94,12 +93,6 @@ bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (a
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
 
-bench-fetchers: $(DEV)  ## CPU per page of the fetchers aiohttp and native in turn (ARGS="--gzip --close --tls"; a minute)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_fetchers $(ARGS)
-
-bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs (about ten minutes, 2 GB)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts $(ARGS)
-
 images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --load COMMAND', see python -m tools.images --help)
 	@$(BIN)/python -m tools.images $(ARGS)
 
@@ -163,16 +156,8 @@ bench-shapes: $(DEV)  ## CPU per page on webs of other shapes; ARGS="growing --a
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 
-bench-proxies: $(DEV)  ## a pick among 10^4 proxies beside rivals; a crawl through 50 proxies of which 20 fail (about two minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_proxies $(ARGS)
-
-bench-browser: $(DEV)  ## 500 rendered pages beside Playwright, Crawlee and Crawl4AI (250 each); render auto beside always (some 12 minutes)
-	@test -x build/browser-rivals/bin/python || $(PYTHON) -m venv build/browser-rivals
-	@build/browser-rivals/bin/python -m pip install -q --disable-pip-version-check 'crawlee[playwright]' crawl4ai
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser --rivals build/browser-rivals $(ARGS)
-
-bench-page-threads: $(DEV)  ## pages/s and CPU per page by page threads, and the plot docs/page-threads.svg (about three minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_page_threads --plot docs/page-threads.svg $(ARGS)
+bench-browser: $(DEV)  ## 500 rendered pages; render auto beside always (some 8 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 
 bench-simulation: $(DEV)  ## 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
@@ -180,27 +165,12 @@ bench-simulation: $(DEV)  ## 100, 1,000 and 10,000 members on a virtual clock: j
 bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
 
-bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
-
 bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
-bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code, paragraphs and rows of documentation (DOCS=CACHE)
+bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documentation $(DOCS) $(filter --rivals,$(ARGS))
-
-bench-metadata: $(DEV)  ## title, authors, dates, language, description, section, image on pages with a truth (WCXB=DIR, READABILITY=TAR); ARGS=--rivals
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_metadata $(WCXB) --articles $(READABILITY) $(ARGS)
-
-CHARSETS ?= $(HOME)/.cache/nephila-bench/charsets
-bench-charsets: $(DEV)  ## encodings of undeclared pages by encoding and length, beside four detectors (CHARSETS=CACHE WCXB=DIR; two minutes)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_charsets $(CHARSETS) --wcxb $(WCXB) --rivals $(ARGS)
-
-bench-pdf: $(DEV)  ## headings, cells of tables and words of PDF manuals in 18 languages beside the HTML of the same source (CHARSETS=CACHE; a minute)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_pdf $(CHARSETS) $(ARGS)
 
 bench-markdown: $(DEV)  ## Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
@@ -228,20 +198,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python -m tools.site --check
 	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
-bench-harvest: $(DEV)  ## six months of sites and directories on a virtual clock, then keyword schemes (some minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_harvest $(ARGS)
-
-bench-papers: $(DEV)  ## the headlines of the five source papers beside ours (some ten minutes)
-	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_papers --web $(WEB) $(ARGS)
-
-bench-parser: $(DEV)  ## a page without and with a tree beside rivals, titles, rules (about two minutes)
+bench-parser: $(DEV)  ## a page without and with a tree beside rivals (a minute)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
-
-bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
 
 bench-admission: $(DEV)  ## floods of pages of 10 KB to 20 MB in cgroups of 256 MB to 2 GB (as root; half an hour)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_admission $(ARGS)

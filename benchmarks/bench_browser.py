@@ -1,16 +1,15 @@
-"""Rendered pages: speed, CPU, memory and processes beside rivals; `render: auto` beside `always`.
+"""Rendered pages: speed, CPU, memory and processes; `render: auto` beside `always`.
 
-*render*: N pages whose text comes by XHR, four at once, by `nephila crawl --render always`, by plain Playwright, and by
-Crawlee's PlaywrightCrawler and Crawl4AI if `--rivals` names an environment that has them. CPU is that of all processes
-of a program, its browsers included, sampled from /proc; so is memory: its median over the second fifth of the run and
-over the last. A process that is left a second after the end counts.
+*render*: N pages whose text comes by XHR, four at once, by `nephila crawl --render always`. CPU is that of all its
+processes, browsers included, sampled from /proc; so is memory: its median over the second fifth of the run and over
+the last. A process that is left a second after the end counts.
 
 *auto*: a site of four templates, of which two are empty without a browser; a tenth of the pages has these templates,
 since the speed-up is bounded by the share of pages that need a browser. The pages contain a script that reports
 each page that a browser has rendered, so the server has the lane of each page. A verdict is right if a page of an empty
 template was rendered, or another one was not; pages fetched by both lanes are comparisons and count for neither.
 
-    python -m benchmarks.bench_browser [--only render|auto] [--pages 500] [--rivals VENV] [--save]
+    python -m benchmarks.bench_browser [--only render|auto] [--pages 500] [--save]
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ FLAT = 0.1
 AUTO_HOSTS = 4
 """Host names of the site of *auto*: verdicts are learnt per host."""
 HOSTS = 8
-"""Host names of the site for nephila, which fetches one page of a host at a time; rivals have no such limit."""
+"""Host names of the site: one page of a host is fetched at a time."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 WORDS = "The text of this page has some forty words, " * 8
@@ -220,34 +219,11 @@ def _is_complete(url: str, text: str) -> bool:
     return path is not None and f"the number {path[2]} of {path[1]}." in (text or "")
 
 
-def bench_render(pages: int, rival_pages: int, rivals: str) -> dict[str, Any]:
-    """All programs over the same pages."""
-    found: dict[str, Any] = {}
-    site = Site({"app": max(pages, rival_pages)})
-    with serve(site) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
-        for name in ("nephila", "playwright", *(("crawlee", "crawl4ai") if rivals else ())):
-            cwd = Path(folder) / name
-            cwd.mkdir()
-            try:
-                if name == "nephila":
-                    seeds = [f"http://h{number % HOSTS}.test/app/{number}" for number in range(pages)]
-                    found[name] = crawl(port, cwd, seeds, "always", pages)
-                else:
-                    found[name] = _rival(name, rivals, port, cwd, rival_pages)
-            except RuntimeError as error:
-                found[name] = {"problem": str(error)[-600:]}
-                print(f"{name}: {error}", file=sys.stderr)
-    return found
-
-
-def _rival(name: str, rivals: str, port: int, cwd: Path, pages: int) -> dict[str, Any]:
-    python = sys.executable if name == "playwright" else str(Path(rivals).absolute() / "bin" / "python")
-    script = str(Path(__file__).with_name("browser_rivals.py"))
-    start = f"http://127.0.0.1:{port}/app/"
-    found = measured([python, script, name, start, str(pages), str(CONCURRENCY), "out.jsonl"], cwd, pages)
-    rows = [json.loads(line) for line in (cwd / "out.jsonl").read_text().splitlines()]
-    found["complete"] = sum(_is_complete(row["url"], row["text"]) for row in rows)
-    return found
+def bench_render(pages: int) -> dict[str, Any]:
+    """All pages with a browser."""
+    with serve(Site({"app": pages})) as port, tempfile.TemporaryDirectory(prefix="nbb-", dir="/tmp") as folder:
+        seeds = [f"http://h{number % HOSTS}.test/app/{number}" for number in range(pages)]
+        return crawl(port, Path(folder), seeds, "always", pages)
 
 
 def bench_auto(pages: int) -> dict[str, Any]:
@@ -282,22 +258,14 @@ def main() -> None:
     """Run, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", choices=("render", "auto"))
-    parser.add_argument("--pages", type=int, default=500, help="of nephila in the part render")
-    parser.add_argument("--rival-pages", type=int, default=250)
+    parser.add_argument("--pages", type=int, default=500, help="of the part render")
     parser.add_argument("--auto-pages", type=int, default=400)
-    parser.add_argument("--rivals", default="", help="environment with crawlee[playwright] and crawl4ai")
     parser.add_argument("--save", action="store_true", help="write the raw result to benchmarks/results")
     arguments = parser.parse_args()
-    result: dict[str, Any] = {
-        "pages": arguments.pages,
-        "rival_pages": arguments.rival_pages,
-        "versions": versions("playwright"),
-    }
+    result: dict[str, Any] = {"pages": arguments.pages, "versions": versions("playwright")}
     if arguments.only != "auto":
-        result["render"] = bench_render(arguments.pages, arguments.rival_pages, arguments.rivals)
-        rows = [[name, *(one.get(column, "-") for column in COLUMNS)] for name, one in result["render"].items()]
-        print(table(["program", *COLUMNS], rows))
-        ours = result["render"]["nephila"]
+        ours = result["render"] = bench_render(arguments.pages)
+        print(table(COLUMNS, [[ours.get(column, "-") for column in COLUMNS]]))
         flat = "flat" if abs(ours.get("memory_change", 1)) <= FLAT else "NOT FLAT"
         print(
             f"memory of nephila: {ours.get('memory_change', 0):+.1%}, {flat}; processes left: {ours['processes_left']}"

@@ -27,14 +27,19 @@ from typing import Any
 import brotli
 import zstandard
 
-from benchmarks.bench_documents import HOSTILE
-
 AIM_MS = 50.0
 NOTED_S = 0.001
 MOMENT_S = 0.1
 TIME_S = 300
 HTML = b"Content-Type: text/html\r\n"
 WORDS = b"<p>The quick brown fox jumps over the lazy dog.</p>\n"
+HOSTILE = (
+    b"<div>", b"<b>", b"<a href=x>", b"<p><b><i>", b"<table><tr><td>", b"<table>x", b"<p a=1 b=2 c=3 d=4>", b"&amp;",
+    b"&#x41;", b"<", b"<a href='", b"<!--", b"<!-- -->", b"<svg>", b"<math><mi>", b"<select><option>", b"<template>",
+    b"<form>", b"</p>", b"</div></b>", b"<title>", b"<script>", b"<script></script>", b"\xe4\xfc ", b"\0",
+    b"<meta name=description content=x>", b"<base href=/x>", b"<img src=x srcset='a 1x, b 2x'>", b"<frameset>",
+    b"<ul><li>", b"<font size=1>", b"<a><b></a></b>", b"<nobr>", b"<applet>", b"<button>", b"<h1>",
+)  # fmt: skip
 Talk = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 

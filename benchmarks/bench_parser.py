@@ -1,28 +1,22 @@
 """What parsing a page costs: one table, rivals beside.
 
-    python -m benchmarks.bench_parser [--readability FILE] [PAGE...]
+    python -m benchmarks.bench_parser [PAGE...]
 
 Cost: CPU-ms of a page of 79 KB (and of the files named), the least of some rounds: disturbances only make a round
-longer. Each line names what it takes from the page, with the number of links and characters. Then titles on the pages
-of Readability's tests, and what rules cost (`rule_costs`). Libraries and data that are absent are named. Quality of
-main text: `bench_maintext`.
+longer. Each line names what it takes from the page, with the number of links and characters. Libraries that are absent
+are named. Quality of main text: `bench_maintext`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.rule_costs import page, rules
-
 ROUNDS = 9
 ROUND_S = 0.05
-DATA = Path("../shared/data")
 URL = "https://www.example.org/2026/10/page"
 
 
@@ -176,21 +170,6 @@ def lxml() -> Work:
     return work
 
 
-def turbohtml() -> Work:
-    """A tree, links, and its record of the article: text, title, byline, date, language."""
-    from urllib.parse import urljoin
-
-    from turbohtml import parse
-
-    def work(body: bytes) -> Taken:
-        tree = parse(body)
-        article = tree.article()
-        links = {urljoin(URL, str(node.attrs.get("href", ""))) for node in tree.select("a[href]")}
-        return Taken(len(links), article.title or "", len(article.text))
-
-    return work
-
-
 COSTS: dict[str, tuple[Callable[[], Work], str]] = {
     "page pass": (without_tree, "links title main-text meta  <= 0.25"),
     "  of which main text": (without_main_text, "(the difference)            <= 0.10"),
@@ -199,9 +178,25 @@ COSTS: dict[str, tuple[Callable[[], Work], str]] = {
     "nephila extract": (one_document, "links title main-text meta media"),
     "selectolax": (selectolax, "links title all-text"),
     "lxml": (lxml, "links title all-text"),
-    "turbohtml": (turbohtml, "links title main-text meta"),
 }
 """Row → what makes its work, and what it takes from a page with the bound of the design."""
+
+
+def page() -> bytes:
+    """79 KB like those of the bench web: 103 links, paragraphs, a list, some attributes."""
+    links = "".join(
+        f'<li class="item n{n}"><a class="l" href="/2026/10/p{n}?q={n}">Link number {n}</a></li>' for n in range(103)
+    )
+    words = "the quick brown spider spins its golden web between two old trees near the slow river " * 5
+    paragraphs = "".join(f'<p class="par">{words}<b>{n}</b> {words[:200]}</p>' for n in range(105))
+    head = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>'
+        '<meta name="description" content="About spiders"></head><body><nav><ul>'
+    )
+    return (
+        f'{head}{links}</ul></nav><main><h1 class="title">Golden <i>silk</i></h1><time datetime="2026-10-12">12 October'
+        f'</time><img src="/a.png" alt="">{paragraphs}</main></body></html>'
+    ).encode()
 
 
 def cost_rows(name: str, body: bytes) -> Iterator[str]:
@@ -221,38 +216,10 @@ def cost_rows(name: str, body: bytes) -> Iterator[str]:
         yield f"{row:22} {shown:8.3f}  {links}  {taken.text_chars:7} chars  {taken.title[:16]:16}  {takes}"
 
 
-def title_row(archive: Path) -> str:
-    """How many titles of readability's test pages are as its metadata has them."""
-    if not archive.is_file():
-        return f"-- titles: {archive} is not there"
-    from nephila.parser.single.extract import extract
-
-    right = count = 0
-    with tarfile.open(archive) as tar:
-        names = [name for name in tar.getnames() if name.endswith("/expected-metadata.json")]
-        for name in names:
-            result = json.loads(_read(tar, name)).get("title")
-            if result:
-                found = extract(
-                    _read(tar, name.replace("expected-metadata.json", "source.html")), "http://fakehost/", "text/html"
-                )
-                count += 1
-                right += " ".join(str(found["title"]).split()) == " ".join(result.split())
-    return f"-- titles as readability has them: {right} of {count} ({right / max(count, 1):.1%}; >= 95 %)"
-
-
-def _read(tar: tarfile.TarFile, name: str) -> bytes:
-    file = tar.extractfile(name)
-    return file.read() if file is not None else b""
-
-
 def main() -> None:
     """Read the arguments and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", type=Path, help="pages besides the one of the bench")
-    parser.add_argument(
-        "--readability", type=Path, default=DATA / "readability-test-pages" / "test-pages.tar.xz", metavar="FILE"
-    )
     arguments = parser.parse_args()
     from nephila.native import IMPLEMENTATION
 
@@ -261,9 +228,6 @@ def main() -> None:
     for name, body in bodies:
         for line in cost_rows(name, body):
             print(line, flush=True)
-    print(title_row(arguments.readability), flush=True)
-    print("-- rules (CPU)", flush=True)
-    rules(bodies)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 Each runs in a process of its own, with the same keys: uniform, or hosts by Zipf's law (100,000 hosts, exponent 1.04:
 the largest has a tenth of all keys), each key of a batch from any host, which is harder than a page. Bytes a key are
-the growth of the process. Hits and misses are the least of three rounds where a round is short. Then what only the
-trie does: bulk load, dump, split, merge, checkpoint, restore. From the root: python -m benchmarks.bench_seen
+the growth of the process. Hits and misses are the least of three rounds where a round is short.
+From the root: python -m benchmarks.bench_seen
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ import argparse
 import itertools
 import multiprocessing
 import random
-import shutil
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks import report
 from benchmarks.measure import resident_bytes
-from benchmarks.seen_rivals import RIVALS, SMALL, Absent
+from benchmarks.seen_rivals import RIVALS, Absent
 
 HOSTS = 100_000
 EXPONENT = 1.04
@@ -104,52 +101,6 @@ def contest(name: str, stream: str, keys: int, batch: int) -> dict[str, Any]:
     return row
 
 
-def bulk(stream: str, keys: int, batch: int) -> dict[str, Any]:
-    """What only the trie does: millions of keys a second, and milliseconds."""
-    trie_class = importlib_trie()
-    if trie_class is None:
-        return {"absent": "the native core is not built"}
-    folder, trie = tempfile.mkdtemp(prefix="bench-seen-"), trie_class()
-    for buffer in STREAMS[stream](keys, batch, 3):
-        trie.add(buffer)
-    dump, took = timed(trie.dump)
-    figures = {"dump_mkeys_s": keys / took / 1e6}
-    trie = trie_class()
-    figures["load_mkeys_s"] = keys / timed(lambda: trie.load(dump))[1] / 1e6
-    figures["load_bytes_per_key"] = trie.nbytes / keys
-    part, took = timed(lambda: trie.split(b"\x80"))
-    figures["split_ms"] = took * 1000
-    figures["merge_ms"] = timed(lambda: trie.merge(part))[1] * 1000
-    trie = trie_class(folder, "bench")
-    for buffer in STREAMS[stream](keys, batch, 3):
-        trie.add(buffer)
-    manifest, took = timed(trie.checkpoint)
-    figures["checkpoint_ms_of_what_was_not_written_yet"] = took * 1000
-    for buffer in STREAMS[stream](10_000, batch, 5):
-        trie.add(buffer)
-    manifest, took = timed(trie.checkpoint)
-    figures["checkpoint_ms_of_10000_keys"] = took * 1000
-    trie = trie_class(folder, "bench")
-    figures["restore_mkeys_s"] = keys / timed(lambda: trie.restore(manifest))[1] / 1e6
-    shutil.rmtree(folder)
-    return figures
-
-
-def importlib_trie() -> Any:
-    """The native class, if it is built."""
-    try:
-        from nephila.native import _core
-    except ImportError:
-        return None
-    return _core.Trie
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """A result and the wall seconds that it took."""
-    start = time.perf_counter()
-    return call(), time.perf_counter() - start
-
-
 def alone(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Run in a process of its own, so that memory is its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -159,12 +110,7 @@ def alone(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any
 COLUMNS = ("insert_ns", "hit_ns", "miss_ns", "bytes_per_key", "false_positives_pct")
 
 
-def label(name: str, row: dict[str, Any], keys: int) -> str:
-    """A rival's name, and its size where that is not the table's."""
-    return name if row["keys"] == keys else f"{name} (at {row['keys']:,} keys)"
-
-
-def show(rows: dict[str, dict[str, Any]], keys: int) -> str:
+def show(rows: dict[str, dict[str, Any]]) -> str:
     """The table of one stream and size."""
     lines: list[list[object]] = []
     for name, row in rows.items():
@@ -172,28 +118,20 @@ def show(rows: dict[str, dict[str, Any]], keys: int) -> str:
             lines.append([f"{name}: {row['absent']}", *["-"] * (len(COLUMNS) + 1)])
             continue
         disk = row.get("disk_bytes_per_key", row.get("disk_bytes", 0) / row["keys"])
-        lines.append([label(name, row, keys), *(float(row[column]) for column in COLUMNS), float(disk)])
+        lines.append([name, *(float(row[column]) for column in COLUMNS), float(disk)])
     return report.table(["", "insert ns", "hit ns", "miss ns", "B a key", "false %", "disk B"], lines)
 
 
 def claim(rows: dict[str, dict[str, Any]]) -> list[str]:
-    """The paper's two claims, in figures: about 30 times a plain hash table, and no slower than a Bloom filter."""
+    """Time of each rival as a multiple of the trie's."""
     trie, lines = rows.get("trie", {"absent": ""}), []
     if "absent" in trie:
         return []
     for name, row in rows.items():
-        if name.startswith(("Python", "hash", "Bloom")) and "absent" not in row:
+        if name.startswith(("Python", "Bloom")) and "absent" not in row:
             ratios = (f"{what} {row[f'{what}_ns'] / trie[f'{what}_ns']:.2f}" for what in ("insert", "hit", "miss"))
-            lines.append(f"  {label(name, row, trie['keys'])}, time / trie's: {', '.join(ratios)}")
+            lines.append(f"  {name}, time / trie's: {', '.join(ratios)}")
     return lines
-
-
-def own(rows: dict[str, dict[str, Any]], rates: dict[str, Any]) -> str:
-    """The figures that only the trie has, in a line."""
-    if "absent" in rates:
-        return str(rates["absent"])
-    counted = {name: row for name, row in rows.get("trie", {}).items() if name == "nbytes_per_key"}
-    return ", ".join(f"{name} {value:.3g}" for name, value in {**counted, **rates}.items())
 
 
 def clustered(results: list[dict[str, Any]]) -> list[str]:
@@ -212,9 +150,6 @@ def main() -> None:
     """Read the arguments, run everybody, print the tables and save the raw result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", default="1000000,20000000", help="sizes, with commas between")
-    parser.add_argument(
-        "--small", type=int, default=2_000_000, help="keys of the rivals that need much memory or time, at most"
-    )
     parser.add_argument("--batch", type=int, default=50)
     parser.add_argument("--streams", default="uniform,zipf")
     parser.add_argument("--rivals", default=",".join(RIVALS), help="names from the table, with commas between")
@@ -224,13 +159,10 @@ def main() -> None:
     for keys, stream in itertools.product(map(int, arguments.keys.split(",")), arguments.streams.split(",")):
         rows: dict[str, dict[str, Any]] = {}
         for name in (name for name in RIVALS if name in arguments.rivals.split(",")):
-            size = min(keys, arguments.small) if name in SMALL else keys
-            rows[name] = alone(contest, name, stream, size, arguments.batch)
-        rates = alone(bulk, stream, keys, arguments.batch)
-        print(f"\n{keys:,} keys, {stream}, batches of {arguments.batch}; CPU ns per key\n{show(rows, keys)}")
-        print("\n".join(claim(rows)))
-        print(f"  trie: {own(rows, rates)}", flush=True)
-        results.append({"keys": keys, "stream": stream, "batch": arguments.batch, "rows": rows, "bulk": rates})
+            rows[name] = alone(contest, name, stream, keys, arguments.batch)
+        print(f"\n{keys:,} keys, {stream}, batches of {arguments.batch}; CPU ns per key\n{show(rows)}")
+        print("\n".join(claim(rows)), flush=True)
+        results.append({"keys": keys, "stream": stream, "batch": arguments.batch, "rows": rows})
     print("\n".join(clustered(results)))
     if not arguments.no_save:
         versions = report.versions("nephila", "rbloom")

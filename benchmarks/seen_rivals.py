@@ -128,34 +128,6 @@ class PythonSet(Rival):
         return sum([key in keys for key in batch])
 
 
-class PythonBuckets(Rival):
-    """A plain hash table as one writes it by hand: buckets of lists, twice as many as keys, of URLs."""
-
-    rounds = 1
-
-    def __init__(self, keys: int) -> None:
-        self.buckets: list[list[str] | None] = [None] * (2 * keys)
-
-    def prepare(self, buffer: bytes) -> list[str]:
-        """A URL of about 70 characters a key."""
-        return [f"https://www.{r[:4].hex()}.example/section/{r[4:].hex()}.html" for r in records(buffer)]
-
-    def insert(self, batch: list[str]) -> None:
-        """Look, then append."""
-        buckets, size = self.buckets, len(self.buckets)
-        for url in batch:
-            bucket = buckets[hash(url) % size]
-            if bucket is None:
-                buckets[hash(url) % size] = [url]
-            elif url not in bucket:
-                bucket.append(url)
-
-    def ask(self, batch: list[str]) -> int:
-        """One look a key."""
-        buckets, size = self.buckets, len(self.buckets)
-        return sum([url in (buckets[hash(url) % size] or ()) for url in batch])
-
-
 class Bloom(Rival):
     """A Bloom filter in Rust (rbloom), 1 % false positives."""
 
@@ -178,10 +150,6 @@ RIVALS: dict[str, Callable[[int], Rival]] = {
     "trie": NativeTrie,
     "trie with a budget": BoundedTrie,
     "Python set of digests": PythonSet,
-    "hash table in Python": PythonBuckets,
     "Bloom 1 %": Bloom,
 }
-"""By the name in the table. "hash table in Python" is buckets written by hand; the sets are CPython's own."""
-
-SMALL = frozenset({"hash table in Python"})
-"""Those that take much memory or many microseconds a key: they run at --small keys at most."""
+"""By the name in the table."""
