@@ -7,6 +7,8 @@ WEB    ?= build/plain-web
 # One process more than cores: many tests wait for Kafka, PostgreSQL or a process.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
+# Groups of pyproject.toml that install-dev installs; lint,test is 0.4 GB of 1.7, for make check and the tests of one machine.
+DEV_GROUPS ?= dev
 WCXB   ?= ../shared/data/wcxb-dev
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
@@ -16,8 +18,11 @@ NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
 .PHONY: canary chart images lock test-cluster show-metrics show-firecrawl judge-scrapy site flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
-help:            ## this list
-	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
+help:            ## the targets that a newcomer needs
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*##/ -/'
+
+help-all:        ## all targets: also benches, hostile runs, images and releases
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*##\+?/ -/'
 
 $(STAMP): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nephila needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
@@ -29,7 +34,7 @@ $(STAMP): pyproject.toml $(NATIVE)
 
 $(DEV): $(STAMP)
 	@echo "installing what checks and tests need"
-	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[$(DEV_GROUPS)]'
 	@$(BIN)/python -m tools.kafka_broker install --optional
 	@$(BIN)/python -m tools.helm install --optional
 	@$(BIN)/python -m tools.prometheus install --optional
@@ -39,7 +44,7 @@ $(DEV): $(STAMP)
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
 
-install-dev: $(DEV)  ## the same and what checks and tests need
+install-dev: $(DEV)  ## the same and what checks and tests need (1.7 GB; DEV_GROUPS=lint,test: 0.4 GB)
 
 crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='--max-pages 100']
 	@test -n "$(URL)" || { echo "usage: make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='...']"; exit 2; }
@@ -55,7 +60,7 @@ test-quick: $(DEV)  ## a minute of tests of the folders that differ from main, c
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m full $(ARGS)
 
-test-all: test test-full  ## both
+test-all: test test-full  ##+ both
 
 .PHONY: test-core
 test-core: $(DEV)  ## the Rust tests of the native core (a minute; needs Rust)
@@ -63,17 +68,17 @@ test-core: $(DEV)  ## the Rust tests of the native core (a minute; needs Rust)
 	 LD_LIBRARY_PATH="$$($(CURDIR)/$(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')" \
 	 cargo test --quiet --release --no-default-features --workspace
 
-test-long: $(DEV)  ## the state machines at 100,000 operations each
+test-long: $(DEV)  ##+ the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
 
 .PHONY: mutants
-mutants: $(DEV)  ## faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
+mutants: $(DEV)  ##+ faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
 	@$(BIN)/python -m tools.mutants $(ARGS)
 
 CORE_FILES ?= src/robots/*.rs
 CORE_TESTS ?= tests/native
 .PHONY: mutants-core
-mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its unit tests and CORE_TESTS='tests/native' (CORE_FILES='src/robots/*.rs' ARGS='--shard 0/20 --sharding round-robin')
+mutants-core: $(DEV)  ##+ the same for the native core, with cargo-mutants, its unit tests and CORE_TESTS='tests/native' (CORE_FILES='src/robots/*.rs' ARGS='--shard 0/20 --sharding round-robin')
 	@cargo mutants --version > /dev/null || { echo "install cargo-mutants: cargo install cargo-mutants --locked"; exit 2; }
 	@rm -rf build/mutants-core && mkdir -p build && cp -r services/nephila/native build/mutants-core
 	@NEPHILA_CHECKOUT="$(CURDIR)" NEPHILA_TESTS="$(CORE_TESTS)" PYO3_PYTHON="$(CURDIR)/$(BIN)/python" \
@@ -83,13 +88,13 @@ mutants-core: $(DEV)  ## the same for the native core, with cargo-mutants, its u
 
 FUZZ_S ?= 1800
 .PHONY: fuzz
-fuzz: $(DEV)     ## libFuzzer over responses and pages, FUZZ_S=1800 seconds each (ARGS='page --keep'; needs a nightly Rust and cargo-fuzz)
+fuzz: $(DEV)     ##+ libFuzzer over responses and pages, FUZZ_S=1800 seconds each (ARGS='page --keep'; needs a nightly Rust and cargo-fuzz)
 	@$(BIN)/python -m tools.fuzz --seconds $(FUZZ_S) $(ARGS)
 
-bench-search: $(DEV)  ## searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
+bench-search: $(DEV)  ##+ searches over 10^6 generated pages, pairs of characters beside trigrams (some 15 minutes, 5 GB; ARGS='--rows 100000')
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_search $(ARGS)
 
-bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
+bench-seen: $(DEV)  ##+ the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
 
@@ -97,115 +102,120 @@ images: $(DEV)  ## build the images of all services from dist/ (ARGS='--dev --lo
 	@$(BIN)/python -m tools.images $(ARGS)
 
 .PHONY: reproduce
-reproduce: $(DEV)  ## build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
+reproduce: $(DEV)  ##+ build images twice without a cache and compare their layers (ARGS='scheduler cli'; some minutes)
 	@$(BIN)/python -m tools.reproduce $(ARGS)
 
 .PHONY: axe
-axe: $(DEV)  ## axe over every screen of the console in Chromium, light and dark, wide and narrow: no serious finding (a minute)
+axe: $(DEV)  ##+ axe over every screen of the console in Chromium, light and dark, wide and narrow: no serious finding (a minute)
 	@$(BIN)/python -m tools.axe install
 	@NEPHILA_REQUIRE_ALL=1 $(PYTEST) tests/console/test_accessibility_in_chromium.py $(ARGS)
 
 .PHONY: sbom
-sbom: $(DEV)  ## write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
+sbom: $(DEV)  ##+ write dist/sbom/*.cdx.json: what each image contains (ARGS=--images: with the Debian packages of the built images)
 	@$(BIN)/python -m tools.sbom $(ARGS)
 
-lock: $(DEV)  ## write docker/lock/*.txt: libraries of the images with versions and hashes
+lock: $(DEV)  ##+ write docker/lock/*.txt: libraries of the images with versions and hashes
 	@$(BIN)/python -m tools.lock $(ARGS)
 
-test-cluster: $(DEV)  ## the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
+test-cluster: $(DEV)  ##+ the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.cluster.show $(ARGS)
 
-kube-score: $(DEV)  ## findings of kube-score over the chart's examples (ARGS=PROGRAM; docs/kubernetes.md explains those that stay)
+kube-score: $(DEV)  ##+ findings of kube-score over the chart's examples (ARGS=PROGRAM; docs/kubernetes.md explains those that stay)
 	@$(BIN)/python -m tools.kube_score $(ARGS)
 
-show-metrics: $(DEV)  ## every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
+show-metrics: $(DEV)  ##+ every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
 
 site: $(DEV)  ## the documentation site in build/site/html (ARGS=--serve shows it; ARGS='--into DIR' adds it to a directory of versions)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m tools.site $(ARGS)
 
-judge-scrapy: $(DEV)  ## the tests of Scrapy for schedulers and duplicate filters, unchanged, over ours (1 minute; downloads its sources)
+judge-scrapy: $(DEV)  ##+ the tests of Scrapy for schedulers and duplicate filters, unchanged, over ours (1 minute; downloads its sources)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.scrapy_suite
 
 .PHONY: show-first-page
-show-first-page: $(DEV)  ## bare containers from nothing to the first Markdown page by pip, pipx and uvx, timed (after make wheels; needs Docker. ARGS=--here: in a virtual environment)
+show-first-page: $(DEV)  ##+ bare containers from nothing to the first Markdown page by pip, pipx and uvx, timed (after make wheels; needs Docker. ARGS=--here: in a virtual environment)
 	@$(BIN)/python -m tools.first_page dist/nephila-*-cp311-abi3-*.whl $(ARGS)
 
-show-firecrawl: $(DEV)  ## the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
+show-firecrawl: $(DEV)  ##+ the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
 
-chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
+chaos: $(DEV)    ##+ a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
 
-canary: $(DEV)   ## 1,000 attempts to reach a private address through crawler and browser: a table of hits per channel
+canary: $(DEV)   ##+ 1,000 attempts to reach a private address through crawler and browser: a table of hits per channel
 	@PYTHONPATH=services:. $(BIN)/python -m tests.canary.canary $(ARGS)
 
-flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
+flips: $(DEV)    ##+ a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
 
-bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
+bench-services: $(DEV)  ##+ CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
 
-bench-shapes: $(DEV)  ## CPU per page on webs of other shapes; ARGS="growing --against DIR" runs another checkout in turn
+bench-shapes: $(DEV)  ##+ CPU per page on webs of other shapes; ARGS="growing --against DIR" runs another checkout in turn
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_shapes $(ARGS)
 
-bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
+bench-frontier: $(DEV)  ##+ the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 
-bench-browser: $(DEV)  ## 500 rendered pages; render auto beside always (some 8 minutes)
+bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 
-bench-simulation: $(DEV)  ## 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
+bench-simulation: $(DEV)  ##+ 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
 
-bench-dns: $(DEV)  ## the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
+bench-dns: $(DEV)  ##+ the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
 
-bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
+bench-workers: $(DEV)  ##+ CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
-bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR)
+bench-maintext: $(DEV)  ##+ main text on pages with a truth (WCXB=DIR)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
 
-bench-markdown: $(DEV)  ## Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
+bench-markdown: $(DEV)  ##+ Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)
 
-show-quality: $(DEV)  ## twenty documentation pages as Chromium shows them beside our Markdown and trafilatura's, into docs/quality (DOCS=CACHE)
+show-quality: $(DEV)  ##+ twenty documentation pages as Chromium shows them beside our Markdown and trafilatura's, into docs/quality (DOCS=CACHE)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.quality_pictures $(DOCS) $(ARGS)
 
-check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
+CHECKS := style types layers proto drift
+.PHONY: $(addprefix check-,$(CHECKS))
+check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of what is generated (half a minute; every fault is printed)
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target $(addprefix check-,$(CHECKS))
+
+check-types:
+	@$(BIN)/mypy
+
+check-style:
 	@$(BIN)/ruff format --check services tests benchmarks tools
 	@$(BIN)/ruff check services tests benchmarks tools
-	@$(BIN)/mypy
+	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
+
+check-layers:
 	@PYTHONPATH=services $(BIN)/lint-imports
+
+check-proto:
 	@$(BIN)/buf lint
 	@$(BIN)/buf breaking --against proto/baseline.binpb
-	@$(BIN)/python tools/protogen.py --check
-	@$(BIN)/python tools/schemas.py --check
-	@$(BIN)/python tools/openapi.py --check
-	@$(BIN)/python tools/configuration.py --check
-	@$(BIN)/python -m tools.chart_values --check
-	@$(BIN)/python -m tools.dashboards --check
-	@$(BIN)/hadolint --config .hadolint.yaml docker/Dockerfile docker/Dockerfile.browser docker/dev/*.Dockerfile
-	@$(BIN)/python -m tools.metrics_reference --check
-	@$(BIN)/python -m tools.reasons_reference --check
-	@PYTHONPATH=services:. $(BIN)/python -m tools.man_page --check
-	@$(BIN)/python -m tools.site --check
-	@PYTHONPATH=services $(BIN)/python -m tools.crds --check
 
-bench-parser: $(DEV)  ## a page without and with a tree beside rivals (a minute)
+# Files that tools write from the sources: each states how to write it again.
+GENERATED := protogen schemas openapi configuration chart_values dashboards metrics_reference reasons_reference man_page site crds
+check-drift:
+	@for tool in $(GENERATED); do PYTHONPATH=services:. $(BIN)/python -m tools.$$tool --check || failed="$$failed $$tool"; done; test -z "$$failed" || { echo "not as generated:$$failed"; exit 1; }
+
+bench-parser: $(DEV)  ##+ a page without and with a tree beside rivals (a minute)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
 
-bench-admission: $(DEV)  ## floods of pages of 10 KB to 20 MB in cgroups of 256 MB to 2 GB (as root; half an hour)
+bench-admission: $(DEV)  ##+ floods of pages of 10 KB to 20 MB in cgroups of 256 MB to 2 GB (as root; half an hour)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_admission $(ARGS)
 
-bench-callbacks: $(DEV)  ## the longest callback while a crawl meets hostile servers and pages (about two minutes)
+bench-callbacks: $(DEV)  ##+ the longest callback while a crawl meets hostile servers and pages (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_callbacks $(ARGS)
 
 proto: $(DEV)  ## generate kernel/messages from proto/
@@ -220,7 +230,7 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 	@du -h dist/nephila-*-cp311-abi3-*.whl
 
 .PHONY: wheels-portable
-wheels-portable: $(STAMP)  ## wheels for other Linux machines, in dist/portable/, linked by zig for glibc 2.28 (ARGS='aarch64 x86_64'; needs rustup target add; --run ROOT: tried by qemu-user)
+wheels-portable: $(STAMP)  ##+ wheels for other Linux machines, in dist/portable/, linked by zig for glibc 2.28 (ARGS='aarch64 x86_64'; needs rustup target add; --run ROOT: tried by qemu-user)
 	@$(BIN)/python -m tools.portable_wheels $(or $(ARGS),aarch64 x86_64)
 
 .PHONY: release
@@ -228,7 +238,7 @@ release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel,
 	@$(BIN)/python -m tools.release '$(VERSION)' $(ARGS)
 
 .PHONY: samples
-samples: $(DEV)  ## write the frozen sample of every format again: only when a format number rises (docs/formats.md)
+samples: $(DEV)  ##+ write the frozen sample of every format again: only when a format number rises (docs/formats.md)
 	@PYTHONPATH=$(CURDIR)/services:. $(BIN)/python -m tests.formats.samples
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
@@ -247,7 +257,7 @@ chart: $(DEV)  ## write what charts/nephila generates: schema and table of its v
 	@$(BIN)/python -m tools.dashboards
 	@PYTHONPATH=services $(BIN)/python -m tools.crds
 
-format: $(DEV)
+format: $(DEV)  ## ruff format, and the faults that ruff repairs itself
 	@$(BIN)/ruff format services tests benchmarks tools
 	@$(BIN)/ruff check --fix services tests benchmarks tools
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +20,6 @@ from tools.sbom import bill, locked
 ROOT = Path(__file__).parents[2]
 DOCKERFILE, BROWSER = ROOT / "docker" / "Dockerfile", ROOT / "docker" / "Dockerfile.browser"
 LABELS = ("title", "description", "version", "revision")
-
-
-def test_dockerfiles_have_no_finding() -> None:
-    """hadolint, as in make check; a Dockerfile with a fault has one."""
-    hadolint = [str(Path(sys.executable).parent / "hadolint"), "--config", str(ROOT / ".hadolint.yaml")]
-    files = [str(path) for path in (DOCKERFILE, BROWSER, *(ROOT / "docker" / "dev").glob("*.Dockerfile"))]
-    done = subprocess.run([*hadolint, *files], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stdout
-    fault = "FROM debian\nRUN cd /tmp && sudo ls\n"
-    assert subprocess.run([*hadolint, "-"], input=fault, capture_output=True, text=True, check=False).returncode != 0
 
 
 @pytest.mark.parametrize("path", [DOCKERFILE, BROWSER], ids=lambda path: path.name)
