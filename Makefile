@@ -7,7 +7,7 @@ WEB    ?= build/plain-web
 # One process more than cores: many tests wait for Kafka, PostgreSQL or a process.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
-# Groups of pyproject.toml that install-dev installs; lint,test is 0.4 GB of 1.7, for make check and the tests of one machine.
+# Groups of pyproject.toml that install-dev installs. lint,test is enough for the tests of a folder (ARGS=tests/scheduler); the types of make check and all tests need dev.
 DEV_GROUPS ?= dev
 WCXB   ?= ../shared/data/wcxb-dev
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
@@ -44,7 +44,7 @@ $(DEV): $(STAMP)
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
 
-install-dev: $(DEV)  ## the same and what checks and tests need (1.7 GB; DEV_GROUPS=lint,test: 0.4 GB)
+install-dev: $(DEV)  ## the same and what checks and tests need (1.7 GB; DEV_GROUPS=lint,test: 0.65 GB)
 
 crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='--max-pages 100']
 	@test -n "$(URL)" || { echo "usage: make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='...']"; exit 2; }

@@ -1,9 +1,14 @@
-"""Counts the import arrows between folders of the package; lists circles and folders with too many files.
+"""Counts the import arrows between folders of the package; lists circles and folders with too many files. Writes the
+layers of pyproject.toml, which import-linter checks, into the READMEs that have a place for them.
 
 python tools/import_arrows.py [--depth 2] [--list]
+python tools/import_arrows.py --layers
 """
 
 import argparse
+import re
+import textwrap
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +17,9 @@ import nephila
 
 PACKAGE = "nephila"
 MOST_FILES = 16
+ROOT = Path(__file__).parents[1]
+LAYERS = re.compile(r"(<!-- layers of ([\w.]+)[^\n]*-->\n).*?(<!-- end of layers -->)", re.DOTALL)
+"""A place for layers in a README, by the name of the container."""
 
 
 def folder_of(module: str, packages: set[str], depth: int, files: bool) -> str:
@@ -69,11 +77,38 @@ def circles(pairs: set[tuple[str, str]]) -> list[list[str]]:
     return found
 
 
+def layers() -> dict[str, str]:
+    """Markdown of the layers inside each container, from the top, of all contracts on layers in pyproject.toml."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    texts = {}
+    for contract in tool["contracts"]:
+        for container in contract.get("containers", ["packages"]) if contract["type"] == "layers" else ():
+            line = " > ".join(f"`{layer}`" for layer in contract["layers"])
+            texts[container] = "\n".join(textwrap.wrap(line, 150, break_on_hyphens=False)) + "\n"
+    return texts
+
+
+def with_layers(text: str) -> str:
+    """The text of a README with the present layers at their places."""
+    texts = layers()
+    return LAYERS.sub(lambda place: place[1] + texts[place[2]] + place[3], text)
+
+
+def readmes() -> list[Path]:
+    """READMEs that have a place for layers."""
+    return [path for path in sorted((ROOT / "services").rglob("README.md")) if LAYERS.search(path.read_text())]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--depth", type=int, default=2, help="folders below the package that count as one (default 2)")
     parser.add_argument("--list", action="store_true", help="print every arrow with its number of imports")
+    parser.add_argument("--layers", action="store_true", help="write the layers of pyproject.toml into the READMEs")
     options = parser.parse_args()
+    if options.layers:
+        for readme in readmes():
+            readme.write_text(with_layers(readme.read_text()))
+        return
     graph = grimp.build_graph(PACKAGE)
     root = Path(next(iter(nephila.__path__)))
     packages = {".".join((PACKAGE, *path.parent.relative_to(root).parts)) for path in root.rglob("*.py")}

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from tools.import_arrows import LAYERS, layers, readmes, with_layers
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = PurePosixPath("services/nephila")
 GIT = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
@@ -69,3 +71,18 @@ def test_each_service_has_a_readme_with_its_settings_and_what_a_restart_loses():
         text = (ROOT / service / "README.md").read_text().lower()
         assert "`config.py`" in text, service
         assert "what a restart loses" in text, service
+
+
+def test_layers_of_readmes_are_those_of_the_import_contracts():
+    """`python tools/import_arrows.py --layers` writes them."""
+    assert [path for path in readmes() if with_layers(path.read_text()) != path.read_text()] == []
+    places = {place[2] for path in readmes() for place in LAYERS.finditer(path.read_text())}
+    assert places == set(layers())
+
+
+def test_each_package_and_each_crate_has_a_readme():
+    """One screen: why it exists, which choice, where to start."""
+    packages = {file.parent for file in FILES if file.name == "__init__.py" and file.parent.parent == PACKAGE}
+    crates = {file.parent for file in FILES if file.name == "Cargo.toml" and file.is_relative_to(PACKAGE)}
+    crates = {crate for crate in crates if crate.name != "fuzz"}
+    assert {str(folder) for folder in packages | crates if folder / "README.md" not in PATHS} == set()
