@@ -77,6 +77,44 @@ def circles(pairs: set[tuple[str, str]]) -> list[list[str]]:
     return found
 
 
+def used_paths(names: str) -> list[str]:
+    """`a::{b, c::{d}}` → `a::b`, `a::c::d`."""
+    before, brace, inside = names.partition("{")
+    if not brace:
+        return [names.strip()]
+    parts, depth, part = [], 0, ""
+    for sign in inside.rstrip()[:-1] + ",":
+        depth += (sign == "{") - (sign == "}")
+        if sign == "," and depth == 0:
+            parts, part = [*parts, part.strip()], ""
+        else:
+            part += sign
+    return [path for part in parts if part for path in used_paths(before.strip() + part)]
+
+
+def crate_arrows(source: Path) -> set[tuple[str, str]]:
+    """Imports between the modules of a Rust crate, tests left out: `crate::…` and `super::…`."""
+    files = {
+        path.relative_to(source).with_suffix("").as_posix().removesuffix("/mod"): path for path in source.rglob("*.rs")
+    }
+    found = set()
+    for here, path in files.items():
+        text = re.sub(r"//[^\n]*", "", path.read_text().partition("#[cfg(test)]\nmod ")[0])
+        used = [name for names in re.findall(r"\buse\s+([^;]+);", text) for name in used_paths(" ".join(names.split()))]
+        used += re.findall(r"\b(?:crate|super)(?:::\w+)+", re.sub(r"\buse\s+[^;]+;", "", text))
+        for name in used:
+            first, *rest = name.split("::")
+            above = here.split("/")[:-1] if first == "super" else []
+            while rest and rest[0] == "super":
+                rest, above = rest[1:], above[:-1]
+            target = [*above, *rest] if first in ("crate", "super") else []
+            while target and "/".join(target) not in files:
+                target.pop()
+            if target and "/".join(target) != here and here != "lib":
+                found.add((here, "/".join(target)))
+    return found
+
+
 def layers() -> dict[str, str]:
     """Markdown of the layers inside each container, from the top, of all contracts on layers in pyproject.toml."""
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]

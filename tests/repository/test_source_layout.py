@@ -9,7 +9,7 @@ from pathlib import Path
 import grimp
 import nephila
 
-from tools.import_arrows import PACKAGE, circles
+from tools.import_arrows import PACKAGE, circles, crate_arrows, used_paths
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(next(iter(nephila.__path__)))
@@ -88,3 +88,22 @@ def test_no_test_sleeps() -> None:
         if count := len(list(sleeps(path.read_text("utf-8")))):
             found[path.relative_to(ROOT / "tests").as_posix()] = count
     assert found == {name: count for name, (count, _) in SLEEPS.items()}
+
+
+def test_modules_of_a_crate_import_in_no_circle():
+    """The searches of the tokenizer have its table of kinds of bytes."""
+    crates = [
+        path.parent / "src" for path in ROOT.glob("services/**/Cargo.toml") if not {"fuzz", "target"} & {*path.parts}
+    ]
+    assert len(crates) == 3
+    found = [group for crate in crates for group in circles(crate_arrows(crate))]
+    assert [group for group in found if group != ["search", "tokenizer"]] == []
+
+
+def test_nested_imports_of_rust_are_read():
+    assert used_paths("crate::a::{b, c::{d, e}, self}") == [
+        "crate::a::b",
+        "crate::a::c::d",
+        "crate::a::c::e",
+        "crate::a::self",
+    ]

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nephila_fetch::config::Config;
 use nephila_fetch::exchange::Wanted;
-use nephila_fetch::fetcher::{Done, Event, Fetcher, Shared, Submit};
+use nephila_fetch::fetcher::Fetcher;
 use nephila_fetch::media::MediaFilter;
-use nephila_fetch::pages::{self, PageReader, PageRequest};
+use nephila_fetch::messages::{Done, Event, Shared, Submit};
+use nephila_fetch::page_threads;
+use nephila_fetch::pages::{PageReader, PageRequest};
 use nephila_fetch::tunnel::{Hop, Way};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -232,8 +234,8 @@ impl EndedFetch {
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut done = done.ok_or_else(|| PyValueError::new_err("taken already"))?;
-        if let Some(reader) = self.reader.as_deref().filter(|reader| pages::wants(*reader, &done)) {
-            py.detach(|| pages::read(reader, &mut done));
+        if let Some(reader) = self.reader.as_deref().filter(|reader| page_threads::wants(*reader, &done)) {
+            py.detach(|| page_threads::read(reader, &mut done));
         }
         let done = *done;
         let response = done.response;

@@ -5,7 +5,7 @@
 //! foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed. The list of active
 //! formatting elements and the length of text nodes are kept only as far as they bound the cost of a tree (`depth`).
 
-use crate::structure::outline::Event;
+use crate::structure::event::Event;
 use crate::tags::{self, *};
 
 /// Chrome's and lexbor's limit, too.

@@ -10,7 +10,37 @@ use std::borrow::Cow;
 
 use url::{ParseError, Position, Url};
 
-use crate::urls::{reason, Parts, Refusal};
+/// Offsets into a resolved href.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    pub host: (u32, u32),
+    /// Index of "?", or the length.
+    pub query: u32,
+}
+
+/// Why a URL is of no use.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It cannot be parsed at all.
+    Bad(&'static str),
+    /// A good URL, but not one that is fetched over HTTP.
+    Scheme(String),
+}
+
+pub fn reason(error: ParseError) -> &'static str {
+    match error {
+        ParseError::EmptyHost => "empty host",
+        ParseError::IdnaError => "invalid international domain name",
+        ParseError::InvalidPort => "invalid port",
+        ParseError::InvalidIpv4Address => "invalid IPv4 address",
+        ParseError::InvalidIpv6Address => "invalid IPv6 address",
+        ParseError::InvalidDomainCharacter => "invalid character in the host",
+        ParseError::RelativeUrlWithoutBase => "relative URL without a base",
+        ParseError::RelativeUrlWithCannotBeABaseBase => "relative URL with a base that has no hierarchy",
+        ParseError::SetHostOnCannotBeABaseUrl => "no host can be set on this URL",
+        _ => "URL too long",
+    }
+}
 
 /// A parsed URL as text.
 #[derive(Debug)]

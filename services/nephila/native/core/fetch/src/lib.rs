@@ -21,6 +21,10 @@ pub mod head;
 mod link;
 pub mod media;
 #[cfg(unix)]
+pub mod messages;
+#[cfg(unix)]
+pub mod page_threads;
+#[cfg(unix)]
 pub mod pages;
 pub mod pool;
 #[cfg(unix)]

@@ -9,7 +9,8 @@ use std::thread::{spawn, JoinHandle};
 use nephila_fetch::config::Config;
 use nephila_fetch::error::Reason;
 use nephila_fetch::exchange::{Response, Wanted};
-use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
+use nephila_fetch::fetcher::Fetcher;
+use nephila_fetch::messages::{Done, Event, Submit};
 use nephila_fetch::pages::{PageReader, PageRequest, Reading};
 
 const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";

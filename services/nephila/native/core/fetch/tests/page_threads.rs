@@ -10,7 +10,8 @@ use std::thread::spawn;
 use nephila_fetch::ahead::AHEAD_BYTES;
 use nephila_fetch::config::Config;
 use nephila_fetch::exchange::{Response, Wanted};
-use nephila_fetch::fetcher::{Done, Event, Fetcher, Submit};
+use nephila_fetch::fetcher::Fetcher;
+use nephila_fetch::messages::{Done, Event, Submit};
 use nephila_fetch::pages::{PageReader, PageRequest, Reading};
 
 const BODY: usize = 60 << 10;

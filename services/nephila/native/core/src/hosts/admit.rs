@@ -11,8 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PySet, PyString};
 use regex::bytes::{RegexSet, RegexSetBuilder};
 
-use super::py::HostStore;
-use super::store::LONGEST;
+use super::store::{Store, LONGEST};
 use crate::trie::{Key, Trie};
 
 const HOST: u8 = 0;
@@ -361,14 +360,13 @@ fn pack(out: &mut Vec<u8>, entries: &Entries<'_>, link: &Link<'_>, priority: u8)
 /// Admit the new links of a page; None, without any effect, where the caller has to.
 pub fn admit<'py>(
     py: Python<'py>,
-    store: &mut HostStore,
+    store: &mut Store,
     links: &PageLinks<'py>,
     entries: &Entries<'py>,
     checks: &Checks<'py>,
     rows: Option<&LogRows<'py>>,
 ) -> PyResult<Option<Admitted<'py>>> {
     let Some(found) = candidates(py, links, checks)? else { return Ok(None) };
-    let store = &mut store.0;
     let context = entries.context.as_bytes().len();
     if entries.orders.is_empty() || context > usize::from(u16::MAX) {
         return Err(damaged());

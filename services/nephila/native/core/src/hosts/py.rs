@@ -164,7 +164,7 @@ impl HostStore {
         checks: Checks<'py>,
         rows: Option<LogRows<'py>>,
     ) -> PyResult<Option<Admitted<'py>>> {
-        admit(py, self, &links, &entries, &checks, rows.as_ref())
+        admit(py, &mut self.0, &links, &entries, &checks, rows.as_ref())
     }
 
     /// The next URL, left where it is; read from disk when it is there.

@@ -4,6 +4,7 @@
 
 pub mod chars;
 mod inline;
+mod json;
 mod links;
 mod write;
 
@@ -68,7 +69,7 @@ pub fn blocks<'py>(
     url: &Bound<'_, PyString>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let document = urls_py::parse_document(url)?;
-    let made = derived(py, structure, text, document, "", crate::structure::json::write);
+    let made = derived(py, structure, text, document, "", json::write);
     Ok(PyBytes::new(py, made.as_bytes()))
 }
 

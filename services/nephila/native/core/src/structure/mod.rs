@@ -8,7 +8,7 @@ pub mod attributes;
 pub mod blocks;
 mod choose;
 mod code;
-pub mod json;
+pub mod event;
 mod notes;
 pub mod outline;
 mod pieces;

@@ -8,8 +8,9 @@ use super::attributes::{
     Role,
 };
 use super::blocks::{part, Block, Cell, Container, ContainerKind, Item, Kind, Mark, Range, Task, MAX_DEPTH, NONE};
+use super::event::{Attributes, Event, DISPLAY};
 use super::notes::{self, Notes, Texts};
-use super::outline::{Attributes, Event, Outline, DISPLAY};
+use super::outline::Outline;
 use super::pieces::Pieces;
 use super::room::Room;
 use crate::encoding::query_in;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::blocks::{self, Block, Container, Item, Line, Range};
-use super::outline::Event;
+use super::event::Event;
 use crate::tokenizer::Attr;
 
 /// Bytes of a vector that a thread keeps; a page of 1 MB stays below.

@@ -10,8 +10,8 @@ use crate::config::{RESERVE_BYTES, STAGGER_S};
 use crate::deadlines::{tick_s, Times};
 use crate::error::{FetchError, Reason};
 use crate::exchange::Exchange;
-use crate::fetcher::{Event, Submit};
 use crate::link::{Got, Link};
+use crate::messages::{Event, Submit};
 use crate::tls::client_config;
 use crate::wire::plain;
 

@@ -19,9 +19,9 @@ use slab::Slab;
 use crate::config::{Config, MAX_DIALS, SENT_S};
 use crate::deadlines::Times;
 use crate::exchange::Exchange;
-use crate::fetcher::{Command, Event, Shared, Submit};
 use crate::link::Link;
-use crate::pages::PageThreads;
+use crate::messages::{Command, Event, Shared, Submit};
+use crate::page_threads::PageThreads;
 use crate::pool::Pool;
 
 pub const WAKE: Token = Token(usize::MAX);

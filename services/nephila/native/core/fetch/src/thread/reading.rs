@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::{Role, Worker};
 use crate::error::FetchError;
 use crate::exchange::{End, Exchange, Response};
-use crate::fetcher::{Done, Event};
 use crate::link::Got;
+use crate::messages::{Done, Event};
 
 /// Bytes of a coded body between two looks at its memory.
 const SLICE_BYTES: usize = 16 << 10;

@@ -1,8 +1,8 @@
 //! The structure of a page as JSON: a list of blocks, each with its kind, text and links.
 
-use super::blocks::{part, Block, Cell, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
-use crate::markdown::chars::collapsed;
-use crate::markdown::Resolver;
+use super::chars::collapsed;
+use super::links::Resolver;
+use crate::structure::blocks::{part, Block, Cell, ContainerKind, Item, Kind, Line, Mark, Structure, Task};
 
 /// UTF-8. O(bytes).
 pub fn write(structure: &Structure<'_>, resolver: Resolver<'_>) -> String {
