@@ -47,7 +47,7 @@ FINDS = (
 """Which platforms of keyword schemes lead to a content page."""
 HISTORY = "substr(url_key, 9, 8)"
 """The part of a key that the index of `fetches` has: 32 bits of the URL's own hash. A whole key costs a third more to
-write, and this one leads to one URL in nearly all cases (docs/adr/0194)."""
+write, and this one leads to one URL in nearly all cases (docs/adr/0006)."""
 HISTORY_INDEX = f"CREATE INDEX fetches_of ON fetches ({HISTORY})"
 """For the fetches of one URL. PostgreSQL has the key of the table for it."""
 PREVIOUS = (
