@@ -20,10 +20,10 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-from nephila.control.requests import SEED_BATCH, AddSeeds, ApplyJob
 from nephila.storage.ledgers.schema import DATABASE
-from nephila.storage.search.search import make_index
-from nephila.storage.search.sqlite_index import SEARCH_DATABASE
+from nephila_control.requests import SEED_BATCH, AddSeeds, ApplyJob
+from nephila_stores.search.search import make_index
+from nephila_stores.search.sqlite_index import SEARCH_DATABASE
 
 from benchmarks.stored_rows import COMMON, make, url_of
 from tests.console.console_rig import ConsoleRig, console

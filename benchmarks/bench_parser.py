@@ -84,7 +84,7 @@ def without_main_text() -> Work:
 
 def with_tree() -> Work:
     """The page pass, and a tree of the page for rules."""
-    from nephila.parser.rules.document import Document
+    from nephila_rules.runtime.document import Document
 
     first = _pass(True)
 

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from nephila.storage.ledgers.schema import DATABASE
-from nephila.storage.search.search import make_index, search
-from nephila.storage.search.sqlite_index import SEARCH_DATABASE
+from nephila_stores.search.search import make_index, search
+from nephila_stores.search.sqlite_index import SEARCH_DATABASE
 
 from benchmarks.stored_rows import COMMON, SPACELESS, make
 
@@ -84,7 +84,7 @@ def _searches(directory: Path, rows: int) -> None:
 
 def _trigrams(directory: Path, pages: int) -> None:
     """Both cuts of the same texts without spaces."""
-    from nephila.storage.search.words import index_text
+    from nephila_stores.search.words import index_text
 
     with sqlite3.connect(directory / DATABASE) as rows:
         query = "SELECT title || ' ' || text FROM pages WHERE lang IN ('zh', 'ja', 'th') LIMIT ?"

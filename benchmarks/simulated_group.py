@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 import msgspec
 from nephila.kernel.bus.contract import Delivery, Receipt
-from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.group.membership import Claim, Membership, plan
-from nephila.kernel.bus.kafka.wire import frame_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import Topic
+from nephila_cluster.kafka.config import KafkaConfig
+from nephila_cluster.kafka.group.membership import Claim, Membership, plan
+from nephila_cluster.kafka.wire import frame_of
 
 SITES_S = (0.001, 0.02, 0.045)
 """One-way delay to the broker from each of three regions."""

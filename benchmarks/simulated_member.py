@@ -24,12 +24,12 @@ from nephila.kernel.messages import (
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import ADDRESSES, PROGRESS
-from nephila.scheduler.cluster.addresses.address_lock import HEARTBEAT_S
-from nephila.scheduler.cluster.addresses.address_lock_topic import GATHER_S, AddressLockTopic
-from nephila.scheduler.cluster.addresses.shared_pace import PartitionView, SharedAddressQueue
-from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import QueueSlot
+from nephila_cluster.scheduler.addresses.address_lock import HEARTBEAT_S
+from nephila_cluster.scheduler.addresses.address_lock_topic import GATHER_S, AddressLockTopic
+from nephila_cluster.scheduler.addresses.shared_pace import PartitionView, SharedAddressQueue
+from nephila_cluster.scheduler.jobs.status_reporter import StatusReporter
 
 from benchmarks.simulated_group import SharedLog, SimulatedBus
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from nephila.kernel.bus.contract import DeadHandler, EndOffsets, Handler, LogRecords, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for
-from nephila.kernel.bus.kafka.consumer.offsets import PartitionPosition
-from nephila.kernel.bus.kafka.wire import frame_of, message_of
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import DEAD, Topic
+from nephila_cluster.kafka.consumer.offsets import PartitionPosition
+from nephila_cluster.kafka.wire import frame_of, message_of
 
 PARTITIONS = 4
 

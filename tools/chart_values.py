@@ -18,18 +18,18 @@ from typing import Any
 
 import msgspec
 import yaml
-from nephila.control.config import ControlConfig
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import RESOLVERS
 from nephila.downloader.http.fetchers import FETCHERS
 from nephila.downloader.proxies.selection import NAMES
-from nephila.kernel.bus.kafka.config import MECHANISMS, PROTOCOLS, KafkaConfig
 from nephila.kernel.runtime.config import secret_fields
-from nephila.operator.config import OperatorConfig
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 from nephila.storage.outputs import FORMATS
+from nephila_cluster.kafka.config import MECHANISMS, PROTOCOLS, KafkaConfig
+from nephila_cluster.operator.config import OperatorConfig
+from nephila_control.config import ControlConfig
 
 from tools.images import IMAGES
 

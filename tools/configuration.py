@@ -126,11 +126,11 @@ def section(name: str, cls: type[msgspec.Struct]) -> str:
 
 def document() -> str:
     """The page as it has to be."""
-    from nephila.control.config import ControlConfig
-    from nephila.kernel.bus.kafka.config import KafkaConfig
-    from nephila.operator.config import OperatorConfig
-    from nephila.programs.service.settings import ProgramConfig
-    from nephila.programs.service.shared_settings import CONFIGS
+    from nephila_cluster.kafka.config import KafkaConfig
+    from nephila_cluster.operator.config import OperatorConfig
+    from nephila_cluster.service.settings import ProgramConfig
+    from nephila_cluster.service.shared_settings import CONFIGS
+    from nephila_control.config import ControlConfig
 
     structs: dict[str, type[msgspec.Struct]] = {
         "program": ProgramConfig,

@@ -19,8 +19,8 @@ from msgspec import inspect
 from nephila.kernel.documents import field_types, job_schema
 from nephila.kernel.documents.json_schema import field_texts
 from nephila.kernel.documents.struct_reader import Section, type_of, unwrapped
-from nephila.operator.status import Condition, CrawlJobStatus, ParseRuleStatus
-from nephila.parser.rules import rule_schema
+from nephila_cluster.operator.status import Condition, CrawlJobStatus, ParseRuleStatus
+from nephila_rules.runtime import rule_schema
 
 TARGET = Path(__file__).parents[1] / "charts" / "nephila" / "charts" / "nephila-crds" / "files"
 STATUS = CrawlJobStatus.__module__

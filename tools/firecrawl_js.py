@@ -13,12 +13,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nephila.adapters.firecrawl.application import routes
-from nephila.control.access.authority import Authority, administrator
-from nephila.control.http.application import application
-from nephila.control.http.server import tcp_server
+from nephila_control.access.authority import Authority, administrator
+from nephila_control.http.application import application
+from nephila_control.http.server import tcp_server
+from nephila_doors.firecrawl.application import routes
 
-from tests.adapters.adapter_rig import running
+from tests.doors.adapter_rig import running
 
 CLIENT = "@mendable/firecrawl-js@4.42.0"
 KEY = "0123456789abcdef"

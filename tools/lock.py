@@ -23,7 +23,7 @@ EXTRAS = {
 }
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
 UNUSED = {"operator": ("pypdfium2", "python-calamine")}
-"""Lock file → libraries that the image does not need (tests/operator/test_libraries.py). The operator parses neither
+"""Lock file → libraries that the image does not need (tests/cluster/operator/test_libraries.py). The operator parses neither
 PDF nor sheets."""
 
 MARKERS = {"quickjs": "platform_machine == 'x86_64'"}

@@ -19,12 +19,12 @@ TABLES = {
     "downloader": "nephila.downloader.metrics",
     "parser": "nephila.parser.metrics",
     "storage": "nephila.storage.metrics",
-    "api": "nephila.control.metrics",
-    "operator": "nephila.operator.metrics",
-    "webhooks": "nephila.harvest.webhooks.metrics",
-    "sites": "nephila.harvest.sites.metrics",
-    "bus": "nephila.kernel.bus.kafka.metrics",
-    "program": "nephila.programs.service.metrics",
+    "api": "nephila_control.metrics",
+    "operator": "nephila_cluster.operator.metrics",
+    "webhooks": "nephila_harvest.webhooks.metrics",
+    "sites": "nephila_harvest.sites.metrics",
+    "bus": "nephila_cluster.kafka.metrics",
+    "program": "nephila_cluster.service.metrics",
 }
 """Part → module of its table. `bus` and `program` are part of every service over Kafka."""
 HEAD = """# Metrics

@@ -14,7 +14,7 @@ TARGET = ROOT / "docs" / "openapi.json"
 
 def text() -> str:
     """The content of the file."""
-    document = importlib.import_module("nephila.control.http.openapi").document()
+    document = importlib.import_module("nephila_control.http.openapi").document()
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -27,7 +27,7 @@ def main() -> None:
         TARGET.write_text(text())
     elif not TARGET.exists() or TARGET.read_text() != text():
         raise SystemExit(
-            f"{TARGET.name} differs from the types and routes of services/nephila/control; run `make schema`"
+            f"{TARGET.name} differs from the types and routes of services/nephila_control; run `make schema`"
         )
 
 

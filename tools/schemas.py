@@ -11,10 +11,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENTS = {
     "crawlscheme": ("nephila.kernel.documents.scheme_schema", "CrawlScheme"),
-    "platform": ("nephila.harvest.schemes.platform_schema", "Platform"),
+    "platform": ("nephila_harvest.schemes.platform_schema", "Platform"),
     "crawljob": ("nephila.kernel.documents.job_schema", "CrawlJob"),
-    "site": ("nephila.harvest.sites.site_schema", "Site"),
-    "parserule": ("nephila.parser.rules.rule_schema", "ParseRule"),
+    "site": ("nephila_harvest.sites.site_schema", "Site"),
+    "parserule": ("nephila_rules.runtime.rule_schema", "ParseRule"),
 }
 """Name of a file -> module and name of the struct."""
 

@@ -29,12 +29,12 @@ DO_NOT_APPLY = {
 def install() -> None:
     """Called in the process of pytest, before the tests are imported."""
     import scrapy.core.scheduler
-    from nephila.adapters.scrapy import scheduler as ours
+    from nephila_doors.scrapy import scheduler as ours
     from scrapy.settings import default_settings
 
     number, base = itertools.count(), tempfile.mkdtemp(prefix="nephila")
     scrapy.core.scheduler.Scheduler = ours.Scheduler
-    default_settings.SCHEDULER = "nephila.adapters.scrapy.scheduler.Scheduler"
+    default_settings.SCHEDULER = "nephila_doors.scrapy.scheduler.Scheduler"
     default_settings.NEPHILA_JOB = {"politeness": {"delay": "0s", "concurrencyPerHost": 100}}
     ours.directory_of = lambda settings, spider: Path(settings["JOBDIR"] or f"{base}/{next(number)}")
 

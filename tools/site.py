@@ -381,7 +381,7 @@ def write(site: Site, place: Path) -> None:
         (pages / name).write_text(text)
     style = ROOT / "docs" / "site"
     files = {**site.files, "openapi.json": ROOT / "docs" / "openapi.json", "site/site.css": style / "site.css"}
-    files["site/icon.svg"] = ROOT / "services/nephila/console/static/icon.svg"
+    files["site/icon.svg"] = ROOT / "services/nephila_console/static/icon.svg"
     for name, path in files.items():
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, pages / name)

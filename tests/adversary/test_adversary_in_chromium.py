@@ -8,7 +8,7 @@ import pytest
 from adversary_server import CASES, LIMITS, PAGE
 from fetcher_server import Server, response
 from gateway_client import client_of
-from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
+from nephila_browser.gateway.chromium_flags import chromium_flags
 
 SUB_REQUESTS = response(
     b"<title>start</title><link rel=stylesheet href=/css><script src=/js></script><iframe src=/frame></iframe>"

@@ -8,15 +8,15 @@ import subprocess
 
 import pytest
 
-from tests.adapters.adapter_rig import shop
 from tests.api.library_venv import environment
+from tests.doors.adapter_rig import shop
 from tests.e2e.web import serve
 
 pytestmark = pytest.mark.full
 MATERIALIZE = """
 import json, sys
 from dagster import materialize
-from nephila.api.dagster import crawl_asset
+from nephila_doors.dagster import crawl_asset
 
 options = {"allow_private": True, "host_map": [sys.argv[1]], "delay": 0.0}
 shop = crawl_asset("http://a.test/", name="shop", out=sys.argv[2], **options)

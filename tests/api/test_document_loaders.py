@@ -8,13 +8,13 @@ import nephila
 import pytest
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
-from nephila.api.langchain import NephilaLoader
-from nephila.control.access.authority import Authority, administrator
-from nephila.control.http.application import application
-from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila_control.access.authority import Authority, administrator
+from nephila_control.http.application import application
+from nephila_control.http.server import tcp_server
+from nephila_doors.langchain import NephilaLoader
 
-from tests.adapters.adapter_rig import running, shop
+from tests.doors.adapter_rig import running, shop
 from tests.e2e.web import serve
 
 TOKEN = "x" * 16
@@ -60,8 +60,8 @@ async def test_a_server_is_loaded_with_its_token(tmp_path):
         )
         await http.open()
         try:
-            from nephila.adapters.scrapes import Scrapes
             from nephila.kernel.runtime.clock import SystemClock
+            from nephila_doors.scrapes import Scrapes
 
             pages = Scrapes(rig.control, SystemClock())
             for path in ("/green", "/black"):

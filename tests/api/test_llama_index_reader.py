@@ -9,8 +9,8 @@ import subprocess
 import nephila
 import pytest
 
-from tests.adapters.adapter_rig import shop
 from tests.api.library_venv import environment
+from tests.doors.adapter_rig import shop
 from tests.e2e.web import serve
 
 pytestmark = pytest.mark.full
@@ -18,7 +18,7 @@ READ = """
 import json, sys
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
-from nephila.api.llama_index import NephilaReader
+from nephila_doors.llama_index import NephilaReader
 
 reader = NephilaReader()
 assert isinstance(reader, BaseReader)

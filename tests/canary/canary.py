@@ -18,13 +18,13 @@ import sys
 import tempfile
 from urllib.parse import unquote
 
-from nephila.downloader.browser.contract import FetchLimits
-from nephila.downloader.browser.gateway.chromium_flags import chromium_flags
-from nephila.downloader.browser.gateway.gateway import make_gateway
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.routing.router import DirectRouter
 from nephila.kernel.runtime.clock import SystemClock
+from nephila_browser.contract import FetchLimits
+from nephila_browser.gateway.chromium_flags import chromium_flags
+from nephila_browser.gateway.gateway import make_gateway
 
 from tests.canary.channels import BROWSER, HTML, NAVIGATIONS, targets
 from tests.canary.world import PROXY_PORT, SITE, World, enter

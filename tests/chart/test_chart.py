@@ -11,7 +11,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
-from nephila.programs.service import settings
+from nephila_cluster.service import settings
 
 from tests.required import required
 from tools.helm import find

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from nephila.kernel.bus.kafka.config import KafkaConfig, checked
 from nephila.kernel.runtime.config import load
+from nephila_cluster.kafka.config import KafkaConfig, checked
 
 from tests.chart.test_chart import CHART, OPERATORS, helm, named, objects, pods, system_of, template
 

@@ -11,7 +11,7 @@ import yaml
 from lupa.lua54 import LuaRuntime
 
 from tests.chart.test_chart import ROOT, template
-from tests.operator.test_reconcile_job import NOW, ObservedJob, applied, job, reconcile_job, resource
+from tests.cluster.operator.test_reconcile_job import NOW, ObservedJob, applied, job, reconcile_job, resource
 
 GITOPS = ROOT / "charts" / "gitops"
 

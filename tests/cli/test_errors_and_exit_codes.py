@@ -111,8 +111,8 @@ def test_help_imports_no_service():
     """The start is quick because rooms and heavy libraries are imported by the commands that need them."""
     code = (
         "import sys; from nephila.cli.main import main; main(['url', 'key', 'http://a/']);"
-        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila.control',"
-        "'nephila.programs.crawl', 'nephila.programs.serve');"
+        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila_control',"
+        "'nephila.programs.crawl', 'nephila_control.serve');"
         "print([m for m in sys.modules if m.startswith(rooms) or m in ('asyncio', 'aiohttp', 'rich', 'sqlite3')])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

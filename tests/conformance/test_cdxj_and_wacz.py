@@ -15,8 +15,8 @@ from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.export import export_archive
-from nephila.storage.sinks.warcs.cdxj import surt_key
 from nephila.storage.writer import Writer
+from nephila_stores.warcs.cdxj import surt_key
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.storage.storage_rig import page, record

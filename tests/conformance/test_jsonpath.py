@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from nephila.parser.rules.jsonpath import jsonpath, query
+from nephila_rules.runtime.jsonpath import jsonpath, query
 
 from tests.acceptance import locate
 

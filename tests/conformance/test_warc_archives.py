@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
+from nephila_rules.warcs import ArchivedPage, BadRecord, read_warc
 
 pytestmark = pytest.mark.conformance
 

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from nephila.console.application import routes
-from nephila.console.logins import Access
-from nephila.control.access.authority import Authority, administrator
-from nephila.control.audit_types import DrawSample
-from nephila.control.http.application import application
-from nephila.control.local.backend import LocalBackend, Parts
-from nephila.control.local.rule_store import RuleStore
-from nephila.control.operations import Operations
-from nephila.control.requests import ApplyJob, ApplyRules
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
+from nephila_console.application import routes
+from nephila_console.logins import Access
+from nephila_control.access.authority import Authority, administrator
+from nephila_control.audit_types import DrawSample
+from nephila_control.http.application import application
+from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.rule_store import RuleStore
+from nephila_control.operations import Operations
+from nephila_control.requests import ApplyJob, ApplyRules
 
 from tests.console import shop
 from tests.control.documents import document, rule

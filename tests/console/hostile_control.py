@@ -7,8 +7,8 @@ import typing
 from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
-from nephila.control.api import Control, NotFound
-from nephila.control.http.routes import ROUTES
+from nephila_control.api import Control, NotFound
+from nephila_control.http.routes import ROUTES
 
 
 class HostileControl:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from nephila.console.application import SCREENS
-from nephila.console.sessions import IDLE_S, INVITATION_S, LONGEST_S, SESSIONS, Sessions
-from nephila.control.access.caller import OWNER
-from nephila.control.access.tries import MOST, WITHIN_S
-from nephila.control.requests import JobName
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_console.application import SCREENS
+from nephila_console.sessions import IDLE_S, INVITATION_S, LONGEST_S, SESSIONS, Sessions
+from nephila_control.access.caller import OWNER
+from nephila_control.access.tries import MOST, WITHIN_S
+from nephila_control.requests import JobName
 
 from tests.console.console_rig import HOST, TOKEN, console
 

@@ -7,13 +7,13 @@ import os
 
 import pytest
 import yaml
-from nephila.console.application import routes
-from nephila.console.logins import Access
-from nephila.control.access.authority import Authority, administrator
-from nephila.control.access.live_access import CHECK_S, LiveAccess
-from nephila.control.http.application import application
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
+from nephila_console.application import routes
+from nephila_console.logins import Access
+from nephila_control.access.authority import Authority, administrator
+from nephila_control.access.live_access import CHECK_S, LiveAccess
+from nephila_control.http.application import application
 
 from tests.console.console_rig import TOKEN, Browser, console
 from tests.control.http.asgi import AsgiClient

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.control.http.server import tcp_server
+from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import console
 from tests.console.test_console_in_chromium import chromium_page

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.console.screens.attention import needs_of
-from nephila.control import answers, api, screen_types, system_types
+from nephila_console.screens.attention import needs_of
+from nephila_control import answers, api, screen_types, system_types
 
 
 class Quiet(api.Control):

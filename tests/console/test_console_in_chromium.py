@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from nephila.control.http.server import tcp_server
+from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import console
 from tests.e2e.web import NEPHILA

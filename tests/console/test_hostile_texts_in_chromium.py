@@ -6,12 +6,12 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from nephila.console.application import SCREENS, routes
-from nephila.console.logins import Access
-from nephila.control.access.authority import Authority
-from nephila.control.http.application import application
-from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_console.application import SCREENS, routes
+from nephila_console.logins import Access
+from nephila_control.access.authority import Authority
+from nephila_control.http.application import application
+from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import Browser
 from tests.console.hostile_control import HostileControl

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from nephila.control import answers, screen_types
-from nephila.control.http.server import tcp_server
+from nephila_control import answers, screen_types
+from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import console
 from tests.console.test_attention import samples
@@ -39,7 +39,7 @@ async def test_an_operator_at_night_finds_why_the_rate_fell(tmp_path, chromium, 
     async def get_series(self, request):
         return screen_types.Series(samples=samples(*[(60, 588, 12)] * 20, *[(60, 24, 96)] * 2), step_s=60)
 
-    monkeypatch.setattr("nephila.control.operations.Operations.get_series", get_series)
+    monkeypatch.setattr("nephila_control.operations.Operations.get_series", get_series)
     small = {"width": 375, "height": 700}
     async with opened(tmp_path, chromium, viewport=small, color_scheme="dark") as page:
         need = page.get_by_role("link", name="The rate fell from 10.0 to 2.0 pages/s; 80 % of the fetches fail")
@@ -63,7 +63,7 @@ async def test_a_lead_of_two_hundred_sites_finds_the_broken_lists(tmp_path, chro
     async def list_directories(self, request):
         return answers.DirectoryList(directories=sites)
 
-    monkeypatch.setattr("nephila.control.operations.Operations.list_directories", list_directories)
+    monkeypatch.setattr("nephila_control.operations.Operations.list_directories", list_directories)
     async with opened(tmp_path, chromium) as page:
         await page.get_by_role("link", name="5 lists of sites are broken").click()
         await page.wait_for_url("**/sites?broken=1")

@@ -7,10 +7,10 @@ import contextlib
 
 import msgspec
 import pytest
-from nephila.console.application import LIVE
-from nephila.console.live import CSRF, Live
-from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.errors import NotReadyError
+from nephila_console.application import LIVE
+from nephila_console.live import CSRF, Live
+from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import HOST, console
 from tests.waits import until

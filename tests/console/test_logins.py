@@ -7,16 +7,16 @@ from urllib.parse import urlencode
 
 import msgspec
 import pytest
-from nephila.console.application import routes
-from nephila.console.logins import Access
-from nephila.console.oidc import LOGIN_S
-from nephila.control import requests
-from nephila.control.access.access_file import AccessFile, Grant, Oidc, ProxyHeader, Token, callers, read_access
-from nephila.control.access.authority import Authority
-from nephila.control.access.live_access import LiveAccess
-from nephila.control.http.application import application
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
+from nephila_console.application import routes
+from nephila_console.logins import Access
+from nephila_console.oidc import LOGIN_S
+from nephila_control import requests
+from nephila_control.access.access_file import AccessFile, Grant, Oidc, ProxyHeader, Token, callers, read_access
+from nephila_control.access.authority import Authority
+from nephila_control.access.live_access import LiveAccess
+from nephila_control.http.application import application
 
 from tests.console.console_rig import HOST, TOKEN, Browser, console
 from tests.console.oidc_provider import CLIENT, SECRET, provider

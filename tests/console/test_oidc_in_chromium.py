@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.console.application import routes
-from nephila.console.logins import Access
-from nephila.control.access.access_file import AccessFile, Grant, Oidc
-from nephila.control.access.authority import Authority
-from nephila.control.access.live_access import CHECK_S, LiveAccess
-from nephila.control.http.application import application
-from nephila.control.http.server import tcp_server
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_console.application import routes
+from nephila_console.logins import Access
+from nephila_control.access.access_file import AccessFile, Grant, Oidc
+from nephila_control.access.authority import Authority
+from nephila_control.access.live_access import CHECK_S, LiveAccess
+from nephila_control.http.application import application
+from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import console
 from tests.console.oidc_provider import CLIENT, SECRET, Provider, provider

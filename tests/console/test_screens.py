@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from lxml import html as parser
-from nephila.console.application import SCREENS
-from nephila.console.messages import table
-from nephila.console.screens.studio_state import state_of
-from nephila.control import answers
-from nephila.control.local.backend import NoDeadLetters
-from nephila.control.requests import JobName
-from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
+from nephila_console.application import SCREENS
+from nephila_console.messages import table
+from nephila_console.screens.studio_state import state_of
+from nephila_control import answers
+from nephila_control.local.backend import NoDeadLetters
+from nephila_control.requests import JobName
+from nephila_rules.studio.draft import Draft, DraftField, Pick, Source
 
 from tests.console import shop
 from tests.console.console_rig import console

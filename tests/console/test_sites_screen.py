@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from nephila.console.screens.sites import SHOWN, rows_of
-from nephila.control import answers
+from nephila_console.screens.sites import SHOWN, rows_of
+from nephila_control import answers
 
 from tests.console.console_rig import console
 
@@ -38,7 +38,7 @@ async def test_two_hundred_sites_are_a_table_with_pages(tmp_path, monkeypatch):
     async def list_directories(self, request):
         return answers.DirectoryList(directories=sites)
 
-    monkeypatch.setattr("nephila.control.operations.Operations.list_directories", list_directories)
+    monkeypatch.setattr("nephila_control.operations.Operations.list_directories", list_directories)
     async with console(tmp_path) as rig:
         browser = await rig.opened()
         first = (await browser.get("/console/sites")).text

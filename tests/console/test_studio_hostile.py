@@ -8,13 +8,13 @@ import re
 
 import pytest
 from lxml import html as parser
-from nephila.console.screens.studio import FRAME_POLICY, STYLE
-from nephila.console.screens.studio_state import state_of
-from nephila.control.http.server import tcp_server
-from nephila.parser.rules.document import Document
-from nephila.rulekit.studio.draft import Draft
-from nephila.rulekit.studio.frame import markup
-from nephila.rulekit.studio.numbering import numbers
+from nephila_console.screens.studio import FRAME_POLICY, STYLE
+from nephila_console.screens.studio_state import state_of
+from nephila_control.http.server import tcp_server
+from nephila_rules.runtime.document import Document
+from nephila_rules.studio.draft import Draft
+from nephila_rules.studio.frame import markup
+from nephila_rules.studio.numbering import numbers
 
 from tests.acceptance import locate
 from tests.console import shop

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.control.http.server import tcp_server
-from nephila.control.requests import Empty
-from nephila.rulekit import fixtures
+from nephila_control.http.server import tcp_server
+from nephila_control.requests import Empty
+from nephila_rules import fixtures
 
 from tests.console.console_rig import ConsoleRig, console
 from tests.console.test_console_in_chromium import chromium_page

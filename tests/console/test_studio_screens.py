@@ -7,9 +7,9 @@ import zipfile
 
 import pytest
 from lxml import html as parser
-from nephila.console.screens.studio_state import draft_of, state_of
-from nephila.control.requests import Empty
-from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
+from nephila_console.screens.studio_state import draft_of, state_of
+from nephila_control.requests import Empty
+from nephila_rules.studio.draft import Draft, DraftField, Pick, Source
 
 from tests.console import shop
 from tests.console.asked_site import asked_site

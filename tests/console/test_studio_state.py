@@ -7,9 +7,9 @@ import zlib
 
 import msgspec
 import pytest
-from nephila.console.screens.studio_state import MAX_CHARS, changed, draft_of, state_of
 from nephila.kernel.runtime.errors import UsageError
-from nephila.rulekit.studio.draft import Draft, DraftField, Pick, Source
+from nephila_console.screens.studio_state import MAX_CHARS, changed, draft_of, state_of
+from nephila_rules.studio.draft import Draft, DraftField, Pick, Source
 
 FIELDS = tuple(
     DraftField(f"field_{number}", Source("css", f".name-{number}"), picks=(Pick("http://a.test/p/1", number),))

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pytest
-from nephila.console.screens.studio_state import draft_of, state_of
 from nephila.kernel.documents.browser_schema import Step
 from nephila.kernel.runtime.errors import UserError
-from nephila.rulekit.studio.draft import MAX_STEPS, Draft
+from nephila_console.screens.studio_state import draft_of, state_of
+from nephila_rules.studio.draft import MAX_STEPS, Draft
 
 from tests.console import shop
 from tests.console.asked_site import asked_site

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from nephila.kernel.bus.kafka.admin import topics as admin
-from nephila.kernel.bus.kafka.admin.topic_settings import alter
-from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.link import WorkerChannel
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS, Topic
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_cluster.kafka.admin.topic_settings import alter
+from nephila_cluster.kafka.bus import KafkaBus
+from nephila_cluster.kafka.config import KafkaConfig
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 from tests.waits import until

@@ -11,20 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.cli.harvest.schemes import JobsOfControl
-from nephila.control import answers, api, audit_types, requests, screen_types, site_requests, studio_types, system_types
-from nephila.control.access.caller import OWNER
-from nephila.control.access.guard import guarded
-from nephila.control.api import Control
-from nephila.control.cluster.backend import ClusterBackend
-from nephila.control.http.application import application
-from nephila.control.http.client import at_directory
-from nephila.control.http.routes import ROUTES
-from nephila.control.http.server import unix_server
-from nephila.control.local.backend import LocalBackend, Parts
-from nephila.control.local.rule_store import RuleStore
-from nephila.control.operations import Operations
-from nephila.harvest.schemes import applying, documents
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.documents import job_document
 from nephila.kernel.messages import (
@@ -40,10 +26,24 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, MEMBERS, SEEDS
 from nephila.native import parse_url
-from nephila.rulekit.studio.draft import Draft, Step
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
+from nephila_control import answers, api, audit_types, requests, screen_types, site_requests, studio_types, system_types
+from nephila_control.access.caller import OWNER
+from nephila_control.access.guard import guarded
+from nephila_control.api import Control
+from nephila_control.cluster.backend import ClusterBackend
+from nephila_control.http.application import application
+from nephila_control.http.client import at_directory
+from nephila_control.http.routes import ROUTES
+from nephila_control.http.server import unix_server
+from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.rule_store import RuleStore
+from nephila_control.operations import Operations
+from nephila_harvest.commands.schemes import JobsOfControl
+from nephila_harvest.schemes import applying, documents
+from nephila_rules.studio.draft import Draft, Step
 
 from tests.console import shop
 from tests.contracts.test_storage_outputs import record

@@ -305,7 +305,7 @@ def same(name: str, directory: Path) -> None:
 
 WITHOUT_ROWS = ("items", "markdown", "search")
 """Neither rows nor fetches can be read back from them: items without pages (tests/storage/sinks/test_item_files.py), a
-file per page (test_markdown_sink.py), an index (tests/storage/search)."""
+file per page (test_markdown_sink.py), an index (tests/stores/search)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 
 import pytest
-from nephila.control import requests
-from nephila.control.config import ControlConfig
-from nephila.control.http.client import at_url
-from nephila.kernel.bus.kafka.admin import topics as admin
-from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.service.program import ServiceProgram
-from nephila.programs.service.run import service_kind
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_cluster.kafka.bus import KafkaBus
+from nephila_cluster.service.program import ServiceProgram
+from nephila_cluster.service.run import service_kind
+from nephila_control import requests
+from nephila_control.config import ControlConfig
+from nephila_control.http.client import at_url
 
 from tests.contracts.buses import config_for
 from tests.control.documents import document, rule

@@ -6,10 +6,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from nephila.control import api, audit
-from nephila.control.audit_types import DrawSample, GetSample, LabelRow
-from nephila.harvest.audit.store import open_store
 from nephila.kernel.runtime.errors import UserError
+from nephila_control import api, audit
+from nephila_control.audit_types import DrawSample, GetSample, LabelRow
+from nephila_harvest.audit.store import open_store
 
 from tests.storage.storage_rig import record, running
 

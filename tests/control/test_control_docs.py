@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
-from nephila.control.http.routes import CODES, ROUTES
+from nephila_control.http.routes import CODES, ROUTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
 EXAMPLES = re.findall(r"`\$C(/[^\s`]*)(?: -X (\w+))?(?: -d '([^']*)')?(?: -X (\w+))?`", PAGE)

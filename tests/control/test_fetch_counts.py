@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nephila.control import fetch_counts
-from nephila.control.fetch_counts import BINS, FetchCounts, _Counts
 from nephila.kernel.messages import Outcome
+from nephila_control import fetch_counts
+from nephila_control.fetch_counts import BINS, FetchCounts, _Counts
 
 from tests.storage.storage_rig import JOB, record, running
 

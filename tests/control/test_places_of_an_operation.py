@@ -6,9 +6,9 @@ import ast
 from pathlib import Path
 
 import pytest
-from nephila.control.api import Control
-from nephila.control.http.routes import ROUTES
-from nephila.control.operations import Operations
+from nephila_control.api import Control
+from nephila_control.http.routes import ROUTES
+from nephila_control.operations import Operations
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "services" / "nephila" / "control"

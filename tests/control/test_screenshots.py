@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from nephila.control import api, stored_rows
-from nephila.control.screen_types import GetPage, GetScreenshot
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import parse_url
 from nephila.storage.read import reader
+from nephila_control import api, stored_rows
+from nephila_control.screen_types import GetPage, GetScreenshot
 
 from tests.storage.storage_rig import JOB, record, running
 

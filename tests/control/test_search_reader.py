@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila.control import search_reader
-from nephila.control.search_reader import SearchReader
-from nephila.storage.search.search import search
+from nephila_control import search_reader
+from nephila_control.search_reader import SearchReader
+from nephila_stores.search.search import search
 
 from tests.storage.storage_rig import record, running
 
@@ -29,7 +29,7 @@ async def test_a_small_crawl_is_read_before_the_answer(tmp_path):
 
 async def test_a_large_crawl_is_read_beside(tmp_path, monkeypatch):
     """A second search does not wait, and between the steps there is a pause."""
-    monkeypatch.setattr("nephila.storage.search.sqlite_index.BATCH", 2)
+    monkeypatch.setattr("nephila_stores.search.sqlite_index.BATCH", 2)
     monkeypatch.setattr(search_reader, "STEP_S", 0.0)
     monkeypatch.setattr(search_reader, "WAIT_S", 0.0)
     await stored(tmp_path, 5)

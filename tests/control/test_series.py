@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nephila.control.answers import Job
-from nephila.control.series import JOBS, SAMPLES, JobSeries
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_control.answers import Job
+from nephila_control.series import JOBS, SAMPLES, JobSeries
 
 
 def job(name="a", stored=0):

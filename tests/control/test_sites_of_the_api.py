@@ -5,18 +5,18 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from nephila.control import api, requests
-from nephila.control.access.caller import Caller
-from nephila.control.access.change_log import FileLog
-from nephila.control.access.guard import guarded
-from nephila.control.access.roles import Role
-from nephila.control.operations import Operations
-from nephila.control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
-from nephila.harvest.sites.planner import DirectoryProgress
-from nephila.harvest.sites.store import DirectoryRun, open_store
 from nephila.kernel.messages import UrlState
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila_control import api, requests
+from nephila_control.access.caller import Caller
+from nephila_control.access.change_log import FileLog
+from nephila_control.access.guard import guarded
+from nephila_control.access.roles import Role
+from nephila_control.operations import Operations
+from nephila_control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
+from nephila_harvest.sites.planner import DirectoryProgress
+from nephila_harvest.sites.store import DirectoryRun, open_store
 
 ADMIN = Caller("anna", Role.ADMIN)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.control.system_types import ListConfiguration
-from nephila.control.system_views import configuration
 from nephila.downloader.config import DownloaderConfig
 from nephila.storage.config import StorageConfig
+from nephila_control.system_types import ListConfiguration
+from nephila_control.system_views import configuration
 
 SECRET = "hunter2"  # noqa: S105 - of a test
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.control.throughput import WINDOW_S, Rates
+from nephila_control.throughput import WINDOW_S, Rates
 
 
 def test_a_steady_rise_is_its_rate():

@@ -11,8 +11,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from nephila.programs.backup import archive, directory
 from nephila.programs.output_directory import OutputDirectory
+from nephila_tools.backup import archive, directory
 
 from tests.e2e.test_stop_and_resume import FORMATS, PAGES, answer, expect_whole, start
 from tests.e2e.web import crawl, page, rows, run, serve

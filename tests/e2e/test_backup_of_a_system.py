@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from nephila.programs.backup import archive
+from nephila_tools.backup import archive
 
 from tests.e2e.test_services_over_kafka import SERVICES, System
 from tests.e2e.web import NEPHILA, page, run, serve

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from nephila.downloader.browser.process_tree import members_of
+from nephila_browser.process_tree import members_of
 
 from tests.e2e.single_page_sites import answer as single_page
 from tests.e2e.test_rendered_pages import browsers

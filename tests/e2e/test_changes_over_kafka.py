@@ -9,8 +9,8 @@ import sqlite3
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from nephila.kernel.bus.kafka.wire import message_of, unseal
 from nephila.kernel.topics import CHANGES
+from nephila_cluster.kafka.wire import message_of, unseal
 
 from tests.e2e.program import job
 from tests.e2e.test_services_over_kafka import SERVICES, System, system_broker  # noqa: F401 - a fixture

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from nephila.downloader.browser.process_tree import members_of
+from nephila_browser.process_tree import members_of
 
 from tests.e2e.single_page_sites import ITEMS, PAGES, answer, text_of
 from tests.e2e.web import NEPHILA, Reply, rows, run, serve

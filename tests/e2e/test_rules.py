@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.rulekit.fixtures import items_file
-from nephila.rulekit.stored_pages import pages_of
+from nephila_rules.fixtures import items_file
+from nephila_rules.stored_pages import pages_of
 
 from tests.e2e.program import job
 from tests.e2e.web import Reply, crawl, page, run, serve

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.kernel.bus.kafka.client.conftest import secured  # noqa: F401 - a fixture
-from tests.kernel.bus.kafka.client.secured_broker import PASSWORD, SecuredBroker
+from tests.cluster.kafka.client.conftest import secured  # noqa: F401 - a fixture
+from tests.cluster.kafka.client.secured_broker import PASSWORD, SecuredBroker
 from tests.waits import wait_until
 from tools.system import free_port
 

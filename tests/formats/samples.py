@@ -144,7 +144,7 @@ def _value(field: Any) -> Any:
 
 def records() -> dict[str, str]:
     """A record of every message type, as hex."""
-    from nephila.kernel.bus.kafka.wire import CODECS, frame_of, seal
+    from nephila_cluster.kafka.wire import CODECS, frame_of, seal
 
     found = {}
     for struct, codec in CODECS.items():

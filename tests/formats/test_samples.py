@@ -16,7 +16,6 @@ import pytest
 import zstandard
 from nephila import native
 from nephila.cli.main import main
-from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, UnknownFormat, message_of, unseal
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.messages import Envelope, FrontierCommit, FrontierSnapshot, HostRecord, Seed
@@ -29,6 +28,7 @@ from nephila.scheduler.durability.commit_log import VERSION as FRONTIER
 from nephila.scheduler.durability.commit_log import frame
 from nephila.scheduler.frontier import host_table, queue_entry
 from nephila.storage.sinks import markdown_file
+from nephila_cluster.kafka.wire import CODECS, HEADERS, UnknownFormat, message_of, unseal
 
 from .samples import DATA, PAGES, SEED, URLS, crawl, killed_crawl, site, unpack, values
 

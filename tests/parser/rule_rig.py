@@ -6,9 +6,9 @@ import textwrap
 from typing import Any
 
 import msgspec
-from nephila.parser.rules.document import Document
-from nephila.parser.rules.extract import Extraction, extract
-from nephila.parser.rules.load import RuleDocument, load
+from nephila_rules.runtime.document import Document
+from nephila_rules.runtime.extract import Extraction, extract
+from nephila_rules.runtime.load import RuleDocument, load
 
 URL = "https://a.test/dir/page"
 HEAD = "apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {name: NAME}\nspec:\n"

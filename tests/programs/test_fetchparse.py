@@ -9,7 +9,7 @@ from nephila.kernel.bus.contract import Delivery, Receipt, all_of
 from nephila.kernel.messages import DeadLetter, FetchOutcome, Outlinks, Page, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, Topic
-from nephila.programs.service.fetchparse import FetchParseBus
+from nephila_cluster.service.fetchparse import FetchParseBus
 
 
 class Broker:

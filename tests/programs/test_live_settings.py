@@ -11,7 +11,7 @@ from nephila.kernel.live_settings import SettingScope, check, key_of, parse_key
 from nephila.kernel.messages import Setting
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import SETTINGS
-from nephila.programs.service.live_settings import LiveSettings
+from nephila_cluster.service.live_settings import LiveSettings
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 

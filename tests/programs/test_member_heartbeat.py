@@ -10,7 +10,7 @@ from nephila.kernel.messages import MemberState, MemberStatus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.metrics import Metric
 from nephila.kernel.topics import MEMBERS
-from nephila.programs.service.member_heartbeat import INTERVAL_S, MemberHeartbeat, counters_of, local_address
+from nephila_cluster.service.member_heartbeat import INTERVAL_S, MemberHeartbeat, counters_of, local_address
 
 
 class Bus:

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.control.http.client import at_directory
-from nephila.control.http.unix_socket import NAME
-from nephila.control.requests import ApplyJob
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.metrics import DEAD_LETTERS
@@ -21,13 +18,16 @@ from nephila.kernel.runtime.metrics import Metric
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs.assembly import ServiceConfigs
-from nephila.programs.control_servers import TcpAddress
-from nephila.programs.serve import UpProgram
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.metrics import FRONTIER_METRICS
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.config import StorageConfig
 from nephila.storage.metrics import METRICS as STORAGE
+from nephila_control.control_servers import TcpAddress
+from nephila_control.http.client import at_directory
+from nephila_control.http.unix_socket import NAME
+from nephila_control.requests import ApplyJob
+from nephila_control.serve import UpProgram
 
 from tests.e2e.web import page, serve
 
@@ -109,6 +109,6 @@ def test_both_schedulers_have_the_same_table():
 
 def test_the_library_is_not_imported_before_the_first_request():
     """A crawl does not wait for prometheus_client at its start."""
-    code = "import nephila.programs.serve, nephila.programs.crawl.run, sys; print('prometheus_client' in sys.modules)"
+    code = "import nephila_control.serve, nephila.programs.crawl.run, sys; print('prometheus_client' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

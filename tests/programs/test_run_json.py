@@ -6,9 +6,9 @@ import errno
 import os
 
 import pytest
-from nephila.cli.client import needed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import OutputDirectory, RunFile
+from nephila_control.commands.client import needed
 
 
 @pytest.fixture

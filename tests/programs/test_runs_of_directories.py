@@ -7,15 +7,15 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
-from nephila.control import answers, api
-from nephila.harvest.sites.planner import Planner
-from nephila.harvest.sites.site_documents import load
-from nephila.harvest.sites.store import RunEnd, open_store
 from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
-from nephila.programs.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
 from nephila.storage.rows import iso
+from nephila_control import answers, api
+from nephila_harvest.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
+from nephila_harvest.sites.planner import Planner
+from nephila_harvest.sites.site_documents import load
+from nephila_harvest.sites.store import RunEnd, open_store
 
 DOCUMENT = """\
 apiVersion: nephila.dev/v1

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import typer
-from nephila.cli.services import service
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.downloader.service import Downloader
@@ -24,14 +23,15 @@ from nephila.kernel.topics import MEMBERS
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.parser.service import Parser
-from nephila.programs.service import program as service_program
-from nephila.programs.service import run
-from nephila.programs.service.program import ServiceKind, ServiceProgram
-from nephila.programs.service.run import service_kind
-from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
 from nephila.storage.service import Storage
+from nephila_cluster.commands import service
+from nephila_cluster.service import program as service_program
+from nephila_cluster.service import run
+from nephila_cluster.service.program import ServiceKind, ServiceProgram
+from nephila_cluster.service.run import service_kind
+from nephila_cluster.service.settings import read
 
 from tests.waits import until
 

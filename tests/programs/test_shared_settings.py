@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.service.settings import read
+from nephila_cluster.service.settings import read
 
 AGENT = "examplebot/1.0 (+https://example.org/bot)"
 

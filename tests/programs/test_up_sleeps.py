@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila.control.http.client import at_directory
-from nephila.control.requests import ApplyJob
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig
 from nephila.programs.assembly import ServiceConfigs
-from nephila.programs.serve import UpProgram
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
+from nephila_control.http.client import at_directory
+from nephila_control.requests import ApplyJob
+from nephila_control.serve import UpProgram
 
 from tests.waits import until
 

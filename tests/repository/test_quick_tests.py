@@ -13,7 +13,7 @@ from tools.quick_tests import changed, chosen
     ("name", "folders"),
     [
         ("services/nephila/scheduler/frontier/scope.py", ["tests/scheduler/frontier"]),
-        ("services/nephila/storage/sinks/remote/opensearch.py", ["tests/storage/sinks"]),
+        ("services/nephila_stores/remote/opensearch.py", ["tests/storage/sinks"]),
         ("services/nephila/native/core/src/urls.rs", ["tests/native"]),
         ("services/nephila/__init__.py", []),
         ("charts/nephila/values.yaml", ["tests/chart"]),

@@ -54,7 +54,11 @@ def test_the_archive_is_made_without_git_and_has_what_a_build_needs(tmp_path):
         inside = {one.name.partition("/")[2] for one in found.getmembers()}
     needed = {"Cargo.lock", "Cargo.toml", "build.rs", "src/lib.rs", "src/entities.txt", "fetch/Cargo.toml"}
     assert {f"services/nephila/native/core/{name}" for name in needed} <= inside
-    assert {"docs/nephila.1", "services/nephila/native/maintext.txt", "services/nephila/cli/report/style.css"} <= inside
+    assert {
+        "docs/nephila.1",
+        "services/nephila/native/maintext.txt",
+        "services/nephila_tools/report/style.css",
+    } <= inside
     assert [name for name in inside if "/fuzz/" in name] == []
 
 

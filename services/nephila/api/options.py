@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nephila_rules.files import FILE
+
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.programs.crawl.run import CrawlRequest, request_of
 from nephila.programs.option_values import read
 from nephila.programs.options import Options, defaults, table
-from nephila.rulekit.files import FILE
 
 Rules = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A rule file, a directory of rules, or rules as documents (a mapping without `spec` is the spec itself)."""

@@ -94,7 +94,7 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The document's source as text; what cannot be decoded is U+FFFD."""
-        from nephila.parser.rules.document import Document
+        from nephila_rules.runtime.document import Document
 
         return Document(self.body, self.url, self.encoding).source
 

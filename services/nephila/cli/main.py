@@ -50,17 +50,17 @@ COMMANDS = {
     ),
     "explain": Command(
         CRAWL,
-        "nephila.cli.explain.command:explain",
+        "nephila_control.commands.explain:explain",
         "Explain the state of a URL in a crawl: fetched, queued or refused, and why.",
     ),
     "doctor": Command(
         CRAWL,
-        "nephila.cli.tools.doctor:doctor",
+        "nephila_tools.doctor:doctor",
         "Check that this machine can crawl, and what would make it faster.",
     ),
     "browser": Command(
         CRAWL,
-        "nephila.cli.tools.browser:app",
+        "nephila_browser.command:app",
         "Install what rendered pages need: Playwright and Chromium.",
     ),
     "export": Command(
@@ -70,12 +70,12 @@ COMMANDS = {
     ),
     "report": Command(
         RESULTS,
-        "nephila.cli.report.command:report",
+        "nephila_tools.report.command:report",
         "Write a report about a crawl as one HTML file.",
     ),
     "console": Command(
         RESULTS,
-        "nephila.cli.services.console:console",
+        "nephila_console.command:console",
         "Show a crawl in a browser, whether it runs or has ended.",
     ),
     "api": Command(
@@ -85,17 +85,17 @@ COMMANDS = {
     ),
     "pages": Command(
         RESULTS,
-        "nephila.cli.services.rows:pages",
+        "nephila_control.commands.rows:pages",
         "List URLs that have ended, the newest first, with a search.",
     ),
     "search": Command(
         RESULTS,
-        "nephila.cli.services.search:search",
+        "nephila_control.commands.search:search",
         "Search the pages of a crawl by words of title, URL and text.",
     ),
     "changes": Command(
         RESULTS,
-        "nephila.cli.harvest.changes:changes",
+        "nephila_harvest.commands.changes:changes",
         "Show pages that are new, changed or gone, once or continuously, or as a feed.",
     ),
     "diff": Command(
@@ -105,92 +105,92 @@ COMMANDS = {
     ),
     "cost": Command(
         RESULTS,
-        "nephila.cli.harvest.cost:cost",
+        "nephila_harvest.commands.cost:cost",
         "Show fetches and bytes of each job, and per useful item.",
     ),
     "webhooks": Command(
         RESULTS,
-        "nephila.cli.harvest.webhooks:app",
+        "nephila_harvest.commands.webhooks:app",
         "Deliver changes of pages to URLs, signed and with retries; list and replay deliveries.",
     ),
     "audit": Command(
         RESULTS,
-        "nephila.cli.harvest.audit:app",
+        "nephila_harvest.commands.audit:app",
         "Precision and recall, from samples that people label.",
     ),
     "what-if": Command(
         RESULTS,
-        "nephila.cli.harvest.what_if:what_if",
+        "nephila_harvest.commands.what_if:what_if",
         "Replay recrawls against other frequencies: requests, and changes found in time.",
     ),
     "rules": Command(
         RULES,
-        "nephila.cli.rules.command:app",
+        "nephila_rules.commands.command:app",
         "Create, check, test and try rules, which extract items from a site's pages.",
     ),
     "up": Command(
         MANY,
-        "nephila.cli.services.up:up",
+        "nephila_control.commands.up:up",
         "Run many jobs in one program, until it is stopped.",
     ),
     "jobs": Command(
         MANY,
-        "nephila.cli.jobs.command:app",
+        "nephila_control.commands.jobs.command:app",
         "Apply, list, pause, resume and delete jobs.",
     ),
     "forget": Command(
         MANY,
-        "nephila.cli.jobs.forget:forget",
+        "nephila_control.commands.jobs.forget:forget",
         "Forget URLs of a job: they are crawled again when they are found again.",
     ),
     "sites": Command(
         MANY,
-        "nephila.cli.harvest.sites:app",
+        "nephila_harvest.commands.sites:app",
         "Harvest sites and their directories with frequencies and scores.",
     ),
     "schemes": Command(
         MANY,
-        "nephila.cli.harvest.schemes:app",
+        "nephila_harvest.commands.schemes:app",
         "Keyword schemes: searches on platforms, their pages and records.",
     ),
     "mcp": Command(
         MANY,
-        "nephila.cli.services.mcp:mcp",
+        "nephila_doors.mcp.command:mcp",
         "Serve crawling to agents by the Model Context Protocol.",
     ),
     "frontier": Command(
         MANY,
-        "nephila.cli.services.frontier:frontier",
+        "nephila_doors.lending.command:frontier",
         "Serve a frontier to the processes of Scrapy spiders.",
     ),
     "status": Command(
         OPERATE,
-        "nephila.cli.services.system:status",
+        "nephila_cluster.commands.system:status",
         "Show the state of a program or a system.",
     ),
     "hosts": Command(
         OPERATE,
-        "nephila.cli.services.rows:hosts",
+        "nephila_control.commands.rows:hosts",
         "List hosts with queued URLs, and why each waits.",
     ),
     "log": Command(
         OPERATE,
-        "nephila.cli.services.log:log",
+        "nephila_control.commands.log:log",
         "Show who changed what over the control API, and when.",
     ),
     "backup": Command(
         OPERATE,
-        "nephila.cli.backup.backup:backup",
+        "nephila_tools.backup.command:backup",
         "Back a crawl or a system up while it runs.",
     ),
     "restore": Command(
         OPERATE,
-        "nephila.cli.backup.backup:restore",
+        "nephila_tools.backup.command:restore",
         "Restore a backup into an empty directory or system.",
     ),
     "check": Command(
         OPERATE,
-        "nephila.cli.backup.check:check",
+        "nephila_tools.check.command:check",
         "Compare the URLs that have ended with their rows, and fetch lost rows again.",
     ),
     "service": Command(

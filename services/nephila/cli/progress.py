@@ -10,8 +10,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from nephila_control import job_view
+
 from nephila.cli.terminal import sanitize
-from nephila.control import job_view
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import Outcome, Record
 from nephila.kernel.topics import RECORDS

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nephila.downloader.browser.lane import BrowserLane
+from nephila_browser.lane import BrowserLane
+
 from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.downloader.proxies.proxy import ALIVE, ProxyFault

@@ -61,7 +61,7 @@ from nephila.kernel.runtime.memory_budget import BROWSER_REQUEST_BYTES, MemoryBu
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 if TYPE_CHECKING:
-    from nephila.downloader.browser.lane import BrowserLane
+    from nephila_browser.lane import BrowserLane
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Downloader:
         """Why it cannot work: with a browser, what is not installed; empty when it can."""
         if self.browser is None:
             return ""
-        from nephila.downloader.browser.installation import missing
+        from nephila_browser.installation import missing
 
         return missing(self._config.browser_executable)
 
@@ -404,8 +404,8 @@ def build_browser(
 ) -> Downloader:
     """The downloader whose pages a browser renders; `budget` as for `build`."""
     # The browser and its gateway are loaded only where pages are rendered.
-    from nephila.downloader.browser.gateway.gateway import make_gateway
-    from nephila.downloader.browser.lane import make_lane
+    from nephila_browser.gateway.gateway import make_gateway
+    from nephila_browser.lane import make_lane
 
     own = structs.replace(
         config,

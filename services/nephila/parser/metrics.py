@@ -5,8 +5,9 @@ In one program the judge is one for all parsers; over a broker each parser has i
 
 from __future__ import annotations
 
+from nephila_rules.fit.judge import RuleJudge
+
 from nephila.kernel.runtime.metrics import Metric, Value
-from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import Parser
 
 PAGE_METRICS: tuple[Metric[Parser], ...] = (

@@ -14,6 +14,10 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from nephila_rules.execution.executor import RuleExecutor
+from nephila_rules.fit.collector import RuleStatsCollector
+from nephila_rules.fit.judge import RuleJudge
+
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.documents.job_document import spec_of
@@ -36,9 +40,6 @@ from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import BackgroundClassifier, ClassifierNotLoadedError, Sniff
 from nephila.parser.page.meta import note, to_json
 from nephila.parser.page_to_record import reads_main_text, record_of
-from nephila.parser.rule_execution.executor import RuleExecutor
-from nephila.parser.rule_health.collector import RuleStatsCollector
-from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.sandbox import ChildError, Sandbox
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
 from nephila.parser.steps import STEPS, PageSteps, Slices, StepRow

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
+from nephila_rules.execution.executor import RuleExecutor
 
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
@@ -38,7 +39,6 @@ from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
 from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.page_to_record import RecordBuilder
-from nephila.parser.rule_execution.executor import RuleExecutor
 from nephila.parser.sandbox import ChildError, Task
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
 from nephila.parser.sandbox.task import UNAVAILABLE

@@ -11,19 +11,20 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from nephila.control.local.backend import Parts
+from nephila_browser.refusal import RefuseBrowserRequests
+from nephila_control.local.backend import Parts
+from nephila_rules import health
+from nephila_rules.fit.judge import RuleJudge
+
 from nephila.downloader.admission.admission import make_budget
-from nephila.downloader.browser.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
 from nephila.downloader.service import build_browser
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
-from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import build as build_parser
 from nephila.programs.service_configs import GRACE_S, ServiceConfigs, no_browser
-from nephila.rulekit import health
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from nephila.programs.assembly import Assembly
 
 if TYPE_CHECKING:
+    from nephila_harvest.webhooks.sender import WebhookSender
     from prometheus_client.registry import Collector
-
-    from nephila.harvest.webhooks.sender import WebhookSender
 
 
 async def program_metrics(
@@ -54,7 +53,7 @@ async def program_metrics(
             values = {worker: one.services[service] for worker, one in sent.items()}
             collectors.append(WorkerMetricsCollector(service, table, values))
     if webhooks is not None:
-        from nephila.harvest.webhooks.metrics import METRICS as WEBHOOKS
+        from nephila_harvest.webhooks.metrics import METRICS as WEBHOOKS
 
         collectors.append(MetricsCollector("webhooks", webhooks, WEBHOOKS))
     return exposition(registry_of([*collectors, *beside()]))

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import structs
+from nephila_cluster.service.shared_settings import check_names
+from nephila_rules.runtime.function_directory import FunctionDirectory
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
@@ -26,11 +28,9 @@ from nephila.kernel.runtime.config import load, secret_variable
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
-from nephila.parser.rules.function_directory import FunctionDirectory
 from nephila.programs.headers import basic_auth, headers_of
 from nephila.programs.output_directory import RunFile
 from nephila.programs.proxies import proxies_of
-from nephila.programs.service.shared_settings import check_names
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 from nephila.storage.outputs import FORMATS, SINKS
@@ -168,7 +168,7 @@ def make_configs(
 def _rendering(downloader: DownloaderConfig, directory: Path, pictures: bool) -> DownloaderConfig:
     """The settings of a downloader that renders pages into this directory. `pictures`: its browser loads pictures,
     fonts and media, regardless of `browser_block`."""
-    from nephila.downloader.browser.auto.verdict_file import NAME as VERDICTS
+    from nephila_browser.auto.verdict_file import NAME as VERDICTS
 
     return structs.replace(
         downloader,
@@ -181,7 +181,7 @@ def _rendering(downloader: DownloaderConfig, directory: Path, pictures: bool) ->
 
 def no_browser(downloader: DownloaderConfig) -> str:
     """Why a program that renders no pages refuses jobs that need a browser, with the remedy."""
-    from nephila.downloader.browser.installation import missing
+    from nephila_browser.installation import missing
 
     return missing(downloader.browser_executable) or "this program has no browser; start it with nephila up --browser"
 
@@ -190,7 +190,7 @@ def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     """The number of worker processes of the option; None: as many as the load needs. Raises `UsageError`."""
     if downloader.browser_enabled:
         # The browser is loaded only where it renders pages.
-        from nephila.downloader.browser.installation import missing
+        from nephila_browser.installation import missing
 
         if reason := missing(downloader.browser_executable):
             raise UsageError(f"pages cannot be rendered: {reason}")

@@ -18,7 +18,7 @@ from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.job_state import Job
 
 if TYPE_CHECKING:
-    from nephila.scheduler.cluster.scheduler import ClusterScheduler
+    from nephila_cluster.scheduler.scheduler import ClusterScheduler
 
 
 class AnyScheduler(Protocol):

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 from nephila.cli.progress import ProgressPrinter, duration
-from nephila.cli.services import up
-from nephila.control.answers import Job
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcome, Record
 from nephila.kernel.outcomes import is_error
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import RECORDS
+from nephila_control.answers import Job
+from nephila_control.commands import up
 from rich.console import Console
 
 from tests.waits import until

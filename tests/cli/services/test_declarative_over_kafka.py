@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from nephila.kernel.bus.kafka.admin import topics as admin
+from nephila_cluster.kafka.admin import topics as admin
 
 from tests.contracts.buses import config_for
 

@@ -7,7 +7,7 @@ import json
 import nephila
 import pytest
 from nephila.cli.main import main
-from nephila.control.screen_types import SearchResults
+from nephila_control.screen_types import SearchResults
 
 from tests.cli.crawled import store
 from tests.storage.storage_rig import record

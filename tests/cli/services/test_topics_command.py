@@ -9,15 +9,15 @@ import subprocess
 import sys
 
 import pytest
-from nephila.kernel.bus.kafka import grow
-from nephila.kernel.bus.kafka.admin import topic_settings
-from nephila.kernel.bus.kafka.admin import topics as admin
-from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import SEEDS, TOPICS
+from nephila_cluster.kafka import grow
+from nephila_cluster.kafka.admin import topic_settings
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_cluster.kafka.bus import KafkaBus
 
 from tests.contracts.buses import config_for
 from tests.waits import until

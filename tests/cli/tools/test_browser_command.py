@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from nephila.cli.tools import doctor
-from nephila.downloader.browser import installation
-from nephila.downloader.browser.installation import InstallStep
+from nephila_browser import installation
+from nephila_browser.installation import InstallStep
+from nephila_tools import doctor
 
 
 def program(path: Path, text: str) -> str:

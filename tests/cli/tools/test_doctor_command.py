@@ -13,8 +13,8 @@ from pathlib import Path
 import nephila.native
 import pytest
 from nephila.cli.main import EXTRAS
-from nephila.cli.tools import doctor
 from nephila.kernel.runtime.extras import install_line
+from nephila_tools import doctor
 
 
 def test_this_machine_is_usable(nephila, tmp_path, monkeypatch):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from nephila.control import requests
-from nephila.control.access import change_log
-from nephila.control.access.change_log import FileLog
-from nephila.control.cluster.log import TopicLog
 from nephila.kernel.messages import ControlChange
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError
+from nephila_control import requests
+from nephila_control.access import change_log
+from nephila_control.access.change_log import FileLog
+from nephila_control.cluster.log import TopicLog
 
 
 class Published(list):

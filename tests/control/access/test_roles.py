@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from nephila.control import requests
-from nephila.control.access.caller import Caller
-from nephila.control.access.described import DESCRIBED, difference
-from nephila.control.access.guard import guarded
-from nephila.control.access.roles import NEEDS, NOT_FOR_TENANTS, OPERATIONS, Role
-from nephila.control.api import Forbidden
-from nephila.control.http.routes import ROUTES
+from nephila_control import requests
+from nephila_control.access.caller import Caller
+from nephila_control.access.described import DESCRIBED, difference
+from nephila_control.access.guard import guarded
+from nephila_control.access.roles import NEEDS, NOT_FOR_TENANTS, OPERATIONS, Role
+from nephila_control.api import Forbidden
+from nephila_control.http.routes import ROUTES
 
 READING = {
     "list_studio_pages",
@@ -68,7 +68,7 @@ def test_a_server_that_does_not_hold_the_jobs_serves_no_tenant():
 
 async def test_an_unknown_operation_is_refused(monkeypatch):
     """The table is the gate, not a list of exceptions to it."""
-    monkeypatch.setattr("nephila.control.access.guard.NEEDS", {})
+    monkeypatch.setattr("nephila_control.access.guard.NEEDS", {})
     with pytest.raises(Forbidden, match="no role may use list_jobs"):
         await guarded(Willing(), Caller("x", Role.ADMIN)).list_jobs(requests.Empty())
 

@@ -8,20 +8,20 @@ import inspect
 
 import msgspec
 import pytest
-from nephila.control import requests, screen_types
-from nephila.control.access.caller import Caller
-from nephila.control.access.guard import guarded
-from nephila.control.access.roles import Role
-from nephila.control.access.tenant_view import TenantBackend
-from nephila.control.api import NotFound
-from nephila.control.backend import Backend
-from nephila.control.http.routes import ROUTES
-from nephila.control.local.backend import LocalBackend, Parts
-from nephila.control.local.rule_store import RuleStore
-from nephila.control.operations import Operations
-from nephila.control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import parse_url
+from nephila_control import requests, screen_types
+from nephila_control.access.caller import Caller
+from nephila_control.access.guard import guarded
+from nephila_control.access.roles import Role
+from nephila_control.access.tenant_view import TenantBackend
+from nephila_control.api import NotFound
+from nephila_control.backend import Backend
+from nephila_control.http.routes import ROUTES
+from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.rule_store import RuleStore
+from nephila_control.operations import Operations
+from nephila_control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
 
 from tests.control.documents import document, rule
 from tests.scheduler.world import World, site

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from nephila.control.access.authority import Authority, TooManyTries, administrator
-from nephila.control.access.tries import ADDRESSES, MOST, WITHIN_S, Tries
-from nephila.control.http.routes import PREFIX, ROUTES
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_control.access.authority import Authority, TooManyTries, administrator
+from nephila_control.access.tries import ADDRESSES, MOST, WITHIN_S, Tries
+from nephila_control.http.routes import PREFIX, ROUTES
 
 from tests.console.console_rig import TOKEN as RIG_TOKEN
 from tests.console.console_rig import console

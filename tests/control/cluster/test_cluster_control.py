@@ -6,17 +6,17 @@ import asyncio
 import itertools
 
 import pytest
-from nephila.cli.crawl import remote
-from nephila.cli.jobs.command import send_seeds
-from nephila.control import answers, requests
-from nephila.control.cluster import backend, held_jobs
-from nephila.control.cluster.backend import ClusterBackend
-from nephila.control.operations import Operations
 from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
-from nephila.programs.backup.system import publish_result
+from nephila_control import answers, requests
+from nephila_control.cluster import backend, held_jobs
+from nephila_control.cluster.backend import ClusterBackend
+from nephila_control.commands import remote_crawl as remote
+from nephila_control.commands.jobs.command import send_seeds
+from nephila_control.operations import Operations
+from nephila_tools.backup.system import publish_result
 
 from tests.control.documents import document
 from tests.fake_kafka import FakeKafka, FakeKafkaBus

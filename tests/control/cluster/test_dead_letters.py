@@ -6,11 +6,11 @@ import contextlib
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from nephila.control import api, requests
-from nephila.control.cluster.dead_letters import Found, KafkaDeadLetters
-from nephila.kernel.bus.kafka.admin import topics as admin
-from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.messages import DeadLetter, Frame
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_cluster.kafka.wire import HEADERS, frame_of, seal
+from nephila_control import api, requests
+from nephila_control.cluster.dead_letters import Found, KafkaDeadLetters
 
 from tests.contracts.buses import config_for
 

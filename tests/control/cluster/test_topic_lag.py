@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from nephila.control.cluster.topic_lag import KafkaTopics
-from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import TOPICS
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_control.cluster.topic_lag import KafkaTopics
 
 from tests.contracts.buses import config_for
 

@@ -7,8 +7,8 @@ import json
 
 import feedparser
 import pytest
-from nephila.control import answers
-from nephila.control.http.change_feeds import FORMATS
+from nephila_control import answers
+from nephila_control.http.change_feeds import FORMATS
 
 LINK = "http://crawler.test/api/v1/changes/feed/rss"
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 import pytest
-from nephila.control.http.application import application
+from nephila_control.http.application import application
 
 from tests.control.documents import document
 from tests.control.http.asgi import Answer, AsgiClient

@@ -14,18 +14,18 @@ from urllib.parse import quote
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila.control import answers, api, requests
-from nephila.control.access.authority import Authority, administrator
-from nephila.control.http import application
-from nephila.control.http import server as http_server
-from nephila.control.http.application import MAX_BODY
-from nephila.control.http.change_feeds import FORMATS
-from nephila.control.http.client import at_directory, at_url
-from nephila.control.http.routes import ROUTES
-from nephila.control.http.server import tcp_server, unix_server
-from nephila.control.http.tokens import host_and_port, read_token
-from nephila.control.http.unix_socket import NAME, connect
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila_control import answers, api, requests
+from nephila_control.access.authority import Authority, administrator
+from nephila_control.http import application
+from nephila_control.http import server as http_server
+from nephila_control.http.application import MAX_BODY
+from nephila_control.http.change_feeds import FORMATS
+from nephila_control.http.client import at_directory, at_url
+from nephila_control.http.routes import ROUTES
+from nephila_control.http.server import tcp_server, unix_server
+from nephila_control.http.tokens import host_and_port, read_token
+from nephila_control.http.unix_socket import NAME, connect
 
 from tests.control.http.asgi import AsgiClient
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from nephila.control.http.change_feeds import FORMATS
-from nephila.control.http.openapi import document
-from nephila.control.http.routes import PREFIX, ROUTES
+from nephila_control.http.change_feeds import FORMATS
+from nephila_control.http.openapi import document
+from nephila_control.http.routes import PREFIX, ROUTES
 from openapi_spec_validator import validate
 
 ROOT = Path(__file__).parents[3]

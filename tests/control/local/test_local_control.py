@@ -10,11 +10,6 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from msgspec.structs import fields
-from nephila.control import job_view
-from nephila.control.http.routes import ROUTES
-from nephila.control.local.backend import HOLD_S, LocalBackend, Parts
-from nephila.control.local.rule_store import RuleStore
-from nephila.control.operations import Operations
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.yaml import parse
@@ -25,6 +20,11 @@ from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.frontier import held_links
 from nephila.scheduler.frontier.host_table import novelty_of
+from nephila_control import job_view
+from nephila_control.http.routes import ROUTES
+from nephila_control.local.backend import HOLD_S, LocalBackend, Parts
+from nephila_control.local.rule_store import RuleStore
+from nephila_control.operations import Operations
 
 from tests.cli.crawled import store
 from tests.control.documents import document, rule

@@ -15,15 +15,15 @@ from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.downloader.routing.router import DirectRouter
 from nephila.downloader.service import Downloader
-from nephila.kernel.bus.kafka.admin import topics as admin
-from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.net.egress import EgressGuard
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_cluster.kafka.bus import KafkaBus
 
+from tests.cluster.kafka.group.test_rebalance import vanish
 from tests.contracts.buses import config_for
-from tests.kernel.bus.kafka.group.test_rebalance import vanish
 from tests.waits import until
 
 PARTITIONS = 8

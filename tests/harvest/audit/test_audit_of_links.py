@@ -6,10 +6,10 @@ import hashlib
 import json
 
 import pytest
-from nephila.control import api, audit
-from nephila.control.audit_types import DrawSample, GetAuditOutcome, GetSample, LabelRow
 from nephila.kernel import messages as m
 from nephila.kernel.messages import Outcome
+from nephila_control import api, audit
+from nephila_control.audit_types import DrawSample, GetAuditOutcome, GetSample, LabelRow
 
 from tests.cli.conftest import Run, nephila  # noqa: F401
 from tests.harvest.audit.label_files import change_rows

@@ -6,9 +6,9 @@ import csv
 import io
 
 import pytest
-from nephila.harvest.audit import labels_file
-from nephila.harvest.audit.sampling import Candidate
-from nephila.harvest.audit.store import Drawn, Label
+from nephila_harvest.audit import labels_file
+from nephila_harvest.audit.sampling import Candidate
+from nephila_harvest.audit.store import Drawn, Label
 
 FORMULAS = ["=1+1", '=HYPERLINK("http://evil.test/")', "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"]
 

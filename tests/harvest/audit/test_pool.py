@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from nephila.harvest.audit.pool import pool
-from nephila.harvest.audit.session import draw_sample
-from nephila.harvest.audit.store import open_store
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import open_for_reading
+from nephila_harvest.audit.pool import pool
+from nephila_harvest.audit.session import draw_sample
+from nephila_harvest.audit.store import open_store
 
 from tests.storage.storage_rig import record, running
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.harvest.audit.precision import Z95, StratumCount, of_all, of_stratum, wilson
+from nephila_harvest.audit.precision import Z95, StratumCount, of_all, of_stratum, wilson
 
 
 def solve(inside, low: float, high: float) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.harvest.audit.expressions import proposals
-from nephila.harvest.audit.precision import StratumCount, recall
+from nephila_harvest.audit.expressions import proposals
+from nephila_harvest.audit.precision import StratumCount, recall
 
 
 def test_recall_of_known_counts() -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.harvest.audit.sampling import Candidate, allocate, directory_of, draw
+from nephila_harvest.audit.sampling import Candidate, allocate, directory_of, draw
 
 
 def page(number: int, directory: str = "news", version: str = "v") -> Candidate:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nephila.harvest.audit.sampling import Candidate, draw
-from nephila.harvest.audit.store import OTHERS, Label, SampleInfo, open_store
+from nephila_harvest.audit.sampling import Candidate, draw
+from nephila_harvest.audit.store import OTHERS, Label, SampleInfo, open_store
 
 
 def page(number, host):

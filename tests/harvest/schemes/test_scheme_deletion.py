@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.harvest.schemes import applying, documents
 from nephila.kernel.runtime.errors import UserError
+from nephila_harvest.schemes import applying, documents
 
 from tests.e2e.scheme_sites import JOB, PLATFORMS, SCHEME
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nephila.harvest.schemes import applying, documents
 from nephila.kernel.documents.job_document import from_json
 from nephila.kernel.runtime.errors import UsageError
+from nephila_harvest.schemes import applying, documents
 
 from tests.e2e.scheme_sites import JOB, PLATFORMS, SCHEME
 

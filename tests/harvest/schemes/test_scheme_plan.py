@@ -7,7 +7,6 @@ import tracemalloc
 from itertools import islice
 
 import pytest
-from nephila.harvest.schemes import planner
 from nephila.kernel.documents.scheme_schema import (
     Dates,
     NamedPlatform,
@@ -18,6 +17,7 @@ from nephila.kernel.documents.scheme_schema import (
     SchemeSpec,
     Search,
 )
+from nephila_harvest.schemes import planner
 
 
 def platform(name, url="http://{}.test/s?q={{keyword}}", **search):

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from nephila.harvest.sites.planner import DirectoryPlan, Planner
+from nephila_harvest.sites.planner import DirectoryPlan, Planner
 
 NOW = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
 HOUR, DAY = 3_600.0, 86_400.0

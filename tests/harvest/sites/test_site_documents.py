@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 
 import pytest
-from nephila.harvest.sites import csv_table, resolve
-from nephila.harvest.sites.settings import paths
-from nephila.harvest.sites.site_documents import Sites, distinct, load, merged
-from nephila.harvest.sites.store import open_store
-from nephila.harvest.sites.surt import directory_prefix, prefixes, surt
 from nephila.kernel.documents.job_document import lists_of, urls_of
 from nephila.kernel.documents.job_schema import Quota, SiteOfJob
 from nephila.kernel.runtime.errors import UsageError
+from nephila_harvest.sites import csv_table, resolve
+from nephila_harvest.sites.settings import paths
+from nephila_harvest.sites.site_documents import Sites, distinct, load, merged
+from nephila_harvest.sites.store import open_store
+from nephila_harvest.sites.surt import directory_prefix, prefixes, surt
 
 HEAD = "apiVersion: nephila.dev/v1\nkind: Site\nmetadata: {{name: {}}}\nspec: {}\n"
 ALL = """\

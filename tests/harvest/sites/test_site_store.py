@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nephila.harvest.sites.planner import DirectoryProgress
-from nephila.harvest.sites.store import DirectoryRun, RunEnd, open_store
 from nephila.kernel.messages import UrlState
+from nephila_harvest.sites.planner import DirectoryProgress
+from nephila_harvest.sites.store import DirectoryRun, RunEnd, open_store
 
 
 def test_the_newest_run_of_each_directory_is_its_last(tmp_path):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.harvest.sites.verdicts import EFFECTS, of_row
 from nephila.kernel.reasons.row import ListVerdict
+from nephila_harvest.sites.verdicts import EFFECTS, of_row
 
 
 def test_every_verdict_has_an_effect_and_every_fault_a_proposal():

@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
-from nephila.harvest.webhooks.config import Webhook, WebhooksConfig
-from nephila.harvest.webhooks.message import signature
-from nephila.harvest.webhooks.sender import WebhookSender
-from nephila.harvest.webhooks.store import WebhookStore
-from nephila.harvest.webhooks.transport import DeliveryAnswer
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.send_webhooks import health_application
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.changes import changes
 from nephila.storage.writer import Writer
+from nephila_harvest.send_webhooks import health_application
+from nephila_harvest.webhooks.config import Webhook, WebhooksConfig
+from nephila_harvest.webhooks.message import signature
+from nephila_harvest.webhooks.sender import WebhookSender
+from nephila_harvest.webhooks.store import WebhookStore
+from nephila_harvest.webhooks.transport import DeliveryAnswer
 
 from tests.control.http.asgi import AsgiClient
 from tests.storage.storage_rig import record

@@ -6,11 +6,11 @@ import base64
 
 import pytest
 from aiohttp import web
-from nephila.harvest.webhooks.config import read_webhooks
-from nephila.harvest.webhooks.message import signature
-from nephila.harvest.webhooks.transport import AllowedAddresses, HttpTransport, _without_url
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.runtime.errors import UsageError
+from nephila_harvest.webhooks.config import read_webhooks
+from nephila_harvest.webhooks.message import signature
+from nephila_harvest.webhooks.transport import AllowedAddresses, HttpTransport, _without_url
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

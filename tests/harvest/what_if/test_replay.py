@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.harvest.what_if.replay import Outcomes, PageHistory, replay, scenario
 from nephila.kernel.runtime.errors import UsageError
+from nephila_harvest.what_if.replay import Outcomes, PageHistory, replay, scenario
 
 H, D = 3_600.0, 86_400.0
 START = 1_700_000_000.0

@@ -6,8 +6,8 @@ import hashlib
 import json
 
 import pytest
-from nephila.control import what_if
-from nephila.control.audit_types import CompareFrequencies
+from nephila_control import what_if
+from nephila_control.audit_types import CompareFrequencies
 
 from tests.cli.conftest import Run, nephila  # noqa: F401
 from tests.storage.storage_rig import record, running

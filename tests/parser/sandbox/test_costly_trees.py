@@ -17,13 +17,13 @@ from nephila.native import PassOptions, page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.links import extra_links, extra_links_child
 from nephila.parser.page.html_tree import tree_fits
-from nephila.parser.rules import document, task
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 from nephila.parser.single import child as extract_child
 from nephila.parser.single.extract import extract
-from nephila.rulekit.run_rule import RuleRunner
-from nephila.rulekit.stored_pages import StoredPage
+from nephila_rules.run_rule import RuleRunner
+from nephila_rules.runtime import document, task
+from nephila_rules.stored_pages import StoredPage
 
 from tests.jobs import crawl_job
 from tests.parser.rule_rig import rule as rule_of

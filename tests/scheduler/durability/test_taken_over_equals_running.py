@@ -12,7 +12,7 @@ from nephila.native import parse_url
 from nephila.scheduler.durability.continued_leases import CATCH_UP_S
 from nephila.scheduler.frontier.frontier import Frontier
 
-from tests.scheduler.cluster.cluster_rig import PARTITIONS, World, ends, web
+from tests.cluster.scheduler.cluster_rig import PARTITIONS, World, ends, web
 from tests.scheduler.durability.observed_state import observed
 
 HOSTS, PAGES = 6, 9

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from nephila.control import job_view
 from nephila.kernel.documents.job_schema import Quota
 from nephila.scheduler.engine.invariants import check
+from nephila_control import job_view
 
 from tests.scheduler.world import World, site
 

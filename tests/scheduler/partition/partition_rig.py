@@ -17,10 +17,6 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
 from nephila.native import parse_url, partition_of
-from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
-from nephila.scheduler.cluster.snapshot_store import SnapshotStore
-from nephila.scheduler.cluster.takeover import Takeover, claim
-from nephila.scheduler.cluster.topic_parts import topic_parts
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.file_log import FileLog
@@ -28,10 +24,14 @@ from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.standalone import file_parts
+from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue
+from nephila_cluster.scheduler.snapshot_store import SnapshotStore
+from nephila_cluster.scheduler.takeover import Takeover, claim
+from nephila_cluster.scheduler.topic_parts import topic_parts
 
+from tests.cluster.scheduler.cluster_rig import check_owner
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
 from tests.jobs import crawl_job
-from tests.scheduler.cluster.cluster_rig import check_owner
 
 PARTITION = 1
 LIMIT_BYTES = 1 << 20

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.scheduler.cluster import stored_snapshots
-from nephila.scheduler.cluster.addresses import address_lock
-from nephila.scheduler.cluster.snapshot_store import SnapshotStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability import file_log
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.partition import member
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
+from nephila_cluster.scheduler import stored_snapshots
+from nephila_cluster.scheduler.addresses import address_lock
+from nephila_cluster.scheduler.snapshot_store import SnapshotStore
 
 Table = Mapping[Any, tuple[Any, ...]]
 CLOCK = ManualClock()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from nephila.harvest.audit.pool import pool
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.read import reader, recent_rows
-from nephila.storage.search.search import make_index, search
+from nephila_harvest.audit.pool import pool
+from nephila_stores.search.search import make_index, search
 
 from tests.storage.storage_rig import record, running
 

@@ -12,8 +12,8 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.sinks.remote.opensearch import OpenSearch, _bulks
 from nephila.storage.writer import Writer
+from nephila_stores.remote.opensearch import OpenSearch, _bulks
 
 from tests.search_server import SearchServer, running
 from tests.storage.storage_rig import JOB, key, record
@@ -205,7 +205,7 @@ def test_what_was_accepted_is_not_sent_again(tmp_path, server):
 
 def test_a_request_has_some_megabytes_and_only_what_is_committed(monkeypatch):
     """Whole pairs of lines; the bytes behind the length are those of a flush that is not committed."""
-    monkeypatch.setattr("nephila.storage.sinks.remote.opensearch._BULK_BYTES", 20)
+    monkeypatch.setattr("nephila_stores.remote.opensearch._BULK_BYTES", 20)
     pairs = [(b"action %d\n" % number, b"d\n") for number in range(5)]
     committed = b"".join(action + document for action, document in pairs)
     file = io.BytesIO(b"sent before\n" + committed + b"not committed\nx\n")
@@ -220,7 +220,7 @@ def test_a_request_has_some_megabytes_and_only_what_is_committed(monkeypatch):
 
 def test_a_delivered_segment_is_removed(tmp_path, server, monkeypatch):
     """The next one begins at its start, also after a restart."""
-    monkeypatch.setattr("nephila.storage.sinks.remote.opensearch._SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("nephila_stores.remote.opensearch._SEGMENT_BYTES", 1000)
     writer = opened(tmp_path, server.url)
     for number in range(8):
         put(writer, record(number))

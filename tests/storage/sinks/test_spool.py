@@ -9,7 +9,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.rows import RowBatch
-from nephila.storage.sinks.remote.spool import Spool
+from nephila_stores.remote.spool import Spool
 
 
 class Spooled:

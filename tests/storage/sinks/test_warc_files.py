@@ -10,7 +10,7 @@ import pytest
 import warcio
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from nephila.kernel.messages import Capture, Outlinks
-from nephila.storage.sinks.warcs import warc_records
+from nephila_stores.warcs import warc_records
 
 from tests.storage.storage_rig import page, record, rows, running
 

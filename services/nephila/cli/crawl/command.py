@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Unpack
 
 import typer
+from nephila_control.commands.target import Api, ApiAccess, ApiTokenFile, ControlTarget, tcp_address
 
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
-from nephila.cli.target import Api, ApiAccess, ApiTokenFile, ControlTarget, tcp_address
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import ELSEWHERE, OUTPUT, CommandOptions
 
@@ -92,7 +92,7 @@ def crawl(
     if quiet and verbose:
         raise UsageError("--quiet prints nothing and -v prints each URL; leave one of them out")
     if bootstrap or server:
-        from nephila.cli.crawl import remote
+        from nephila_control.commands import remote_crawl as remote
 
         target = ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
         raise typer.Exit(remote.crawl(request, target, as_json=json, quiet=quiet))

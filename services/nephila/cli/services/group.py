@@ -12,62 +12,62 @@ CONTROL = "Control the services"
 SERVICE = {
     "scheduler": Command(
         RUN,
-        "nephila.cli.services.service:scheduler",
+        "nephila_cluster.commands.service:scheduler",
         "Run the scheduler over Kafka.",
     ),
     "downloader": Command(
         RUN,
-        "nephila.cli.services.service:downloader",
+        "nephila_cluster.commands.service:downloader",
         "Run a downloader over Kafka.",
     ),
     "parser": Command(
         RUN,
-        "nephila.cli.services.service:parser",
+        "nephila_cluster.commands.service:parser",
         "Run a parser over Kafka.",
     ),
     "fetchparse": Command(
         RUN,
-        "nephila.cli.services.service:fetchparse",
+        "nephila_cluster.commands.service:fetchparse",
         "Run a downloader and a parser in one program over Kafka.",
     ),
     "storage": Command(
         RUN,
-        "nephila.cli.services.service:storage",
+        "nephila_cluster.commands.service:storage",
         "Run storage over Kafka.",
     ),
     "api": Command(
         RUN,
-        "nephila.cli.services.service:api",
+        "nephila_cluster.commands.service:api",
         "Serve the control API of a system over Kafka.",
     ),
     "operator": Command(
         RUN,
-        "nephila.operator.command:operator",
+        "nephila_cluster.operator.command:operator",
         "Serve CrawlJob and ParseRule resources of Kubernetes.",
     ),
     "members": Command(
         CONTROL,
-        "nephila.cli.services.system:members",
+        "nephila_cluster.commands.system:members",
         "Show the programs of a system and their states.",
     ),
     "settings": Command(
         CONTROL,
-        "nephila.cli.services.system:settings",
+        "nephila_cluster.commands.system:settings",
         "Show or change live settings of a system, as log_level.",
     ),
     "topics": Command(
         CONTROL,
-        "nephila.cli.services.topics:app",
+        "nephila_cluster.commands.topics:app",
         "Create and list the topics of the route on a Kafka broker.",
     ),
     "dead": Command(
         CONTROL,
-        "nephila.cli.services.dead:app",
+        "nephila_cluster.commands.dead:app",
         "List messages that no service over Kafka could process, and publish them again.",
     ),
     "capacity": Command(
         CONTROL,
-        "nephila.cli.capacity.command:capacity",
+        "nephila_tools.capacity.command:capacity",
         "Compute replicas, cores, memory, disks and bandwidth for a crawl.",
     ),
 }

@@ -14,16 +14,15 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from nephila_control.commands.target import ControlTarget
 
 from nephila.cli.options import DEFAULT_OUT, Out
 from nephila.cli.output import note
-from nephila.cli.target import ControlTarget
 from nephila.kernel.runtime.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from nephila_control.api import Control
     from starlette.routing import BaseRoute
-
-    from nephila.control.api import Control
 
 
 def api(
@@ -47,11 +46,11 @@ def api(
 ) -> None:
     """Serve the JSON API of a finished crawl, read-only, and the console with its studio, until Ctrl-C."""
     if config:
-        from nephila.cli.services.service import run
+        from nephila_cluster.commands.service import run
 
         run("api", config)
         return
-    from nephila.control.http.tokens import read_token
+    from nephila_control.http.tokens import read_token
 
     host, port = listen_address(listen)
     token = read_token(api_token_file, "--api-token-file") if api_token_file else ""
@@ -61,7 +60,7 @@ def api(
 
 def listen_address(listen: str) -> tuple[str, int]:
     """Host and port of --listen. Raises `UsageError`."""
-    from nephila.control.http.tokens import host_and_port
+    from nephila_control.http.tokens import host_and_port
 
     host, port = host_and_port(listen, "--listen")
     if not host:
@@ -71,7 +70,7 @@ def listen_address(listen: str) -> tuple[str, int]:
 
 async def _serve(target: ControlTarget, host: str, port: int, token: str) -> signal.Signals:
     """Serve until a signal, which is returned."""
-    from nephila.cli.client import open_control
+    from nephila_control.commands.client import open_control
 
     token_of_run = token or secrets.token_urlsafe(24)
     async with open_control(target) as control, served(control, target, host, port, token_of_run) as url:
@@ -107,13 +106,13 @@ async def served(
 ) -> AsyncIterator[str]:
     """Serve the API on a port, and on the socket of the directory if this process holds it; yields the URL. `beside`:
     further routes of the port; None: a console that is as read-only as the API. Raises `UserError`."""
-    from nephila.console.application import routes
-    from nephila.console.logins import Access
-    from nephila.control.access.authority import Authority, administrator
-    from nephila.control.access.read_only import read_only
-    from nephila.control.http.application import application
-    from nephila.control.http.server import tcp_server, unix_server
-    from nephila.control.operations import Operations
+    from nephila_console.application import routes
+    from nephila_console.logins import Access
+    from nephila_control.access.authority import Authority, administrator
+    from nephila_control.access.read_only import read_only
+    from nephila_control.http.application import application
+    from nephila_control.http.server import tcp_server, unix_server
+    from nephila_control.operations import Operations
 
     stopped = target.is_directory and isinstance(control, Operations)
     remedy = (

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
+from nephila_rules.stored_pages import StoredPage, stored_pages
 
 from nephila.kernel.fragment_routes import is_route
 from nephila.native import (
@@ -30,7 +31,6 @@ from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of
 from nephila.parser.page.html_tree import css, html_tree, tree_is_linear
 from nephila.parser.page.text import one_line
-from nephila.rulekit.stored_pages import StoredPage, stored_pages
 
 MAX_ANCHOR_CHARS = 200
 DIRECTIVE = ":~:"

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
+from nephila_control.control_servers import TcpAddress
+from nephila_control.job_checks import check_tenant
 
-from nephila.control.job_checks import check_tenant
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.cron import UTC
 from nephila.kernel.documents.field_types import seconds
@@ -23,7 +24,6 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
 from nephila.programs import proxies
-from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.headers import redacted, redacted_user
 from nephila.programs.output_directory import RunFile
@@ -216,8 +216,8 @@ def check_rules(wanted: list[str], directory: Path | None, functions: str) -> di
         if wanted:
             raise UsageError(f"the job names the rule {wanted[0]!r} (spec.rules); --rules DIR says where it is")
         return {}
-    from nephila.rulekit.files import read_all
-    from nephila.rulekit.function_check import check_functions
+    from nephila_rules.files import read_all
+    from nephila_rules.function_check import check_functions
 
     known = {document.name: document for document in read_all([directory])}
     for name in wanted:

@@ -15,10 +15,13 @@ from functools import partial
 
 import msgspec
 from msgspec.structs import replace
+from nephila_control import job_view
+from nephila_control.control_servers import ControlServers
+from nephila_control.local.backend import LocalBackend
+from nephila_control.operations import Operations
+from nephila_rules import health
+from nephila_rules.watch import RuleWatcher
 
-from nephila.control import job_view
-from nephila.control.local.backend import LocalBackend
-from nephila.control.operations import Operations
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_document import spec_of, urls_of, with_spec
@@ -27,12 +30,9 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
-from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
-from nephila.rulekit import health
-from nephila.rulekit.watch import RuleWatcher
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from nephila_control.control_servers import TcpAddress
 
 from nephila import __version__
 from nephila.kernel.documents.field_types import parse_rate
@@ -24,7 +25,6 @@ from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
-from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.additions import RULES, SCOPE, additions
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan, lifted_limits
 from nephila.programs.job_files import read_jobs

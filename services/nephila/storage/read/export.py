@@ -20,11 +20,13 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, cast
 
+from nephila_stores.warcs import warc_export
+
 from nephila.kernel.page_facts.facts import FACTS
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
-from nephila.storage.read import items, warc_export
+from nephila.storage.read import items
 from nephila.storage.read.block_lines import write_blocks
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, STORED_COLUMNS, Row, iso

@@ -1,1 +1,0 @@
-"""Scrapy over Nephila's frontier: `SCHEDULER = "nephila.adapters.scrapy.scheduler.Scheduler"`."""

@@ -1,8 +1,0 @@
-"""Reader of WARC files.
-
-`read_warc` yields one `ArchivedPage` per page and one `BadRecord` per fault, in the order of the file.
-"""
-
-from nephila.parser.warcs.records import ArchivedPage, BadRecord, read_warc
-
-__all__ = ["ArchivedPage", "BadRecord", "read_warc"]

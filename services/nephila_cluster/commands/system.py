@@ -1,0 +1,132 @@
+"""`nephila status`, `members`, `settings`: how a program or a system stands, its members, its live settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from nephila.cli.options import Json
+from nephila.cli.output import print_json, print_pairs
+from nephila.cli.terminal import sanitize
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError
+from nephila.scheduler.explain.explain import utc
+from nephila_control import answers, requests
+from nephila_control.commands.client import call
+from nephila_control.commands.jobs.table import print_table
+from nephila_control.commands.target import ControlTarget, with_target
+
+
+@with_target()
+def status(target: ControlTarget, json: Json = False) -> None:
+    """Show the state of the program or system."""
+    found = call(target, lambda control: control.status(requests.Empty()))
+    if json:
+        print_json(found)
+        return
+    print_pairs((name.replace("_", " "), _text(value)) for name, value in msgspec.structs.asdict(found).items())
+
+
+@with_target()
+def members(target: ControlTarget, json: Json = False) -> None:
+    """Show the programs that take part; pages and MB read are counted since the start of each."""
+    found = call(target, lambda control: control.list_members(requests.Empty())).members
+    if json:
+        print_json(found)
+        return
+    rows: list[tuple[str, ...]] = [
+        (
+            "service",
+            "name",
+            "state",
+            "version",
+            "host",
+            "address",
+            "partitions",
+            "in flight",
+            "pages",
+            "MB read",
+            "cpu",
+            "MB",
+        )
+    ]
+    for one in found:
+        state = _state(one)
+        texts = (
+            one.service,
+            sanitize(one.name),
+            sanitize(state),
+            one.version,
+            sanitize(one.host),
+            sanitize(one.address),
+        )
+        work = (f"{one.pages:,}" if one.pages else "-", f"{one.bytes / 1e6:,.1f}" if one.bytes else "-")
+        counts = (len(one.partitions), one.in_flight)
+        rows.append((*texts, *map(str, counts), *work, f"{one.cpu:.2f}", str(one.memory_bytes >> 20)))
+    print_table(rows, left=6)
+
+
+def _state(member: answers.Member) -> str:
+    """The state in the table: the reported one, with the problem, and since when there is no report."""
+    reported = f"{member.state} ({member.problem})" if member.problem else member.state
+    if not member.silent_since:
+        return reported
+    since = f"silent since {utc(member.silent_since)}"
+    return since if member.state == "silent" else f"{reported}, {since}"
+
+
+@with_target()
+def settings(
+    changes: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to change; none: show.")
+    ] = None,
+    member: Annotated[
+        str, typer.Option("--member", metavar="NAME", help="Of this member alone, see nephila service members.")
+    ] = "",
+    *,
+    target: ControlTarget,
+    json: Json = False,
+) -> None:
+    """Show or change live settings. NAME= takes the default back.
+
+    log_level: debug, info, warning or error. Of downloaders: connections (concurrent fetches), speed (fetches started
+    per second). Of schedulers: depth (links that lie deeper are not admitted).
+    """
+    if member and not changes:
+        raise UsageError("--member needs NAME=VALUE; without it all settings are shown")
+    request = _changes(changes or [], member)
+    if request is None:
+        found = call(target, lambda control: control.get_settings(requests.Empty()))
+    else:
+        found = call(target, lambda control: control.change_settings(request))
+    if json:
+        print_json(found)
+    else:
+        print_pairs((name, _text(value)) for name, value in found.settings.items())
+
+
+def _changes(texts: list[str], member: str) -> requests.ChangeSettings | None:
+    """NAME=JSON; a value that is not JSON is a text, NAME= takes the default back."""
+    if not texts:
+        return None
+    given: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"{text[:100]!r} is not NAME=VALUE")
+        try:
+            given[name] = msgspec.json.decode(value) if value else None
+        except UNREADABLE:
+            given[name] = value
+    try:
+        return msgspec.convert({"settings": given, "member": member}, requests.ChangeSettings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {count}" for key, count in value.items()) or None
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or None
+    return None if value is None else str(value)

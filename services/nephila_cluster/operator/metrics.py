@@ -1,0 +1,24 @@
+"""Metrics of the operator."""
+
+from __future__ import annotations
+
+from nephila.kernel.runtime.metrics import Metric
+
+from nephila_cluster.operator.program import Operator
+
+METRICS: tuple[Metric[Operator], ...] = (
+    Metric("leader", "1 while this process leads. A sum of 0 over all pods: no resource is served.", lambda o: o.leads),
+    Metric("resources", "Resources by kind. A fall: they were deleted.", lambda o: o.controller.counts(), "kind"),
+    Metric(
+        "reconciliations_total",
+        "Reconciliations by result. A rise of `fault`: the API server of Kubernetes does not take what is written.",
+        lambda o: dict(o.controller.reconciled),
+        "result",
+        counter=True,
+    ),
+    Metric(
+        "rule_files_refused",
+        "Files of rules that are refused at present. Above 0: a commit is not in effect.",
+        lambda o: len(o.refused_files),
+    ),
+)

@@ -1,0 +1,158 @@
+"""One CrawlJob: its spec and the state of its job → the next request and the new status. Pure.
+
+The job is created or changed when the spec has a new generation or the job is absent. A pause with `nephila jobs pause`
+stays until the spec changes. Invariants: a job is created only while the resource holds the finalizer; a spec that is
+refused leaves the job as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nephila.kernel.documents import job_document
+from nephila.kernel.runtime.errors import UsageError
+from nephila_control import answers, requests
+
+from nephila_cluster.operator.plan import (
+    FINALIZER,
+    Again,
+    ReconcilePlan,
+    document_of,
+    faults_of,
+    finalizers_of,
+    find,
+    is_deleted,
+    one_line,
+)
+from nephila_cluster.operator.reconcile import Observed, Verdict, delete, fault, generic, is_accepted, write_status
+from nephila_cluster.operator.status import MAX_REFUSED
+
+REASONS: dict[answers.JobState, str] = {
+    "new": "Starting",
+    "running": "Crawling",
+    "paused": "Paused",
+    "limit": "LimitReached",
+    "quota": "QuotaUsedUp",
+    "window": "OutsideWindow",
+    "idle": "Idle",
+}
+"""State of a job → reason of its conditions."""
+MESSAGES: dict[answers.JobState, str] = {
+    "new": "no scheduler has reported on this generation yet",
+    "running": "URLs are queued or in flight",
+    "paused": "nothing is fetched",
+    "limit": "a budget is spent: of the job, or of every host that is left",
+    "quota": "a quota of the job, its site or its tenant is used up",
+    "window": "no window of the job is open",
+    "idle": "every known URL is finished",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedJob(Observed):
+    """The job of a resource in the control API."""
+
+    job: answers.Job | None = None
+    """None: there is no such job."""
+    applied: answers.JobApplied | None = None
+    """The answer to the request of this reconciliation."""
+
+
+def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> ReconcilePlan:
+    """`now`: the time as Kubernetes writes it."""
+
+    def report(accepted: Verdict, again: Again) -> ReconcilePlan:
+        ready = _ready(seen, accepted)
+        verdicts = {"Accepted": accepted, "Ready": ready, **generic(accepted, ready), "Progressing": _progressing(seen)}
+        return write_status(body, verdicts, _values(seen), now, again)
+
+    if is_deleted(body):
+        request = None if seen.job is None else requests.JobName(name=body["metadata"]["name"])
+        return delete(body, seen, "job", request, report)
+    if FINALIZER not in finalizers_of(body):
+        return ReconcilePlan(finalizers=[*finalizers_of(body), FINALIZER])
+    document, error = _read(document_of(body, "CrawlJob"))
+    if document is None:
+        return report(("False", "Invalid", error), "never" if seen.job is None else "interval")
+    if (verdict := fault(body, seen)) is not None:
+        return report(verdict, "retry")
+    if seen.applied is not None:
+        return report(("True", "Applied", _answer(seen.applied)), "interval")
+    if is_accepted(body) and seen.job is not None:
+        before = find(body["status"], "Accepted")
+        return report(("True", before["reason"], before["message"]), "interval")
+    return ReconcilePlan(request=requests.ApplyJob(job=document))
+
+
+def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """The content of a job without defaults, which a control API of another release may not know; or why it cannot
+    be one, in one line."""
+    try:
+        found = job_document.from_json(document, "CrawlJob")
+    except UsageError as error:
+        return None, faults_of(error)
+    if found.files:
+        return None, f"spec.seeds: file {found.files[0]!r} cannot be read by the operator; give url, sitemap or feed"
+    return job_document.without_empty(found.content), ""
+
+
+def _ready(seen: ObservedJob, accepted: Verdict) -> Verdict:
+    if seen.problem:
+        return "Unknown", "ControlApiUnavailable", seen.problem
+    if seen.job is None:
+        return "False", "NoJob", "the crawler has no such job"
+    if accepted[0] == "False":
+        return "False", "EarlierGeneration", "the last generation that was accepted stays in effect"
+    if seen.job.state == "new":
+        return "False", REASONS["new"], MESSAGES["new"]
+    return "True", *_state(seen.job)
+
+
+def _progressing(seen: ObservedJob) -> Verdict:
+    if seen.problem:
+        return "Unknown", "ControlApiUnavailable", seen.problem
+    if seen.job is None:
+        return "False", "NoJob", "the crawler has no such job"
+    moves = "True" if seen.job.state in ("new", "running") else "False"
+    return moves, *_state(seen.job)
+
+
+def _state(job: answers.Job) -> tuple[str, str]:
+    """Reason and message of the state of a job."""
+    return REASONS[job.state], job.held_by or MESSAGES[job.state]
+
+
+def _values(seen: ObservedJob) -> dict[str, Any]:
+    """The status beside its conditions; values that are unknown now keep their last state."""
+    values: dict[str, Any] = {} if seen.job is None else _numbers(seen.job)
+    if seen.applied is not None:
+        values["refusedSeeds"] = [
+            {"url": one.url[:8192], "reason": one_line(one.reason)} for one in seen.applied.refused[:MAX_REFUSED]
+        ]
+    return values
+
+
+def _numbers(job: answers.Job) -> dict[str, Any]:
+    return {
+        "state": job.state,
+        "jobGeneration": job.generation,
+        "rate": job.rate,
+        "counts": {
+            "queued": job.queued,
+            "inFlight": job.in_flight,
+            "stored": job.stored,
+            "denied": job.denied,
+            "failed": job.failed,
+            "dropped": job.dropped,
+        },
+    }
+
+
+def _answer(applied: answers.JobApplied) -> str:
+    held = "; it begins when its seeds are read" if applied.held else ""
+    refused = (
+        f"; {applied.refused_count:,} seeds were refused, see status.refusedSeeds" if applied.refused_count else ""
+    )
+    return f"the job is {applied.verdict}, generation {applied.generation}{held}{refused}"

@@ -1,0 +1,40 @@
+"""Sums of what partitions have reported of quotas. Pure.
+
+Several jobs may share an account, that of their site or tenant. Each of their reports has the total of the partition,
+and the latest total is the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nephila.kernel.messages import QuotaUse
+from nephila.scheduler.frontier.quotas import add
+
+from nephila_cluster.scheduler.jobs.job_view import JobView
+
+
+def quota_uses(views: Iterable[JobView], mine: Mapping[int, Iterable[QuotaUse]]) -> dict[int, dict[str, QuotaUse]]:
+    """For each partition of `mine`, account → what all other partitions have spent in the account's latest period.
+    `mine`: current totals of the partitions of this scheduler; those of others are the reported ones."""
+    latest: dict[tuple[str, int], QuotaUse] = {}
+    since: dict[str, float] = {}
+    reported = ((number, part.uses) for view in views for number, part in view.parts.items() if number not in mine)
+    for number, uses in (*reported, *mine.items()):
+        for use in uses:
+            since[use.account] = max(since.get(use.account, use.since), use.since)
+            known = latest.get((use.account, number))
+            if known is None or _order(use) > _order(known):
+                latest[use.account, number] = use
+    found: dict[int, dict[str, QuotaUse]] = {number: {} for number in mine}
+    for (account, number), use in latest.items():
+        if use.since != since[account]:
+            continue
+        for partition, sums in found.items():
+            if partition != number:
+                add(sums.setdefault(account, QuotaUse(account, use.since)), use)
+    return found
+
+
+def _order(use: QuotaUse) -> tuple[float, int, int, float]:
+    return use.since, use.pages, use.bytes, use.browser_s

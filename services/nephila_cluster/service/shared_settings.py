@@ -1,0 +1,152 @@
+"""Settings that must be equal in all services of a system: where each is written, which others follow from it, which
+are compared between members.
+
+A shared setting is written once, at the top of the file or as NEPHILA_PROGRAM__<FIELD>. The section of the service that
+it comes from (`HOME`) may hold it instead; any other section may repeat it. A different value is refused with both
+places. The name for robots.txt follows from the User-Agent, in all services. Pure but for the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.net.robots import product_token
+from nephila.kernel.runtime.config import listed
+from nephila.kernel.runtime.errors import UsageError
+from nephila.parser.config import ParserConfig
+from nephila.scheduler.config import SchedulerConfig
+from nephila.storage.config import StorageConfig
+from nephila.storage.source import without_password
+from nephila_control.config import ControlConfig
+
+CONFIGS: dict[str, type[msgspec.Struct]] = {
+    "scheduler": SchedulerConfig,
+    "downloader": DownloaderConfig,
+    "parser": ParserConfig,
+    "storage": StorageConfig,
+    "api": ControlConfig,
+}
+HOME = {
+    "user_agent": "downloader",
+    "contact": "downloader",
+    "per_address": "scheduler",
+    "address_gap_s": "scheduler",
+    "networks": "scheduler",
+    "tenants": "scheduler",
+}
+"""Shared setting → the service in whose section it may be written instead of the top."""
+TOKENS = {"scheduler": "agent", "parser": "robots_agent"}
+"""Service → its setting that follows from the User-Agent."""
+SQLITE = "sqlite"
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, Any]:
+    """The shared settings of the system, each with the one value that was given for it, or its default. Raises
+    `UsageError` when two places differ."""
+    found = {}
+    for name, home in HOME.items():
+        field = next(one for one in msgspec.structs.fields(CONFIGS[home]) if one.name == name)
+        given = list(_given(name, field.type, top, sections, where))
+        source, value = "the default", field.default
+        for service, where_given, given_value in given:
+            if service in ("", home):
+                source, value = where_given, given_value
+                break
+        for _, where_given, given_value in given:
+            if _normal(given_value) != _normal(value):
+                raise UsageError(
+                    f"{where_given} is {_shown(given_value)}, {source} is {_shown(value)}: all services have to agree"
+                    f" on it; set {name} once, at the top of the file or as NEPHILA_PROGRAM__{name.upper()}"
+                )
+        found[name] = value
+    check_names(robots_name(found), sections, where)
+    return found
+
+
+def check_names(token: str, sections: Sections, where: str) -> None:
+    """Raise `UsageError` where a service has another name for robots.txt than the one in the User-Agent."""
+    for service, field in TOKENS.items():
+        for _, where_given, given_value in _given_in(service, field, str, sections.get(service, {}), where):
+            if product_token(given_value) != token:
+                raise UsageError(
+                    f"{where_given} is {given_value!r}, but robots.txt is asked for the name in the User-Agent,"
+                    f" {token!r}: leave it out and set user_agent"
+                )
+
+
+def own_settings(service: str, values: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
+    """The section of one service with the shared settings in it, and what follows from them."""
+    known = CONFIGS[service].__struct_fields__
+    own = {**values, **{name: value for name, value in common.items() if name in known}}
+    if (field := TOKENS.get(service)) is not None:
+        own[field] = robots_name(common)
+    return own
+
+
+def robots_name(common: Mapping[str, Any]) -> str:
+    """The name of this system in robots.txt."""
+    return product_token(DownloaderConfig(user_agent=common["user_agent"], contact=common["contact"]).agent())
+
+
+def agreed(service: str, member: str, common: Mapping[str, Any], config: Any) -> dict[str, str]:
+    """The settings that a member publishes; the other members compare those that they have as well."""
+    if service == "storage":
+        store = without_password(config.store) if config.store else f"nephila.db of {member}"
+        return {"store": store}
+    found = {"user_agent": robots_name(common)}
+    if service in ("scheduler", "downloader"):
+        found |= {name: _shown(common[name]) for name in ("per_address", "address_gap_s", "networks")}
+    return found
+
+
+def wants_sqlite(values: Mapping[str, Any]) -> bool:
+    """Whether the section of storage names nephila.db."""
+    formats = values.get("formats") or listed(*_variable("storage", "formats"))
+    return SQLITE in (formats or ())
+
+
+def _given(
+    name: str, kind: Any, top: Mapping[str, Any], sections: Sections, where: str
+) -> Iterator[tuple[str, str, Any]]:
+    """(service or empty, where it is written, value) for each place with the setting, the top first."""
+    yield from _given_in("", name, kind, top, where)
+    for service, struct in CONFIGS.items():
+        if name in struct.__struct_fields__:
+            yield from _given_in(service, name, kind, sections.get(service, {}), where)
+
+
+def _given_in(
+    service: str, name: str, kind: Any, values: Mapping[str, Any], where: str
+) -> Iterator[tuple[str, str, Any]]:
+    variable, text = _variable(service or "program", name)
+    if text is not None:
+        where_given, value = variable, listed(variable, text)
+    elif name in values:
+        where_given, value = f"{where}: {service}.{name}" if service else f"{where}: {name}", values[name]
+    else:
+        return
+    try:
+        yield service, where_given, msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where_given}: {error}") from None
+
+
+def _variable(section: str, name: str) -> tuple[str, str | None]:
+    variable = f"NEPHILA_{section.upper()}__{name.upper()}"
+    return variable, os.environ.get(variable)
+
+
+def _normal(value: Any) -> Any:
+    return sorted(value) if isinstance(value, tuple) else value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(sorted(value)) or "empty"
+    return f"{value:g}" if isinstance(value, int | float) else repr(value)

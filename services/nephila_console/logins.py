@@ -1,0 +1,226 @@
+"""How a session begins and ends: by a token, by OIDC, by a proxy before this server; and whose request one is.
+
+Invariant: what a proxy says about a user counts only in requests from an address of the access file, and in each of
+them: a session of one user ends with the first request of another.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import urlsplit
+
+from markupsafe import Markup
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila_control.access.access_file import AccessFile, granted
+from nephila_control.access.authority import Authority
+from nephila_control.access.caller import ANONYMOUS, Caller
+from nephila_control.access.live_access import LiveAccess
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from nephila_console import gate
+from nephila_console.messages import translate as _
+from nephila_console.oidc import LOGIN_S, OidcLogin
+from nephila_console.sessions import Session, Sessions
+from nephila_console.view import View, go
+from nephila_console.words import BASE
+
+OIDC_PATH: Final = f"{BASE}/oidc"
+
+
+class Access:
+    """Who may open the console of one server."""
+
+    def __init__(
+        self,
+        authority: Authority,
+        names: Collection[str] = (),
+        clock: Clock | None = None,
+        live: LiveAccess | None = None,
+    ) -> None:
+        """`names`: of this server, in addition to its addresses, localhost and the name of the machine. `live`: login
+        by OIDC and by a proxy; its tokens are those of the authority."""
+        self._clock = clock or SystemClock()
+        self._own_names = names
+        self._live = live
+        self.authority = authority
+        self.sessions = Sessions(self._clock)
+        self.seal = gate.Seal()
+        self.oidc: OidcLogin | None = None
+        self._take(live.file if live is not None else AccessFile())
+
+    def _take(self, file: AccessFile) -> None:
+        self._version = self._live.version if self._live is not None else 0
+        self._oidc, oidc = file.oidc, file.oidc
+        self.oidc = OidcLogin(oidc, self.seal, self._clock) if oidc is not None else None
+        self.proxy = file.header
+        self.secure = oidc is not None and oidc.public_url.startswith("https:")
+        public = urlsplit(oidc.public_url).hostname if oidc is not None else None
+        self.names = (*self._own_names, *([public] if public else []))
+
+    @property
+    def problem(self) -> str:
+        """Why a changed access file is not used; empty: it is."""
+        return self._live.problem if self._live is not None else ""
+
+    def refresh(self) -> None:
+        """Take a changed access file. It ends the sessions that could not begin with it."""
+        if self._live is None:
+            return
+        self._live.refresh()
+        if self._live.version != self._version:
+            same = self._live.file.oidc == self._oidc
+            self._take(self._live.file)
+            self.sessions.end_unless(lambda one: self._stays(one, same))
+
+    def _stays(self, session: Session, same_provider: bool) -> bool:
+        """A session by a proxy is checked with each of its requests."""
+        if session.by == "token":
+            holder = self.authority.holder(session.token)
+            return holder is not None and holder.caller == session.caller
+        return same_provider if session.by == "oidc" else True
+
+
+def view_of(
+    access: Access, request: Request, session: Session | None = None, form: dict[str, str] | None = None
+) -> View:
+    """The request of a session, or an anonymous one."""
+    control = access.authority.of(session.caller if session is not None else ANONYMOUS)
+    return View(request, control, session, form or {}, access.seal, access.problem)
+
+
+class Logins:
+    """The endpoints."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def session(self, request: Request) -> Session | None:
+        """The session of a request."""
+        return self._session(request, used="x-refresh" not in request.headers)
+
+    def watching(self, request: Request) -> Session | None:
+        """The session of a viewer who gets fresh figures: watching is no use of a session."""
+        return self._session(request, used=False)
+
+    def _session(self, request: Request, *, used: bool) -> Session | None:
+        cookie = request.cookies.get(gate.cookie_name(request), "")
+        found = self._access.sessions.find(cookie, used=used)
+        if found is not None and found.by == "proxy" and self._from_proxy(request) != found.caller:
+            self._access.sessions.close(cookie)
+            return None
+        return found
+
+    def _from_proxy(self, request: Request) -> Caller | None:
+        """Who the proxy says that this is."""
+        proxy = self._access.proxy
+        if proxy is None or not _is_in(request.client.host if request.client is not None else "", proxy.proxies):
+            return None
+        users, groups = request.headers.getlist(proxy.user), request.headers.getlist(proxy.groups)
+        if len(users) != 1 or not users[0] or len(groups) > 1:  # two values: one of them is not the proxy's
+            return None
+        return granted(users[0][:200], [one.strip() for one in "".join(groups).split(",")], proxy.grants)
+
+    # ---- by a token, or by a proxy
+
+    async def login(self, request: Request) -> Response:
+        """GET and POST /console/login"""
+        sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
+        tries = self._access.authority.tries
+        given = request.query_params.get("token", "")
+        if request.method == "POST":
+            gate.check_origin(request)
+            given = (await gate.read_form(request)).get("token", "").strip()
+        if not given:
+            if self.session(request) is not None:
+                return go(f"{BASE}/")
+            caller = self._from_proxy(request) if "out" not in request.query_params else None
+            return self._opened(request, sessions.open(caller, "proxy")) if caller else self._form(request, "")
+        if (wait_s := tries.wait_of_all_s(address)) > 0:
+            problem = _("Too many wrong tokens. Try again in %(seconds)s s.") % {"seconds": f"{wait_s:.0f}"}
+            response = self._form(request, problem, 429)
+            response.headers["retry-after"] = f"{wait_s + 1:.0f}"
+            return response
+        opened = sessions.redeem(given) or self._by_token(given, request.method)
+        if not opened:
+            tries.failed(address)
+            return self._form(request, _("This token is wrong, was used already, or is too old."), 403)
+        response = go(f"{BASE}/")
+        gate.set_session(response, request, opened, secure=self._access.secure)
+        return response
+
+    def _by_token(self, given: str, method: str) -> str:
+        """A session for a token of the API: by a form only, since addresses are kept in histories and logs."""
+        authority = self._access.authority
+        caller = authority.caller(given) if method == "POST" and authority.has_tokens else None
+        return self._access.sessions.open(caller, "token", given) if caller is not None else ""
+
+    def _form(self, request: Request, problem: str, status: int = 200) -> Response:
+        access = self._access
+        ways = {
+            "takes_token": access.authority.has_tokens,
+            "oidc": access.oidc is not None,
+            "proxy": access.proxy is not None,
+        }
+        return view_of(access, request).render("login.html", status, problem=problem, **ways)
+
+    def _opened(self, request: Request, session_id: str) -> Response:
+        """A page that leads on from here: the browser keeps back a strict cookie on the way of a redirect that began
+        at another site."""
+        text = Markup('<!doctype html><meta charset="utf-8"><title>…</title><a href="{}">{}</a>')
+        place = f"{BASE}/"
+        response = HTMLResponse(str(text.format(place, _("Continue"))), headers={"refresh": f"0; url={place}"})
+        gate.set_session(response, request, session_id, secure=self._access.secure)
+        return response
+
+    async def logout(self, view: View) -> Response:
+        """POST /console/logout"""
+        self._access.sessions.close(view.request.cookies.get(gate.cookie_name(view.request), ""))
+        # Without `out` the proxy's user would be logged in again at once.
+        response = go(f"{BASE}/login" + ("?out=1" if self._access.proxy is not None else ""))
+        gate.set_session(response, view.request, "", secure=self._access.secure)
+        return response
+
+    # ---- by OIDC
+
+    async def oidc(self, request: Request) -> Response:
+        """GET /console/oidc: to the provider."""
+        url, cookie = await self._provider().begin()
+        response = go(url)
+        self._set_login(response, request, cookie)
+        return response
+
+    async def oidc_callback(self, request: Request) -> Response:
+        """GET /console/oidc/callback: back from the provider."""
+        cookie = request.cookies.get(_login_cookie(request), "")
+        caller = await self._provider().finish(dict(request.query_params), cookie)
+        response = self._opened(request, self._access.sessions.open(caller, "oidc"))
+        self._set_login(response, request, "")
+        return response
+
+    def _provider(self) -> OidcLogin:
+        if self._access.oidc is None:
+            raise gate.Refused(404, _("There is no such screen."))
+        return self._access.oidc
+
+    def _set_login(self, response: Response, request: Request, value: str) -> None:
+        """The cookie of a login under way. Lax: it has to come along from the provider."""
+        response.set_cookie(
+            _login_cookie(request), value, max_age=int(LOGIN_S) if value else 0, path=OIDC_PATH, httponly=True,
+            samesite="lax", secure=self._access.secure or request.url.scheme == "https",
+        )  # fmt: skip
+
+
+def _login_cookie(request: Request) -> str:
+    return f"{gate.cookie_name(request)}_oidc"
+
+
+def _is_in(address: str, networks: Collection[str]) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return any((mapped or found) in ipaddress.ip_network(one, strict=False) for one in networks)

@@ -1,0 +1,122 @@
+"""What needs a person, the most urgent first: for the overview."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from nephila.kernel.figures import count, share
+from nephila.kernel.runtime.errors import UserError
+from nephila_control import answers, requests, screen_types
+from nephila_control.api import Control
+
+from nephila_console.messages import translate as _
+from nephila_console.words import path, rate
+
+RECENT_S: Final = 120.0
+"""The rate now is that of this time,"""
+BEFORE_S: Final = 3600.0
+"""and is compared with that of this time before,"""
+LEAST_S: Final = 300.0
+"""or of as much as there is, but this."""
+FELL_TO: Final = 0.5
+"""A rate below this part of the one before has fallen."""
+LEAST_RATE: Final = 0.2
+"""Ends per second before: of less, the next minutes say little."""
+
+
+class Need(NamedTuple):
+    """Something that needs a person."""
+
+    text: str
+    link: str
+
+
+async def needs_of(
+    control: Control,
+    status: answers.Status,
+    jobs: list[answers.Job],
+    health: list[answers.RuleHealth],
+    samples: Sequence[screen_types.Sample],
+) -> list[Need]:
+    """All that needs a person, the most urgent first."""
+    letters, hooks, sites = await asyncio.gather(
+        optional(control.list_dead_letters(requests.ListDeadLetters(limit=100))),
+        optional(control.list_webhooks(requests.Empty())),
+        optional(control.list_directories(requests.Empty())),
+    )
+    found = [Need(problem, path("system")) for problem in status.problems]
+    found += _fall(samples)
+    found += [
+        Need(
+            _("Rule %(name)s no longer fits its site: %(why)s") % {"name": one.rule, "why": one.findings}, path("rules")
+        )
+        for one in health
+        if one.degraded
+    ]
+    found += [
+        Need(_("Job %(name)s has stopped: %(why)s") % {"name": job.name, "why": job.held_by}, path("jobs", job.name))
+        for job in jobs
+        if job.state == "quota"
+    ]
+    if sites is not None and (broken := sum(one.fault for site in sites.directories for one in site.lists)):
+        text = _("1 list of a site is broken") if broken == 1 else _("%(count)s lists of sites are broken")
+        found.append(Need(text % {"count": count(broken)}, path("sites", broken="1")))
+    found += [
+        Need(
+            _("Webhook %(name)s gets nothing: %(why)s") % {"name": one.name, "why": one.error[:200]},
+            path("system", "webhooks"),
+        )
+        for one in (hooks.webhooks if hooks is not None else ())
+        if one.failures
+    ]
+    if letters is not None and letters.dead_letters:
+        number = f"{len(letters.dead_letters)}{'+' if letters.next else ''}"
+        found.append(Need(_("%(count)s dead letters wait for a replay") % {"count": number}, path("system")))
+    return found
+
+
+def _fall(samples: Sequence[screen_types.Sample]) -> list[Need]:
+    """The rate that has fallen while URLs are queued, and whether it is errors."""
+    end = samples[-1] if samples else None
+    middle = next((one for one in reversed(samples) if end is not None and one.at <= end.at - RECENT_S), None)
+    if end is None or middle is None or not end.queued:
+        return []
+    start = next(one for one in samples if one.at >= middle.at - BEFORE_S)
+    if middle.at - start.at < LEAST_S:
+        return []
+    before, now = _rate(start, middle), _rate(middle, end)
+    if before < LEAST_RATE or now >= FELL_TO * before:
+        return []
+    rates = {"before": rate(before), "now": rate(now) if now > 0 else "0"}
+    text = _("The rate fell from %(before)s to %(now)s pages/s") % rates
+    failed, failed_before = _failed(middle, end), _failed(start, middle)
+    if failed > failed_before + 0.2:
+        shares = {"now": share(failed, 1), "before": share(failed_before, 1)}
+        text += _("; %(now)s of the fetches fail, %(before)s before") % shares
+        return [Need(text, path("pages", outcome="failed"))]
+    return [Need(text + _("; see which hosts wait"), path("hosts"))]
+
+
+def _rate(start: screen_types.Sample, end: screen_types.Sample) -> float:
+    """Ends per second between two samples."""
+    return (_ended(end) - _ended(start)) / (end.at - start.at)
+
+
+def _ended(one: screen_types.Sample) -> int:
+    return one.stored + one.denied + one.failed + one.dropped
+
+
+def _failed(start: screen_types.Sample, end: screen_types.Sample) -> float:
+    """Part of what ended between two samples."""
+    ended = _ended(end) - _ended(start)
+    return (end.failed - start.failed) / ended if ended > 0 else 0.0
+
+
+async def optional(answer: Any) -> Any:
+    """The answer of an operation that this kind of system may not have; None without one."""
+    try:
+        return await answer
+    except UserError:
+        return None

@@ -1,0 +1,24 @@
+"""Changes: who changed what over the control API, the console or an adapter, and when."""
+
+from __future__ import annotations
+
+import msgspec
+from nephila.kernel.runtime.errors import UsageError
+from nephila_control import requests
+from nephila_control.access.described import DESCRIBED
+from starlette.responses import Response
+
+from nephila_console.view import View
+
+
+async def control_log(view: View) -> Response:
+    """GET /console/log"""
+    asked = {name: view.field(name) for name in ("who", "operation", "search", "before")}
+    try:
+        request = msgspec.convert(asked, requests.ListControlLog)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
+    found = await view.control.list_control_log(request)
+    return view.render(
+        "control_log.html", entries=found.entries, next=found.next, asked=asked, operations=sorted(DESCRIBED)
+    )

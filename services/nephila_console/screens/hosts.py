@@ -1,0 +1,36 @@
+"""Hosts: why does each wait?"""
+
+from __future__ import annotations
+
+from nephila_control import screen_types
+from starlette.responses import Response
+
+from nephila_console.messages import translate as _
+from nephila_console.view import View
+
+WHY = {
+    "in_flight": "a request is under way",
+    "ready": "it is ready for the next free slot",
+    "delay": "the pause between two requests",
+    "refused": "it refused a request or did not answer; the pause grows with each refusal",
+    "robots": "its robots.txt cannot be read",
+    "longer": "a longer pause that the server asked for",
+    "address": "hosts at one server address take turns",
+    "job": "its job can take no more now: paused, or a budget, quota or window",
+    "budget": "the budget of its job for this host is spent",
+}
+"""Cause → words."""
+
+
+async def hosts(view: View) -> Response:
+    """GET /console/hosts"""
+    request = screen_types.ListHosts(job=view.field("job")[:1000], search=view.field("q")[:500], limit=200)
+    found = await view.control.list_hosts(request)
+    return view.render(
+        "hosts.html",
+        live=True,
+        found=found,
+        why={name: _(text) for name, text in WHY.items()},
+        q=request.search,
+        job=request.job,
+    )

@@ -1,0 +1,185 @@
+"""Items: is the data right? The table with odd cells marked, and its export."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterable
+from io import BytesIO
+from typing import IO, Any
+
+import msgspec
+from nephila.kernel.runtime.errors import UsageError
+from nephila.storage.read.item_columns import FIXED, ItemColumns
+from nephila.storage.read.items_parquet import ItemsParquet
+from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
+from nephila_control import screen_types
+from starlette.responses import Response, StreamingResponse
+
+from nephila_console.view import View
+
+COLUMNS = 12
+"""Fields that the table shows, at most; the export has all of them."""
+FIELDS = 100
+"""Fields that the filter offers."""
+TESTS = ("contains", "is", "not", "empty", "filled", "above", "below")
+
+
+async def items(view: View) -> Response:
+    """GET /console/items"""
+    request = _request(view, 50)
+    found, problem = screen_types.ItemList(items=[], rules=[]), ""
+    try:
+        found = await view.control.list_items(request)
+    except UsageError as error:
+        problem = str(error)
+    rows = [dict(flat(_object(one.data))) for one in found.items]
+    names = [*dict.fromkeys(name for row in rows for name in row)]
+    query = {"q": request.search, "job": request.job, "rule": request.rule}
+    query |= {"field": request.field, "test": request.test, "value": request.value}
+    return view.render(
+        "items.html",
+        400 if problem else 200,
+        found=found,
+        rows=list(zip(found.items, rows, strict=True)),
+        columns=names[:COLUMNS],
+        numeric={name for name in names[:COLUMNS] if _is_numeric(row.get(name) for row in rows)},
+        fields=names[:FIELDS],
+        more_columns=len(names) - COLUMNS,
+        query=query,
+        sort=request.sort,
+        tests=TESTS,
+        first=not request.after,
+        problem=problem,
+        filtered=bool(request.search or request.rule or request.test),
+    )
+
+
+def _request(view: View, limit: int) -> screen_types.ListItems:
+    test = view.field("test") if view.field("test") in TESTS and view.field("field") else ""
+    return screen_types.ListItems(
+        job=view.field("job")[:1000],
+        rule=view.field("rule")[:200],
+        search=view.field("q").strip()[:500],
+        field=view.field("field").strip()[:200],
+        test=test,  # type: ignore[arg-type]
+        value=view.field("value")[:500] if test not in ("empty", "filled") else "",
+        sort=view.field("sort")[:200],
+        after=view.field("after")[:2000],
+        limit=limit,
+    )
+
+
+def _is_numeric(values: Iterable[Any]) -> bool:
+    found = [value for value in values if value is not None]
+    return bool(found) and all(isinstance(value, int | float) for value in found)
+
+
+def _unsorted(view: View) -> screen_types.ListItems:
+    """For an export: all items in the order of the key, which needs no order in memory."""
+    return msgspec.structs.replace(_request(view, 200), sort="", after="")
+
+
+def _object(data: Any) -> dict[str, Any]:
+    return data if isinstance(data, dict) else {"data": data}
+
+
+async def csv(view: View) -> Response:
+    """GET /console/items.csv: the file of `nephila export --items --format csv`. The items are read twice: first for
+    the columns."""
+    request = _unsorted(view)
+    columns = await _columns(view, request)
+    empty = BytesIO()
+    write_csv(empty, columns.header, (), raw=False)
+
+    def rows(found: list[screen_types.Item], *, head: bool) -> bytes:
+        stream = BytesIO()
+        lines = [
+            list(map(cell, (*(getattr(one, name) for name in FIXED), *columns.values(_object(one.data)))))
+            for one in found
+        ]
+        write_csv(stream, columns.header, lines, raw=False)
+        return stream.getvalue()[0 if head else len(empty.getvalue()) :]
+
+    first = await view.control.list_items(request)
+    return _download(view, request, first, "items.csv", "text/csv; charset=utf-8", rows)
+
+
+async def _columns(view: View, request: screen_types.ListItems) -> ItemColumns:
+    """The columns of all items of a request. O(items)."""
+    columns, after = ItemColumns(), ""
+    while True:
+        found = await view.control.list_items(msgspec.structs.replace(request, after=after))
+        for one in found.items:
+            columns.note(_object(one.data))
+        after = found.next
+        if not after:
+            return columns
+
+
+async def jsonl(view: View) -> Response:
+    """GET /console/items.jsonl"""
+    request = _unsorted(view)
+
+    def rows(found: list[screen_types.Item], *, head: bool) -> bytes:
+        stream = BytesIO()
+        write_jsonl(stream, [*FIXED, "data"], [[getattr(one, name) for name in (*FIXED, "data")] for one in found])
+        return stream.getvalue()
+
+    first = await view.control.list_items(request)
+    return _download(view, request, first, "items.jsonl", "application/x-ndjson", rows)
+
+
+def _download(
+    view: View,
+    request: screen_types.ListItems,
+    first: screen_types.ItemList,
+    name: str,
+    kind: str,
+    rows: Callable[..., bytes],
+) -> Response:
+    async def parts() -> AsyncIterator[bytes]:
+        found = first
+        yield rows(found.items, head=True)
+        while found.next:
+            request.after = found.next
+            found = await view.control.list_items(request)
+            if found.items:
+                yield rows(found.items, head=False)
+
+    return StreamingResponse(
+        parts(), headers={"content-disposition": f'attachment; filename="{name}"'}, media_type=kind
+    )
+
+
+async def parquet(view: View) -> Response:
+    """GET /console/items.parquet: the file of `nephila export --items --format parquet`, written to a temporary file,
+    since its end describes the rest."""
+    request = _unsorted(view)
+    columns = await _columns(view, request)
+    found = await view.control.list_items(request)
+    stream = await asyncio.to_thread(tempfile.TemporaryFile)
+    try:
+        with await asyncio.to_thread(ItemsParquet, stream, columns) as file:
+            while True:
+                rows = [([getattr(one, name) for name in FIXED], one.data) for one in found.items]
+                await asyncio.to_thread(file.extend, rows)
+                if not found.next:
+                    break
+                request.after = found.next
+                found = await view.control.list_items(request)
+        stream.seek(0)
+    except BaseException:
+        stream.close()
+        raise
+    return StreamingResponse(
+        _content(stream),
+        headers={"content-disposition": 'attachment; filename="items.parquet"'},
+        media_type="application/vnd.apache.parquet",
+    )
+
+
+async def _content(stream: IO[bytes]) -> AsyncIterator[bytes]:
+    with stream:
+        while part := await asyncio.to_thread(stream.read, 1 << 18):
+            yield part

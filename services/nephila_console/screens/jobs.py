@@ -1,0 +1,309 @@
+"""Jobs: how far is each, when is it done, what went wrong? And the forms that create and change one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+from nephila.kernel.documents import job_document
+from nephila.kernel.documents.field_types import API_VERSION
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila_control import answers, requests, screen_types
+from starlette.responses import Response
+
+from nephila_console.estimate import estimate
+from nephila_console.messages import translate as _
+from nephila_console.screens.attention import optional
+from nephila_console.view import View, go
+from nephila_console.words import path
+
+FILE = "job"
+"""Name of the form in error lines, before line and column."""
+
+
+class Problem(NamedTuple):
+    """A mistake in a form."""
+
+    field: str
+    line: int
+    """Of the YAML text; 0 where no line is known."""
+    text: str
+
+
+async def jobs(view: View) -> Response:
+    """GET /console/jobs"""
+    listed, fixed = await asyncio.gather(view.control.list_jobs(requests.Empty()), _is_fixed(view))
+    found = listed.jobs
+    wanted = view.field("state")
+    states: dict[str, int] = {}
+    for job in found:
+        states[job.state] = states.get(job.state, 0) + 1
+    text = view.field("q").strip().lower()
+    shown = [job for job in found if (not wanted or job.state == wanted) and text in job.name.lower()]
+    return view.render(
+        "jobs.html",
+        live=True,
+        jobs=shown[:200],
+        total=len(shown),
+        states=states,
+        wanted=wanted,
+        q=view.field("q"),
+        fixed=fixed,
+    )
+
+
+async def _is_fixed(view: View) -> bool:
+    """Whether one crawl runs or ran there, whose job is defined by its command."""
+    return (await view.control.status(requests.Empty())).kind == "crawl"
+
+
+async def job(view: View) -> Response:
+    """GET /console/jobs/NAME"""
+    name = requests.JobName(name=view.name)
+    detail = await view.control.get_job(name)
+    of_job = screen_types.OfJob(job=view.name)
+    fixed, outcomes, series, quarantines = await asyncio.gather(
+        _is_fixed(view),
+        view.control.count_outcomes(of_job),
+        view.control.get_series(of_job),
+        optional(view.control.list_quarantines(name)),
+    )
+    limit = int(detail.document.get("spec", {}).get("scope", {}).get("maxPages", 0) or 0)
+    return view.render(
+        "job.html",
+        live=True,
+        fixed=fixed,
+        job=detail.status,
+        document=_text(detail.document),
+        outcomes=outcomes,
+        series=series,
+        limit=limit,
+        estimate=estimate(detail.status, series.samples, limit),
+        quarantines=quarantines.quarantines if quarantines is not None else [],
+    )
+
+
+# ---- create and change
+
+
+async def new(view: View) -> Response:
+    """GET /console/jobs/new: three fields, or a document in YAML with form=yaml."""
+    return _form(view, {"text": _EXAMPLE}, [], yaml=view.field("form") == "yaml")
+
+
+async def create(view: View) -> Response:
+    """POST /console/jobs"""
+    if "text" in view.form:
+        return await _apply_text(view, "", 0)
+    url, name, pages = (view.form.get(field, "").strip() for field in ("url", "name", "pages"))
+    problems = []
+    if not url:
+        problems.append(Problem("url", 0, _("a job begins at a URL")))
+    if pages and not (pages.isascii() and pages.isdecimal()):
+        problems.append(Problem("pages", 0, _("a whole number, or nothing")))
+    if problems:
+        return _form(view, view.form, problems, yaml=False)
+    try:
+        host = urlsplit(url if "://" in url else f"https://{url}").hostname or ""
+    except ValueError:
+        host = ""
+    named = name or "".join(c if c.isalnum() and c.isascii() else "-" for c in host).strip("-")[:60]
+    spec: dict[str, Any] = {"seeds": [url if "://" in url else f"https://{url}"]}
+    if pages and int(pages):
+        spec["scope"] = {"maxPages": int(pages)}
+    try:
+        document = job_document.from_json(job_document.crawl_job(named, spec), FILE)
+        return await _apply(view, document, "")
+    except NotReadyError:
+        raise
+    except UserError as error:
+        return _form(view, view.form, [_problem(one) for one in _all(error)], yaml=False)
+
+
+async def edit(view: View) -> Response:
+    """GET /console/jobs/NAME/edit"""
+    detail = await view.control.get_job(requests.JobName(name=view.name))
+    values = {"text": _text(detail.document), "generation": str(detail.status.generation)}
+    return _form(view, values, [], yaml=True, name=view.name)
+
+
+async def change(view: View) -> Response:
+    """POST /console/jobs/NAME/edit: refused when the job was changed since the form was loaded."""
+    generation = view.form.get("generation", "")
+    return await _apply_text(view, view.name, int(generation) if generation.isdecimal() else 0)
+
+
+async def _apply_text(view: View, name: str, generation: int) -> Response:
+    text = view.form.get("text", "")
+    values = {"text": text, "generation": str(generation)}
+    try:
+        documents = job_document.load(text.replace("\r\n", "\n").encode("utf-8", "replace"), FILE)
+        if len(documents) != 1:
+            raise UsageError(_("the form takes one job; several are applied with nephila jobs apply"))
+        if name and documents[0].name != name:
+            raise UsageError(_("the name of a job cannot be changed; create another job"))
+        if documents[0].files:
+            raise UsageError(_("files of seeds are read by nephila jobs apply, not by the console"))
+        if name:
+            status = (await view.control.get_job(requests.JobName(name=name))).status
+            if status.generation != generation:
+                values["generation"] = str(status.generation)
+                raise UserError(
+                    _("the job was changed by someone else while this form was open; nothing is changed yet. "
+                      "Compare your text with the job, then save again")
+                )  # fmt: skip
+        return await _apply(view, documents[0], name)
+    except NotReadyError as error:
+        return _form(view, values, [Problem("", 0, str(error))], yaml=True, name=name, status=503)
+    except UserError as error:
+        return _form(view, values, [_problem(one) for one in _all(error)], yaml=True, name=name)
+
+
+async def _apply(view: View, document: job_document.JobDocument, name: str) -> Response:
+    if not name:
+        known = await optional(view.control.get_job(requests.JobName(name=document.name)))
+        if known is not None:
+            raise UserError(
+                _("there is a job %(name)s already; edit it, or choose another name") % {"name": document.name}
+            )
+    answer = await view.control.apply_job(requests.ApplyJob(job=document.content))
+    return go(path("jobs", answer.name, notice=answer.verdict))
+
+
+def _all(error: UserError) -> list[UserError]:
+    return [error, *(error.others if isinstance(error, UsageError) else ())]
+
+
+def _problem(error: UserError) -> Problem:
+    """From an error line, which begins with job:LINE:COLUMN: KEY: in a document."""
+    place, _colon, rest = str(error).partition(": ")
+    parts = place.split(":")
+    line = int(parts[1]) if len(parts) == 3 and parts[0] == FILE and parts[1].isdecimal() else 0
+    text = rest if line or place == FILE else str(error)
+    key = text.partition(":")[0]
+    field = "name" if key.startswith("metadata.name") else "url" if key.startswith("spec.seeds") else ""
+    return Problem(field or ("pages" if "maxPages" in key else ""), line, text)
+
+
+def _form(
+    view: View, values: Mapping[str, str], problems: list[Problem], *, yaml: bool, name: str = "", status: int = 0
+) -> Response:
+    return view.render(
+        "job_form.html", status or (400 if problems else 200), values=values, problems=problems, yaml=yaml, name=name
+    )
+
+
+def _text(document: dict[str, Any]) -> str:
+    return yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=100)
+
+
+_EXAMPLE = f"""apiVersion: {API_VERSION}
+kind: CrawlJob
+metadata:
+  name: example
+spec:
+  seeds:
+    - https://example.com/
+  scope:
+    maxPages: 1000
+"""
+
+# ---- changes by one button
+
+
+async def pause(view: View) -> Response:
+    """POST /console/jobs/NAME/pause"""
+    answer = await view.control.pause_job(requests.JobName(name=view.name))
+    return go(path("jobs", view.name, notice=answer.verdict))
+
+
+async def resume(view: View) -> Response:
+    """POST /console/jobs/NAME/resume"""
+    answer = await view.control.resume_job(requests.JobName(name=view.name))
+    return go(path("jobs", view.name, notice=answer.verdict))
+
+
+async def ask_delete(view: View) -> Response:
+    """GET /console/jobs/NAME/delete"""
+    detail = await view.control.get_job(requests.JobName(name=view.name))
+    return view.render("job_delete.html", job=detail.status)
+
+
+async def delete(view: View) -> Response:
+    """POST /console/jobs/NAME/delete"""
+    await view.control.delete_job(requests.JobName(name=view.name))
+    return go(path("jobs", notice="deleted"))
+
+
+# ---- exclusions
+
+PATTERNS = 20
+
+
+async def exclude(view: View) -> Response:
+    """GET /console/jobs/NAME/exclude?re=…: the expressions, one a line, and what they would remove."""
+    detail = await view.control.get_job(requests.JobName(name=view.name))
+    return await _exclusions(view, detail, view.field("re"))
+
+
+async def _exclusions(view: View, detail: answers.JobDetail, text: str, refused: str = "") -> Response:
+    """`refused`: why the exclusion was not applied."""
+    wanted = _lines(text)
+    tried, problem = None, refused
+    if wanted and not refused:
+        try:
+            _check_lines(wanted)
+            tried = await view.control.try_exclusion(requests.ExcludeUrls(name=view.name, exclude=wanted))
+        except UsageError as error:
+            problem = str(error)
+    return view.render(
+        "job_exclude.html",
+        400 if problem else 200,
+        fixed=await _is_fixed(view),
+        job=detail.status,
+        present=detail.document.get("spec", {}).get("scope", {}).get("exclude", []),
+        text=text,
+        tried=tried,
+        problem=problem,
+    )
+
+
+def _lines(text: str) -> list[str]:
+    return [*dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())]
+
+
+def _check_lines(wanted: list[str]) -> None:
+    if len(wanted) > PATTERNS:
+        raise UsageError(_("at most %(count)s expressions at once") % {"count": PATTERNS})
+    if long := next((one for one in wanted if len(one) > 2000), ""):
+        raise UsageError(_("an expression has at most 2,000 characters: %(text)s") % {"text": long[:40] + "…"})
+
+
+async def apply_exclusion(view: View) -> Response:
+    """POST /console/jobs/NAME/exclude: refused when the job was changed since the exclusion was tried."""
+    text, generation = view.form.get("re", ""), view.form.get("generation", "")
+    wanted = _lines(text)
+    try:
+        _check_lines(wanted)
+        if not wanted:
+            raise UsageError(_("write an expression"))
+        request = requests.ExcludeUrls(
+            name=view.name, exclude=wanted, generation=int(generation) if generation.isdecimal() else 0
+        )
+        answer = await view.control.exclude(request)
+    except NotReadyError:
+        raise
+    except UserError as error:
+        detail = await view.control.get_job(requests.JobName(name=view.name))
+        return await _exclusions(view, detail, text, str(error))
+    return go(path("jobs", view.name, notice=answer.verdict))
+
+
+async def release(view: View) -> Response:
+    """POST /console/jobs/NAME/release"""
+    host, pattern = view.form.get("host", ""), view.form.get("pattern", "")
+    await view.control.release_quarantine(requests.ReleaseQuarantine(name=view.name, host=host, pattern=pattern))
+    return go(path("jobs", view.name, notice="released"))

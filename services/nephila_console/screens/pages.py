@@ -1,0 +1,185 @@
+"""Pages: what did we get, and why (not)? A list with search and filters, and one page with all that is known."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from typing import Any, NamedTuple
+
+from nephila.kernel.figures import span
+from nephila.kernel.reasons.table import words
+from nephila.kernel.runtime.errors import UsageError
+from nephila_control import answers, requests, screen_types
+from starlette.responses import Response
+
+from nephila_console.messages import translate as _
+from nephila_console.screens.attention import optional
+from nephila_console.view import View
+
+TABS = ("text", "screenshot", "markdown", "source", "links", "items", "history", "metadata")
+OUTCOMES = ("stored", "denied", "failed", "dropped")
+SEARCH_PAGE = 20
+"""Pages of a search on one screen."""
+BODY_CHARS = 200_000
+"""Characters of a body on one screen."""
+DIFF_LINES = 2000
+"""Lines of a text, at most, that are compared with the version before."""
+
+
+class Step(NamedTuple):
+    """One step in the life of a URL."""
+
+    kind: str
+    """done, stop or wait."""
+    title: str
+    detail: str
+    at: Any = ""
+
+
+async def pages(view: View) -> Response:
+    """GET /console/pages"""
+    outcome = view.field("outcome") if view.field("outcome") in OUTCOMES else ""
+    words_of = view.field("q").strip()[:500]
+    # The index has stored pages; with an outcome, a reason or on request the search is a part of URL or title.
+    if words_of and not outcome and not view.field("reason") and view.field("in") != "url":
+        return await _search(view, words_of)
+    request = screen_types.ListPages(
+        job=view.field("job")[:1000],
+        outcome=outcome,  # type: ignore[arg-type]
+        reason=view.field("reason")[:200],
+        search=words_of,
+        before=view.number("before"),
+    )
+    found, jobs = await asyncio.gather(view.control.list_pages(request), view.control.list_jobs(requests.Empty()))
+    query = {"q": request.search, "job": request.job, "outcome": outcome, "reason": request.reason}
+    if words_of:
+        query["in"] = "url"
+    return view.render(
+        "pages.html",
+        found=found,
+        query=query,
+        first=not request.before,
+        jobs=[job.name for job in jobs.jobs[:200]],
+        outcomes=OUTCOMES,
+        reason_words=words(outcome, request.reason) if request.reason else "",
+        results=None,
+        problem="",
+    )
+
+
+async def _search(view: View, text: str) -> Response:
+    """Pages by their words. A search that cannot be read is told beside its box."""
+    request = screen_types.SearchPages(
+        query=text, job=view.field("job")[:1000], skip=min(view.number("skip"), 200), limit=SEARCH_PAGE
+    )
+    jobs = await view.control.list_jobs(requests.Empty())
+    results, problem = None, ""
+    try:
+        results = await view.control.search_pages(request)
+    except UsageError as error:
+        problem = str(error)
+    return view.render(
+        "pages.html",
+        400 if problem else 200,
+        query={"q": text, "job": request.job, "outcome": "", "reason": ""},
+        skip=request.skip,
+        results=results,
+        problem=problem,
+        found=None,
+        jobs=[job.name for job in jobs.jobs[:200]],
+        outcomes=OUTCOMES,
+        reason_words="",
+    )
+
+
+async def page(view: View) -> Response:
+    """GET /console/page?url=…"""
+    url, job = view.field("url"), view.field("job")[:1000]
+    tab = view.field("tab", "text") if view.field("tab") in TABS else "text"
+    if not url:
+        return view.render("page.html", 404, url="", explained=None, detail=None, tab=tab, tabs=TABS, steps=[], job=job)
+    detail = await optional(view.control.get_page(screen_types.GetPage(url=url, job=job)))
+    about = requests.ExplainUrl(url=url, job=job or (detail.page.job if detail is not None else ""))
+    explained = await optional(view.control.explain(about))
+    return view.render(
+        "page.html",
+        200 if detail is not None or explained is not None else 404,
+        url=url,
+        job=job,
+        tab=tab,
+        tabs=[name for name in TABS if name != "screenshot" or (detail is not None and detail.screenshot)],
+        links_in=await _links_in(view, detail) if detail is not None and tab == "links" else None,
+        explained=explained.explanation if explained is not None else None,
+        detail=detail,
+        steps=steps(explained, detail),
+        diff=difference(detail) if detail is not None and tab == "history" else [],
+        body=await _body(view, url, tab) if detail is not None and tab in ("markdown", "source") else None,
+    )
+
+
+async def _links_in(view: View, detail: screen_types.PageDetail) -> screen_types.LinksIn | None:
+    request = screen_types.GetPage(url=detail.page.url, job=detail.page.job)
+    found: screen_types.LinksIn | None = await optional(view.control.list_links_in(request))
+    return found
+
+
+async def screenshot(view: View) -> Response:
+    """GET /console/page/screenshot?url=…: the picture itself."""
+    request = screen_types.GetScreenshot(url=view.field("url"), job=view.field("job")[:1000])
+    found = await view.control.get_screenshot(request)
+    return Response(found.body, media_type="image/png")
+
+
+async def _body(view: View, url: str, form: str) -> screen_types.Body | None:
+    request = screen_types.GetBody(url=url, form="source" if form == "source" else "markdown", limit=BODY_CHARS)
+    found: screen_types.Body | None = await optional(view.control.get_body(request))
+    return found
+
+
+def steps(explained: answers.Explained | None, detail: screen_types.PageDetail | None) -> list[Step]:
+    """The verdict as a time line, in the order in which the crawler decides."""
+    line = _decisions(explained) if explained is not None else []
+    found = explained.explanation if explained is not None else None
+    fetches = found.fetches if found is not None and found.fetches else detail.fetches if detail is not None else []
+    for one in fetches:
+        outcome, reason = str(one.get("outcome", "")), str(one.get("reason", ""))
+        kind = "done" if outcome == "stored" else "stop"
+        status = f"HTTP {one['status']} · " if one.get("status") else ""
+        title = _("Fetch %(number)s: %(outcome)s") % {"number": one.get("fetch_no", ""), "outcome": _(outcome)}
+        line.append(Step(kind, title, f"{status}{words(outcome, reason)}", one.get("fetched_at", "")))
+    if found is not None and found.recrawl is not None:
+        every = _("every %(span)s") % {"span": span(found.recrawl.interval_s)}
+        line.append(Step("wait", _("Fetched again"), every, found.recrawl.next_at))
+    return line
+
+
+def _decisions(explained: answers.Explained) -> list[Step]:
+    found = explained.explanation
+    line = [Step("done" if found.scope.admitted else "stop", _("In scope") if found.scope.admitted
+                 else _("Out of scope"), found.scope.rule)]  # fmt: skip
+    line.append(Step("done", _("Found"), _("its job has seen this URL")) if found.seen
+                else Step("wait", _("Not found yet"), _("no page and no seed named this URL")))  # fmt: skip
+    if found.robots is not None:
+        robots, detail = found.robots, ""
+        if robots.line:
+            detail = _("line %(line)s: %(rule)s") % {"line": robots.line, "rule": robots.rule}
+        title = _("Allowed by robots.txt") if robots.allowed else _("Forbidden by robots.txt")
+        line.append(Step("done" if robots.allowed else "stop", title, detail, robots.fetched_at))
+    if found.queued is not None:
+        place = f"{found.queued.position:,}" if found.queued.position else "?"
+        detail = _("%(place)s of %(of)s at its host") % {"place": place, "of": f"{found.queued.of:,}"}
+        line.append(Step("wait", _("Queued"), detail, found.queued.not_before))
+    if found.host is not None and found.host.wait_s:
+        line.append(Step("wait", _("Its host waits"), found.host.pause, found.host.not_before))
+    if found.lease is not None:
+        detail = _("try %(number)s") % {"number": found.lease.attempt}
+        line.append(Step("wait", _("Under way"), detail, found.lease.since))
+    return line
+
+
+def difference(detail: screen_types.PageDetail) -> list[str]:
+    """Lines of a unified diff to the version before; empty without one."""
+    if detail.previous is None:
+        return []
+    old, new = (text.splitlines()[:DIFF_LINES] for text in (detail.previous.text, detail.text))
+    return list(difflib.unified_diff(old, new, n=2, lineterm=""))[2:]

@@ -1,0 +1,22 @@
+"""The search of the rail: a URL leads to its page, the name of a job to the job, anything else into the rows."""
+
+from __future__ import annotations
+
+from nephila_control import requests
+from starlette.responses import Response
+
+from nephila_console.view import View, go
+from nephila_console.words import path
+
+
+async def search(view: View) -> Response:
+    """GET /console/search?q=…"""
+    text = view.field("q").strip()
+    if text.startswith(("http://", "https://")):
+        return go(path("page", url=text))
+    jobs = (await view.control.list_jobs(requests.Empty())).jobs
+    if any(job.name == text for job in jobs):
+        return go(path("jobs", text))
+    if any(rule.name == text for rule in (await view.control.list_rules(requests.Empty())).rules):
+        return go(path("rules", name=text))
+    return go(path("pages", q=text))

@@ -1,0 +1,62 @@
+"""System: what is each member doing, what could not be processed, and the live settings."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila_control import requests
+from starlette.responses import Response
+
+from nephila_console.screens.attention import optional
+from nephila_console.view import View, go
+from nephila_console.words import path
+
+
+async def system(view: View) -> Response:
+    """GET /console/system"""
+    empty = requests.Empty()
+    status, members, settings, letters, topics = await asyncio.gather(
+        view.control.status(empty),
+        optional(view.control.list_members(empty)),
+        optional(view.control.get_settings(empty)),
+        optional(view.control.list_dead_letters(requests.ListDeadLetters(limit=50))),
+        optional(view.control.list_topics(empty)),
+    )
+    return view.render(
+        "system.html",
+        live=True,
+        status=status,
+        members=members.members if members is not None else [],
+        settings=settings.settings if settings is not None else {},
+        letters=letters.dead_letters if letters is not None else [],
+        topics=topics.topics if topics is not None else None,
+    )
+
+
+async def change_setting(view: View) -> Response:
+    """POST /console/system/settings"""
+    name, text, member = (view.form.get(field, "").strip() for field in ("name", "value", "member"))
+    if not name:
+        raise UsageError("name a setting")
+    try:
+        value = msgspec.json.decode(text) if text else None
+    except msgspec.DecodeError:
+        value = text
+    try:
+        request = msgspec.convert({"settings": {name: value}, "member": member}, requests.ChangeSettings)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
+    await view.control.change_settings(request)
+    return go(path("system", notice="changed"))
+
+
+async def replay(view: View) -> Response:
+    """POST /console/system/replay: one dead letter, or all."""
+    letter = view.form.get("id", "")
+    request = requests.ReplayDeadLetters(ids=[letter]) if letter else requests.ReplayDeadLetters(all=True)
+    found = await view.control.replay_dead_letters(request)
+    if refused := [one.refused for one in found.dead_letters if not one.replayed]:
+        raise UserError(f"{len(refused):,} of {len(found.dead_letters):,} were not published again: {refused[0]}")
+    return go(path("system", notice="replayed"))

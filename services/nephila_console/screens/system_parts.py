@@ -1,0 +1,60 @@
+"""Settings in effect, DNS and proxies, webhooks: what the program says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import msgspec
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila_control import requests, system_types
+from nephila_control.api import Forbidden
+from starlette.responses import Response
+
+from nephila_console.screens.attention import optional
+from nephila_console.view import View
+
+T = TypeVar("T")
+
+
+async def settings(view: View) -> Response:
+    """GET /console/system/settings"""
+    asked = {"section": view.field("section"), "changed": bool(view.field("changed"))}
+    try:
+        request = msgspec.convert(asked, system_types.ListConfiguration)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
+    found, problem = await _or_problem(view.control.get_configuration(request))
+    live = await optional(view.control.get_settings(requests.Empty()))
+    return view.render(
+        "settings.html",
+        values=found.values if found is not None else [],
+        problem=problem,
+        live_settings=live.settings if live is not None else {},
+        asked=asked,
+        sections=("scheduler", "downloader", "parser", "storage"),
+    )
+
+
+async def network(view: View) -> Response:
+    """GET /console/system/network: DNS and proxies"""
+    found, problem = await _or_problem(view.control.get_network(requests.Empty()))
+    return view.render("network.html", live=True, found=found, problem=problem)
+
+
+async def webhooks(view: View) -> Response:
+    """GET /console/system/webhooks"""
+    found, problem = await _or_problem(view.control.list_webhooks(requests.Empty()))
+    return view.render(
+        "webhooks.html", live=True, webhooks=found.webhooks if found is not None else [], problem=problem
+    )
+
+
+async def _or_problem(answer: Awaitable[T]) -> tuple[T | None, str]:
+    """The answer, or why this kind of system has none."""
+    try:
+        return await answer, ""
+    except Forbidden:
+        raise
+    except UserError as error:
+        return None, str(error)

@@ -1,0 +1,98 @@
+"""Numbers, times and texts as the templates show them. Pure.
+
+Invariant: a text from the web keeps no control, format or direction character: such a character is shown as U+FFFD, so
+that a URL does not read as another one. Escaping is the templates' own, for every value.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from markupsafe import Markup
+from nephila.kernel.hidden_characters import hidden
+
+from nephila_console.messages import translate as _
+
+_HIDDEN: Final = re.compile(hidden(r"\x00-\x08\x0b\x0c\x0e-\x1f"))
+BASE: Final = "/console"
+
+
+def clean(text: object, limit: int = 0) -> str:
+    """A text from the web, of at most `limit` characters; 0: of any length."""
+    found = str(text)
+    if limit and len(found) > limit:
+        found = found[: limit - 1] + "…"
+    return _HIDDEN.sub("\ufffd", found)
+
+
+def rate(number: float) -> str:
+    """Per second, with as many digits as it is precise."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 1 else f"{number:.2g}"
+
+
+def ago(seconds: float) -> str:
+    """A length of time in its largest unit."""
+    for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{int(seconds // unit)} {name}"
+    return f"{max(int(seconds), 1)} s"
+
+
+def when(value: Any) -> Markup:
+    """An instant as a person reads it, the exact one on hover: seconds since 1970 or ISO 8601, in UTC."""
+    at = _instant(value)
+    if at is None:
+        return Markup("<span class=soft>–</span>")
+    passed = time.time() - at.timestamp()
+    if abs(passed) < 90 * 86_400:
+        text = _("in %(span)s") if passed < 0 else _("%(span)s ago")
+        text %= {"span": ago(abs(passed))}
+    else:
+        text = at.strftime("%Y-%m-%d")
+    exact = at.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, text)
+
+
+def _instant(value: Any) -> datetime | None:
+    try:
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value, UTC) if value else None
+        found = datetime.fromisoformat(str(value)) if value else None
+        return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def host(url: str) -> str:
+    """The host of a URL."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2].lower() or url
+    except ValueError:
+        return url
+
+
+def path(*parts: str, **query: Any) -> str:
+    """The address of a screen; fields without a value are left out."""
+    found = {name: value for name, value in query.items() if value not in ("", None, 0)}
+    place = "/".join((BASE, *(urlencode({"": part}, errors="replace")[1:].replace("+", "%20") for part in parts)))
+    return place + (f"?{urlencode(found, errors='replace')}" if found else "")
+
+
+def followable(url: str) -> bool:
+    """Whether a browser may be sent there."""
+    return url.startswith(("http://", "https://"))
+
+
+def cell(value: Any) -> str:
+    """A value of an item in one line."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {cell(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return " · ".join(cell(one) for one in value)
+    return str(value)

@@ -1,0 +1,137 @@
+"""The log of changes: who changed what over the control API, and when. Durable and bounded.
+
+One program keeps it in DIR/control-log.jsonl; a system over Kafka in the topic `control-log` (`cluster/log.py`). The
+newest entry comes first. A further batch of seeds of one job, or a further label of one sample, by
+the same caller within `MERGED_S` adds no entry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+from nephila.kernel.messages import ControlChange
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UNREADABLE, UserError
+
+from nephila_control import answers, requests
+
+log = logging.getLogger(__name__)
+FILE: Final = "control-log.jsonl"
+MAX_BYTES: Final = 2 << 20
+"""Of one file: some 8,000 entries. The file before it is kept, older ones are deleted."""
+MERGED_S: Final = 60.0
+_BATCHES: Final = frozenset({"add_seeds", "label_row"})
+
+
+class ChangeLog(Protocol):
+    """Where changes are noted."""
+
+    async def note(self, who: str, operation: str, subject: str, change: str) -> None:
+        """Keep a change; it is durable when this returns. A log that cannot be written is reported in the log of the
+        program: the change itself is done."""
+
+    async def read(self, request: requests.ListControlLog) -> answers.ControlLog:
+        """Some entries, the newest first. Raises `UserError`."""
+
+
+class Entries:
+    """Makes the entries of one log: their ids rise, and what repeats the one before is left out."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_ms = 0
+        self._batch: tuple[tuple[str, str, str], float] = (("", "", ""), float("-inf"))
+
+    def make(self, who: str, operation: str, subject: str, change: str) -> ControlChange | None:
+        """The entry; None for a further batch."""
+        key, now = (who, operation, subject), self._clock.monotonic()
+        if operation in _BATCHES and key == self._batch[0] and now - self._batch[1] < MERGED_S:
+            return None
+        self._batch = key, now
+        self._last_ms = max(int(self._clock.now() * 1000), self._last_ms + 1)
+        return ControlChange(f"{self._last_ms:013d}-{secrets.token_hex(4)}", who, operation, subject, change)
+
+
+def select(entries: Iterable[ControlChange], request: requests.ListControlLog) -> answers.ControlLog:
+    """The entries that a request asks for. `entries`: the newest first."""
+    found: list[answers.ControlLogEntry] = []
+    for one in entries:
+        if (request.before and one.id >= request.before) or not _wanted(one, request):
+            continue
+        if len(found) == request.limit:
+            return answers.ControlLog(entries=found, next=found[-1].id)
+        found.append(_entry(one))
+    return answers.ControlLog(entries=found)
+
+
+def _wanted(one: ControlChange, request: requests.ListControlLog) -> bool:
+    text = request.search.lower()
+    return (
+        (not request.who or one.who == request.who)
+        and (not request.operation or one.operation == request.operation)
+        and (not text or text in f"{one.subject}\n{one.change}".lower())
+    )
+
+
+def _entry(one: ControlChange) -> answers.ControlLogEntry:
+    at = int(one.id.partition("-")[0]) / 1000
+    return answers.ControlLogEntry(
+        id=one.id, at=at, who=one.who, operation=one.operation, subject=one.subject, change=one.change
+    )
+
+
+class FileLog:
+    """The log of one program: two files in its directory. Lines are appended and synced."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._path = directory / FILE
+        self._made = Entries(clock)
+        self._lock = asyncio.Lock()
+
+    async def note(self, who: str, operation: str, subject: str, change: str) -> None:
+        """See `ChangeLog.note`."""
+        entry = self._made.make(who, operation, subject, change)
+        if entry is None:
+            return
+        async with self._lock:
+            try:
+                await asyncio.to_thread(self._append, msgspec.json.encode(entry) + b"\n")
+            except OSError as error:
+                log.error("the log of changes cannot be written", extra={"file": str(self._path)}, exc_info=error)
+
+    def _append(self, line: bytes) -> None:
+        if self._path.exists() and self._path.stat().st_size + len(line) > MAX_BYTES:
+            self._path.replace(self._before)
+        with self._path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @property
+    def _before(self) -> Path:
+        return self._path.with_suffix(".1.jsonl")
+
+    async def read(self, request: requests.ListControlLog) -> answers.ControlLog:
+        """See `ChangeLog.read`."""
+        return await asyncio.to_thread(lambda: select(self._entries(), request))
+
+    def _entries(self) -> Iterator[ControlChange]:
+        for path in (self._path, self._before):
+            try:
+                lines = path.read_bytes().splitlines()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise UserError(f"cannot read {path}: {error.strerror}") from None
+            for line in reversed(lines):
+                try:
+                    yield msgspec.json.decode(line, type=ControlChange)
+                except UNREADABLE:
+                    continue  # the last line of a crash

@@ -1,0 +1,170 @@
+"""The operations on audit samples. Rows and labels are read and written in a thread; an answered label is stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.ledgers.read_connection import open_for_reading
+from nephila.storage.source import Source
+from nephila_harvest.audit.candidates import shown, version_now
+from nephila_harvest.audit.precision import StratumCount, of_all, of_stratum
+from nephila_harvest.audit.recall import outcome_of
+from nephila_harvest.audit.session import draw_sample, labelling_order, next_without_label, now, sample_named
+from nephila_harvest.audit.store import AuditStore, Drawn, Label, NoSample, SampleInfo, open_store
+
+from nephila_control import api, job_view
+from nephila_control.audit_types import (
+    AuditOutcomeOf,
+    DrawSample,
+    GetAuditOutcome,
+    GetSample,
+    LabelRow,
+    ProposedExpression,
+    RowLabelled,
+    SampleDetail,
+    SampleKind,
+    SampleList,
+    SampleOf,
+    SampleRow,
+    Stratum,
+    precision_of,
+)
+from nephila_control.stored_rows import there
+
+LISTED = 50
+DRAWN_FROM = 8_000
+"""Fetches from which a sample is drawn, at least: 150 ms of CPU."""
+STRATA = 200
+REASONS = 10
+TEXT_CHARS = 20_000
+_OF_EXPRESSION = ("kind", "expression", "hits", "against")
+
+
+def sample_list(source: Source | None) -> SampleList:
+    """See `Control.list_samples`."""
+    try:
+        with open_store(there(source)) as store:
+            newest = store.samples()[-LISTED:][::-1]
+            return SampleList(samples=[_sample(one, store.counts(one.name)) for one in newest])
+    except NoSample:
+        return SampleList(samples=[])
+
+
+def draw(source: Source | None, request: DrawSample) -> SampleOf:
+    """See `Control.draw_sample`."""
+    place = there(source)
+    if not job_view.is_there(place):
+        raise UserError("there are no rows to draw from yet")
+    values = {name: getattr(request, name) for name in ("size", "by", "kind", "seed", "job")}
+    info, _ = draw_sample(place, name=request.sample, most=max(DRAWN_FROM, 4 * request.size), **values)
+    with open_store(place) as store:
+        return _sample(info, store.counts(info.name))
+
+
+def detail(source: Source | None, request: GetSample) -> SampleDetail:
+    """See `Control.get_sample`."""
+    with _opened(source, request.sample) as (store, info):
+        drawn, counts = store.drawn(info.name), store.counts(info.name)
+    ordered = labelling_order(drawn)
+    following = next_without_label(ordered, request.number)
+    number = request.number or following
+    row = _row(there(source), _numbered(drawn, number)) if number else None
+    place = next((place for place, one in enumerate(ordered) if one.number == number), 0)
+    reasons = sum((one.reasons for one in counts), Counter[str]())
+    return SampleDetail(
+        sample=_sample(info, counts),
+        row=row,
+        next=following,
+        back=ordered[place - 1].number if place else 0,
+        skip=ordered[place + 1].number if place + 1 < len(ordered) else 0,
+        strata=[_stratum(one) for one in sorted(counts, key=lambda one: -one.size) if one.sampled][:STRATA],
+        reasons=dict(reasons.most_common(REASONS)),
+    )
+
+
+def label(source: Source | None, request: LabelRow) -> RowLabelled:
+    """See `Control.label_row`."""
+    with _opened(source, request.sample) as (store, info):
+        one = _numbered(store.drawn(info.name), request.number)
+        if one.candidate.version != request.version:
+            raise UserError(f"number {request.number} of the sample is another version; nothing is stored")
+        reason = request.reason.strip() if request.verdict == "wrong" else ""
+        store.label([(one.candidate, Label(request.verdict, reason, request.person, now()))])
+        following = next_without_label(labelling_order(store.drawn(info.name)), request.number)
+        return RowLabelled(sample=_sample(info, store.counts(info.name)), next=following)
+
+
+def outcome(source: Source | None, request: GetAuditOutcome) -> AuditOutcomeOf:
+    """See `Control.get_audit_outcome`."""
+    try:
+        with open_store(there(source)) as store:
+            found = outcome_of(store, request.pages, request.links)
+    except NoSample as error:
+        raise api.NotFound(str(error)) from None
+    return AuditOutcomeOf(
+        pages=found.pages,
+        links=found.links,
+        precision=precision_of(found.precision),
+        recall=precision_of(found.recall),
+        proposals=[
+            ProposedExpression(share=share, **{name: getattr(one, name) for name in _OF_EXPRESSION})
+            for one in found.proposals
+            if (share := precision_of(one.share)) is not None
+        ],
+    )
+
+
+@contextmanager
+def _opened(source: Source | None, name: str) -> Iterator[tuple[AuditStore, SampleInfo]]:
+    try:
+        with open_store(there(source)) as store:
+            yield store, sample_named(store, name)
+    except NoSample as error:
+        raise api.NotFound(str(error)) from None
+
+
+def _numbered(drawn: Sequence[Drawn], number: int) -> Drawn:
+    """The rows have the numbers from 1 on."""
+    if not 1 <= number <= len(drawn):
+        raise api.NotFound(f"the sample has the numbers 1 to {len(drawn):,}, not {number:,}")
+    return drawn[number - 1]
+
+
+def _row(source: Source, one: Drawn) -> SampleRow:
+    with open_for_reading(source) as rows:
+        found, version = shown(rows, one.candidate), version_now(rows, one.candidate)
+    verdict = one.label or Label("", "", "", "")
+    return SampleRow(
+        number=one.number,
+        stratum=one.stratum,
+        **{name: getattr(one.candidate, name) for name in ("job", "url", "rule", "version")},
+        title=found.title[:1000] if found is not None else "",
+        text=found.text[:TEXT_CHARS] if found is not None else "",
+        gone=found is None,
+        changed=found is not None and version != one.candidate.version,
+        verdict=verdict.verdict,
+        reason=verdict.reason,
+        person=verdict.person,
+        labelled_at=verdict.at,
+    )
+
+
+def _sample(info: SampleInfo, counts: Sequence[StratumCount]) -> SampleOf:
+    return SampleOf(
+        name=info.name,
+        at=info.at,
+        kind=msgspec.convert(info.kind, SampleKind),
+        by=info.strata,
+        drawn=sum(one.sampled for one in counts),
+        labelled=sum(one.labelled for one in counts),
+        precision=precision_of(of_all(counts)),
+    )
+
+
+def _stratum(one: StratumCount) -> Stratum:
+    values = {name: getattr(one, name) for name in ("name", "size", "sampled", "right", "wrong")}
+    return Stratum(**values, precision=precision_of(of_stratum(one)))

@@ -1,0 +1,218 @@
+"""The port between the operations of the control API and the system they act on.
+
+`local/backend.py` is one program on this machine, `cluster/backend.py` a system over Kafka. What an operation means,
+and in which order it checks, publishes and answers, is in `operations.py`; a backend reads state, publishes, and waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from nephila.kernel.documents.browser_schema import Browser
+from nephila.kernel.documents.job_document import JobDocument
+from nephila.kernel.live_settings import SettingScope
+from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UserError
+from nephila.scheduler.explain.explain import Explanation
+from nephila.storage.source import Source
+
+from nephila_control import answers, requests, screen_types, system_types
+from nephila_control.series import JobSeries
+
+if TYPE_CHECKING:
+    from nephila.downloader.service import Downloader
+    from nephila_rules.stored_pages import StoredPage
+
+    from nephila_control.access.change_log import ChangeLog
+
+
+class DeadLetters(Protocol):
+    """Messages that a service could not process."""
+
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+        """Some of them. Raises `UserError`."""
+
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+        """Publish their messages again. Raises `UserError`."""
+
+
+class Topics(Protocol):
+    """The topics of a broker."""
+
+    async def rows(self) -> list[system_types.TopicRow]:
+        """What they hold, and who is behind. Raises `UserError`."""
+
+
+class Backend(Protocol):
+    """A coroutine that changes something returns when the change is durable. All raise `UserError` for what the
+    present state refuses."""
+
+    kind: answers.SystemKind
+    place: str
+    """See `answers.Status.place`."""
+    clock: Clock
+    rows: Source | None
+    """The database of the rows; None where it is not known."""
+    captures: Path | None = None
+    """The directory of what browsers captured of pages; None where it is not known."""
+    sites_file: Path | None = None
+    """The file of the sites, which need not exist; None: the sites are not known here."""
+    letters: DeadLetters
+    series: JobSeries
+    log: ChangeLog
+    """Who changed what."""
+    at_once: bool
+    """Seeds are admitted in the turn that receives their job: a new job is not held until its seeds are in, and the
+    seeds of its document are sent with each apply. Otherwise only those that are new in the document are sent."""
+
+    # ---- jobs
+
+    @property
+    def tenants(self) -> Collection[str]:
+        """Names of the tenants in the settings; empty: jobs may name any tenant."""
+
+    @property
+    def own_jobs(self) -> Collection[str] | None:
+        """The jobs whose rows may be read; None: of all jobs, deleted ones too."""
+        return None
+
+    def check_change(self) -> None:
+        """Raise `UserError` where jobs cannot be changed."""
+        return
+
+    def check_job(self, document: JobDocument) -> None:
+        """Raise `UserError` for a job that needs a rule, a sink or a library that is missing."""
+
+    def spec(self, uid: str) -> CrawlJob | None:
+        """The newest desired state of a job, of a deleted one too; None when there was none."""
+
+    def jobs(self) -> Mapping[str, CrawlJob]:
+        """All jobs by uid, without deleted ones."""
+
+    def reported_generation(self, uid: str) -> int:
+        """The last generation of a job that `spec` does not have; 0: there was none."""
+        return 0
+
+    def report(self, job: CrawlJob) -> answers.Job:
+        """How a job stands."""
+
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
+        """Publish a desired state, then seeds."""
+
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+        """Publish seeds of a job."""
+
+    def expect_seeds(self, job: CrawlJob) -> None:
+        """A job is held, and its seeds follow with later requests."""
+        return
+
+    async def resume_held(self, job: CrawlJob) -> bool:
+        """Continue a held job once its seeds are admitted; False when that happens after the answer."""
+
+    async def republish(self, job: CrawlJob) -> None:
+        """Publish a job once more where its receivers are other programs. A scheduler that reports this generation has
+        read all seeds before it; a parser clears its caches and sends the links of forgotten URLs again."""
+        return
+
+    # ---- URLs
+
+    async def quarantines(self, uid: str) -> list[Quarantine]:
+        """Parts of hosts that were closed for a job, released ones too."""
+
+    async def release(self, uid: str, host: str, pattern: str) -> None:
+        """Take a part of a host out of quarantine. Raises `NotFound` when it is in none."""
+
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        """Which queued URLs of a job these expressions would remove. Raises `UserError`."""
+
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+        """Forget URLs of a job; each has the outcome of its row."""
+
+    async def explain(self, url: str, name: str) -> Explanation:
+        """What became of a canonical URL in a job; without a name in the job with the most facts about it. Raises
+        `NotFound` for an unknown job."""
+
+    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        """Hosts with queued URLs or requests under way, and why each waits."""
+
+    # ---- single pages
+
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
+        """One page from the web, now, without a job: robots.txt, the egress guard and the limits of size and time
+        count. `browser`: as one has it that does this. Raises `UserError`, also where there is no browser."""
+        if browser is not None:
+            raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
+        from nephila.downloader.fetch_page import config_of
+        from nephila_rules.try_page import stored_page
+
+        return await stored_page(url, config_of())
+
+    # ---- rules
+
+    @property
+    def rules(self) -> Mapping[str, ParseRule]:
+        """All rules by name."""
+
+    @property
+    def rules_directory(self) -> Path | None:
+        """The directory with the rules of files; None: there is none."""
+        return None
+
+    def check_rule_change(self, names: Iterable[str] = ()) -> None:
+        """Raise `UserError` where no rule can be changed, or one of these cannot."""
+        return
+
+    @property
+    def has_functions(self) -> bool:
+        """False where no Python function of a rule can be called; True where that is not known here."""
+        return True
+
+    async def put_rules(self, rules: Sequence[ParseRule]) -> None:
+        """Publish rules, deletions too."""
+
+    def verdicts(self) -> Iterable[RuleVerdict]:
+        """Whether rules still fit their sites."""
+
+    # ---- the system
+
+    def members(self) -> list[answers.Member]:
+        """The programs that take part."""
+
+    async def complete(self, status: answers.Status) -> None:
+        """Add the facts that only this kind of system has to the sums over its jobs."""
+
+    def configuration(self) -> Mapping[str, msgspec.Struct]:
+        """The configuration of each service of the program. Raises `UserError` where there are several programs."""
+        raise UserError("each member has its own settings; see its settings file, or nephila service settings")
+
+    def downloaders(self) -> Sequence[Downloader]:
+        """What fetches in this process. Raises `UserError` where other programs do."""
+        raise UserError("each downloader has its own DNS cache and proxies; see its metrics")
+
+    async def topics(self) -> list[system_types.TopicRow]:
+        """The topics of the broker. Raises `UserError` where there is none, or it does not answer."""
+        raise UserError("one program has no topics; its queue is on the overview")
+
+    def settings(self) -> dict[str, Any]:
+        """Live settings by key."""
+        return {}
+
+    def scope_of(self, member: str, setting: str) -> SettingScope:
+        """The scope of a setting of one member. Raises `UsageError` for an unknown or ambiguous member."""
+
+    async def put_settings(self, changes: Mapping[str, Any]) -> None:
+        """Key → value; None takes the default back."""
+
+
+def next_generation(job: CrawlJob, **changed: Any) -> CrawlJob:
+    """A changed desired state. A message is shared with the services and never changed in place."""
+    return msgspec.structs.replace(job, generation=job.generation + 1, **changed)
+
+
+def is_held(job: CrawlJob | None, generation: int) -> bool:
+    """Whether a job is still paused until its seeds are in, and was not changed after this generation."""
+    return job is not None and not job.deleted and job.generation == generation and job.paused

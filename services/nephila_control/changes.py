@@ -1,0 +1,47 @@
+"""The operation `list_changes`: the change feed of the databases that hold the rows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.read.changes import FeedPage, UnknownChange, feed
+from nephila.storage.source import Source
+
+from nephila_control import answers, api, requests
+
+NO_ROWS = (
+    "changes are read from the database of the rows, and this API has none: set api.store "
+    "(for --bootstrap: NEPHILA_STORAGE__STORE), or read the topic `changes`"
+)
+
+
+class TableChanges:
+    """The change feed of the rows. The control APIs use it; `nephila changes` also without a running program."""
+
+    def __init__(self, source: Source | None, jobs: Collection[str] | None = None) -> None:
+        """`jobs`: of these only; None: of all that a request asks for."""
+        self._source = source
+        self._jobs = jobs
+
+    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
+        """See `Control.list_changes`."""
+        found = await asyncio.to_thread(self._read, request)
+        rows = [answers.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
+        return answers.ChangeList(changes=rows, next=found.next)
+
+    def _read(self, request: requests.ListChanges) -> FeedPage:
+        if self._source is None:
+            raise UserError(NO_ROWS)
+        try:
+            return feed(
+                self._source,
+                since=request.since,
+                jobs=self._jobs if self._jobs is not None or not request.job else [request.job],
+                change=request.change,
+                limit=request.limit,
+                newest=request.newest,
+            )
+        except UnknownChange as error:
+            raise api.NotFound(str(error)) from None

@@ -1,0 +1,244 @@
+"""Dead letters of a system over Kafka: what they are, and how their messages are published again.
+
+A letter is named by its place in the topic `dead`, PARTITION:OFFSET, with .N behind it where a record holds several.
+Letters stay until retention removes them; to replay one twice is harmless, since the effects of a message are
+idempotent: a page that can be parsed by now takes over the row that said failed(dead_letter), its links go to the
+scheduler. What cannot be replayed is said, and why. The scheduler's counts of ended URLs do not change by a replay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.errors import KafkaError
+from nephila.kernel.messages import DeadLetter, Frame
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError, UserError
+from nephila.kernel.topics import DEAD, TOPICS
+from nephila.native import partition_of
+from nephila_cluster.kafka.admin import topics as admin
+from nephila_cluster.kafka.claim_check import ClaimStore
+from nephila_cluster.kafka.client.security import connection_options
+from nephila_cluster.kafka.config import KafkaConfig
+from nephila_cluster.kafka.wire import HEADERS, UnknownFormat, message_of, unseal
+
+from nephila_control import answers, requests
+from nephila_control.api import NotFound
+
+MAX_BYTES = 64 << 20
+"""Messages of one answer at most; a replay holds them in memory."""
+_TOPICS = {topic.name: topic for topic in TOPICS}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One letter and where it lies."""
+
+    place: str
+    at: float
+    """When it was written, seconds since 1970 UTC."""
+    letter: DeadLetter
+    problem: str = ""
+    """Why the letter itself cannot be read; then it is empty."""
+
+    @property
+    def kind(self) -> str:
+        """The type of the message, as `Page`."""
+        topic = _TOPICS.get(self.letter.topic)
+        return topic.message.__name__ if topic is not None else ""
+
+    @property
+    def refused(self) -> str:
+        """Why its message is not published again; empty when it is."""
+        topic = _TOPICS.get(self.letter.topic)
+        if self.problem:
+            return self.problem
+        if topic is None:
+            return f"topic {self.letter.topic!r} is none of the route"
+        if topic.leased:
+            return "a request is not replayed: its lease has brought its URL back"
+        if not self.letter.message:
+            return "the message was not kept"
+        return ""
+
+
+async def scan(
+    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = (), after: str = ""
+) -> AsyncGenerator[Found]:
+    """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all behind
+    `after` that were there when it began. Raises `UserError`, for a place where no letter is before any is given."""
+    there = await admin.existing(config, (DEAD,))
+    if DEAD.name not in there:
+        raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
+    consumer = AIOKafkaConsumer(**connection_options(config), enable_auto_commit=False, auto_offset_reset="earliest")
+    tps = [TopicPartition(config.prefix + DEAD.name, number) for number in range(there[DEAD.name])]
+    try:
+        await consumer.start()
+        first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+        ranges = _ranges(places, {tp.partition: (first[tp], last[tp]) for tp in tps}, after)
+        for partition, start, end in ranges:
+            async for record in _records(consumer, tps[partition], start, end):
+                for one in await _letters(record, claim_store):
+                    if _wanted(one.place, places, after):
+                        yield one
+    except (KafkaError, OSError) as error:
+        raise await admin.trouble_with(config, error) from None
+    finally:
+        await consumer.stop()
+
+
+def _wanted(place: str, places: Sequence[str], after: str) -> bool:
+    if places:
+        return place in places or place.partition(".")[0] in places
+    return not after or _position(place) > _position(after)
+
+
+def _position(place: str) -> tuple[int, int, int]:
+    """(partition, offset, number in the record). Raises `UsageError`."""
+    record, _, number = place.partition(".")
+    partition, colon, offset = record.partition(":")
+    if not (colon and _number(partition) and _number(offset) and (not number or _number(number))):
+        raise UsageError(f"{place[:100]!r} is no PARTITION:OFFSET; see nephila service dead list")
+    return int(partition), int(offset), int(number or 0)
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20
+
+
+def _ranges(places: Sequence[str], bounds: dict[int, tuple[int, int]], after: str) -> list[tuple[int, int, int]]:
+    """(partition, first offset, end) of what is to be read."""
+    if not places:
+        start = _position(after) if after else (-1, 0, 0)
+        return [
+            (partition, max(first, start[1]) if partition == start[0] else first, end)
+            for partition, (first, end) in sorted(bounds.items())
+            if partition >= start[0]
+        ]
+    found = set()
+    for place in places:
+        partition, offset, _ = _position(place)
+        first, last = bounds.get(partition, (0, 0))
+        if not first <= offset < last:
+            raise NotFound(f"no dead letter at {place}; see nephila service dead list")
+        found.add((partition, offset, offset + 1))
+    return sorted(found)
+
+
+async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int) -> AsyncIterator[Any]:
+    if start >= end:
+        return
+    consumer.assign([tp])
+    consumer.seek(tp, start)
+    while True:
+        for record in (await consumer.getmany(tp, timeout_ms=500, max_records=50)).get(tp, ()):
+            if record.offset < end:
+                yield record
+        if await consumer.position(tp) >= end:
+            return
+
+
+async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
+    place, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
+    try:
+        frames = unseal(record.value, record.headers)
+    except (PermanentError, UnknownFormat) as error:
+        return [Found(place, at, DeadLetter(), f"no letter: {error}")]
+    found = []
+    for number, frame in enumerate(frames):
+        name = place if len(frames) == 1 else f"{place}.{number}"
+        try:
+            data = frame.message
+            if frame.claim:
+                if claim_store is None:
+                    raise PermanentError("it lies in the blob store, and none is set (kafka: blobs)")
+                data = await asyncio.to_thread(claim_store.get, frame.claim)
+            found.append(Found(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
+        except (PermanentError, TemporaryError, UnknownFormat) as error:
+            found.append(Found(name, at, DeadLetter(), str(error)))
+    return found
+
+
+class KafkaDeadLetters:
+    """The topic `dead` of a system, for `ClusterBackend`."""
+
+    def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
+        self._config = config
+        self._claim_store = claim_store
+
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+        """Some letters. Raises `UserError`."""
+        found, next_place = await self._some((), request.job, request.after, request.limit)
+        return answers.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
+
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+        """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
+        if bool(request.ids) == request.all:
+            raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
+        config = self._config
+        there = await admin.existing(config)
+        found, next_place = await self._some(request.ids, request.job, request.after, request.limit)
+        producer = AIOKafkaProducer(
+            **connection_options(config), acks="all", enable_idempotence=True, max_request_size=4 << 20
+        )
+        try:
+            await producer.start()
+            for one in found:
+                if not one.refused:
+                    partition = _partition(config, one.letter, there)
+                    topic = config.prefix + one.letter.topic
+                    await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
+        except (KafkaError, OSError) as error:
+            raise await admin.trouble_with(config, error) from None
+        finally:
+            await producer.stop()
+        done = [answers.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
+        return answers.ReplayedList(dead_letters=done, next=next_place)
+
+    async def _some(self, places: Sequence[str], job: str, after: str, limit: int) -> tuple[list[Found], str]:
+        """Letters, and the place behind which more are; empty when these were the last."""
+        found: list[Found] = []
+        size = 0
+        letters = scan(self._config, self._claim_store, places, after)
+        async with contextlib.aclosing(letters):
+            async for one in letters:
+                if job and one.letter.job != job:
+                    continue
+                if not places and found and (len(found) == limit or size > MAX_BYTES):
+                    return found, found[-1].place
+                found.append(one)
+                size += len(one.letter.message)
+        return found, ""
+
+
+def _row(one: Found) -> answers.DeadLetter:
+    letter = one.letter
+    return answers.DeadLetter(
+        id=one.place,
+        at=round(one.at, 3),
+        service=letter.service,
+        topic=letter.topic,
+        message=one.kind,
+        job=letter.job,
+        url=letter.url,
+        url_key=letter.url_key.hex(),
+        partition=letter.partition,
+        attempts=letter.attempts,
+        error=one.problem or letter.error,
+        bytes=len(letter.message),
+        refused=one.refused,
+    )
+
+
+def _partition(config: KafkaConfig, letter: DeadLetter, there: dict[str, int]) -> int:
+    """Where its URL belongs, for the system may have grown since; else where it was read."""
+    count = there.get(letter.topic, 0)
+    partition = partition_of(letter.url_key, count) if letter.url_key and count else letter.partition
+    if partition >= count:
+        where = f"{config.prefix}{letter.topic}/{letter.partition}"
+        raise UserError(f"a letter names {where}, and that topic has {count} partitions")
+    return partition

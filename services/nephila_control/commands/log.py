@@ -1,0 +1,46 @@
+"""`nephila log`: who changed what over the control API, and when."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import typer
+from nephila.cli.options import Json
+from nephila.cli.output import note, print_json
+from nephila.cli.terminal import sanitize
+from nephila.kernel.runtime.errors import UsageError
+from nephila.scheduler.explain.explain import utc
+
+from nephila_control import requests
+from nephila_control.commands.client import call
+from nephila_control.commands.rows import Limit
+from nephila_control.commands.target import ControlTarget, with_target
+
+
+@with_target()
+def log(
+    search: Annotated[str, typer.Argument(metavar="[TEXT]", help="Part of the object or of the change.")] = "",
+    who: Annotated[str, typer.Option(metavar="NAME", help="Only of this token or user.")] = "",
+    operation: Annotated[str, typer.Option(metavar="NAME", help="Only of this operation, as apply_job.")] = "",
+    before: Annotated[str, typer.Option(metavar="ID", help="Continue behind the `next` of a list.")] = "",
+    limit: Limit = 50,
+    *,
+    target: ControlTarget,
+    json: Json = False,
+) -> None:
+    """Show who changed what over the control API, the newest first."""
+    fields = {"search": search, "who": who, "operation": operation, "before": before, "limit": limit}
+    try:
+        request = msgspec.convert(fields, requests.ListControlLog)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error)) from None
+    found = call(target, lambda control: control.list_control_log(request))
+    if json:
+        print_json(found)
+        return
+    for one in found.entries:
+        texts = (sanitize(one.who, 100), one.operation, sanitize(one.subject, 200), sanitize(one.change, 500))
+        typer.echo(f"{utc(one.at)}  " + "  ".join(text for text in texts if text))
+    if found.next:
+        note(f"older ones: --before {found.next}")

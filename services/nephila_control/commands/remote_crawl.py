@@ -1,0 +1,233 @@
+"""`nephila crawl --bootstrap` and `--server`: a crawl elsewhere. This program submits the job, follows it and sums up.
+
+Ctrl-C ends the following; the crawl continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from nephila import __version__
+from nephila.cli.crawl.run import NOTHING_FETCHED
+from nephila.cli.crawl.summary import dead_letters_line
+from nephila.cli.lost_output import drop_lost_output
+from nephila.cli.output import note, print_json
+from nephila.cli.terminal import sanitize
+from nephila.kernel.documents.job_document import document_of, lists_of, spec_of, urls_of, with_spec
+from nephila.kernel.documents.job_schema import Seed as SeedOfJob
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+from nephila.programs.crawl.plan import make_plan
+from nephila.programs.crawl.run import CrawlRequest, read_all_seeds, read_job, seed_urls
+from nephila.programs.options import IN_SERVICE
+from nephila.programs.output_directory import RunFile
+
+from nephila_control import answers, api, requests
+from nephila_control.api import Control
+from nephila_control.commands.client import call
+from nephila_control.commands.jobs.command import send_seeds
+from nephila_control.commands.target import ControlTarget
+
+if TYPE_CHECKING:
+    from nephila.kernel.messages import Seed
+    from nephila.programs.crawl.plan import CrawlPlan
+
+DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", "api_access")
+"""Options of a crawl in this process, with a directory here."""
+SILENT_S = 60.0
+"""Without a report about the job for so long, no scheduler is there."""
+POLL_S = 0.5
+GONE_S = 180.0
+"""A broker or server that has not answered for so long is given up."""
+CLOCKS_S = 60.0
+"""Largest difference expected between the clocks here and at the broker."""
+MIN_LINE_INTERVAL_S = 1.0
+"""Least time between two lines of progress."""
+Refused = list[tuple[str, str]]
+
+
+def crawl(request: CrawlRequest, target: ControlTarget, *, as_json: bool, quiet: bool) -> int:
+    """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
+    drop_lost_output("stdout")
+    where = "--bootstrap" if target.bootstrap else "--server"
+    for name in (*DIRECTORY_OPTIONS, *IN_SERVICE):
+        option = name.replace("_", "-")
+        if name in request.given and name in DIRECTORY_OPTIONS:
+            raise UsageError(f"--{option} works with a directory here, not with {where}")
+        if name in request.given:
+            raise UsageError(
+                f"--{option} belongs to the settings of the services (nephila service downloader --config …), not "
+                f"to a crawl with {where}"
+            )
+    document = read_job(request)
+    if not request.urls and not request.seed_file and document is None:
+        raise UsageError("nothing to crawl: give a URL, a job.yaml or --seeds FILE")
+    run = RunFile(
+        program=f"nephila {__version__}",
+        seeds=request.urls or seed_urls(document),
+        seed_file=request.seed_file,
+        document=document,
+        options=request.options,
+    )
+    plan = make_plan(run, request.out, system=True)
+    if document is None:
+        plan.job.uid = plan.job.name = f"crawl-{uuid.uuid4().hex[:12]}"
+    rules = rules_of(plan)
+    refused: Refused = []
+    seeds = read_all_seeds(run, plan, refused, already_read=False)
+
+    async def work(control: Control) -> tuple[answers.Job, Counter[str] | None]:
+        began = time.time()
+        generation = await _submit(control, plan, rules, seeds, refused)
+        if not (quiet or as_json):
+            note(f"job {plan.job.uid}; stop watching with Ctrl-C: the crawl goes on")
+        job = await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+        try:
+            return job, await dead_letters(control, job.name, began - CLOCKS_S)
+        except UserError as error:  # the crawl is done, and its summary is printed
+            note(f"whether there are dead letters is not known: {error}; see nephila service dead list")
+            return job, None
+
+    job, letters = call(target, work)
+    for what, why in refused:
+        print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
+    if letters and not as_json:
+        note(
+            f"{dead_letters_line(letters)}; see nephila service dead list, and nephila service dead "
+            "replay when the cause is repaired"
+        )
+    _print_summary(job, letters, as_json=as_json, quiet=quiet)
+    if quiet and not as_json and not job.stored:
+        note(f"no page was stored: {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped")
+    return 0 if job.stored else NOTHING_FETCHED
+
+
+def rules_of(plan: CrawlPlan) -> list[dict[str, Any]]:
+    """The documents of the rules that the job names. A rule of the same name in the system is replaced."""
+    if plan.rules is None:
+        return []
+    from nephila_rules.files import read_all
+
+    documents = read_all([plan.rules])
+    if plan.all_rules:
+        plan.job = with_spec(plan.job, rules=[document.name for document in documents])
+    wanted = spec_of(plan.job).rules
+    return [document.content for document in documents if document.name in wanted]
+
+
+async def _submit(
+    control: Control, plan: CrawlPlan, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
+) -> int:
+    """Rules, job, seeds, in this order. Returns the generation of the job with all of them."""
+    name = plan.job.uid
+    try:
+        await control.get_job(requests.JobName(name=name))
+    except api.NotFound:
+        pass
+    else:
+        raise UserError(f"there is a job {name!r} already; give yours another name, or delete that one")
+    if rules:
+        await control.apply_rules(requests.ApplyRules(rules=rules))
+    spec = spec_of(plan.job)
+    lists = lists_of(spec)
+    rest = (seed.url for seed in seeds if seed.source not in ("sitemap", "feed"))
+    first = list(itertools.islice(rest, max(len(urls_of(spec)), 0 if lists else 1)))
+    seeds_of_job = [*(SeedOfJob(url=url) for url in first), *(SeedOfJob(**{kind: url}) for kind, url in lists)]
+    job = document_of(with_spec(plan.job, seeds=seeds_of_job))
+    more = next(rest, None)
+    answer = await control.apply_job(requests.ApplyJob(job=job, seeds_follow=more is not None))
+    refused += [(one.url, one.reason) for one in answer.refused]
+    if more is None:
+        return answer.generation
+    held = answer.generation if answer.held else 0
+    last = await send_seeds(control, name, itertools.chain([more], rest), refused, held)
+    return last.generation
+
+
+async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> answers.Job:
+    """The job once it is done. Raises `UserError` when it is deleted, no scheduler reports, or the broker is gone."""
+    progress, began = _Progress(), time.monotonic()
+    answered = began
+    while True:
+        try:
+            job = (await control.get_job(requests.JobName(name=name))).status
+        except api.NotFound:
+            raise UserError(f"job {name!r} was deleted") from None
+        finished = job.state == "idle" or (job.state in ("limit", "quota", "window") and not job.in_flight)
+        if finished and job.observed_generation >= generation:
+            return job
+        if not quiet:
+            progress.show(job)
+        if job.reported_s < SILENT_S:
+            answered = time.monotonic()
+        if min(job.reported_s, time.monotonic() - began) > SILENT_S:
+            problems = (await control.status(requests.Empty())).problems
+            if not problems:
+                raise await _silence(control, job)
+            if time.monotonic() - answered > GONE_S:
+                raise NotReadyError(
+                    f"{'; '.join(problems)}, for {GONE_S:g} s: the job {name} stays, and continues when the broker is "
+                    "back; see nephila jobs list"
+                )
+            note(f"{'; '.join(problems)}: waiting")
+            began = time.monotonic()
+        await asyncio.sleep(POLL_S)
+
+
+async def _silence(control: Control, job: answers.Job) -> UserError:
+    """The error of a job without reports. A job that no scheduler has read is withdrawn: otherwise it would begin when
+    the next scheduler starts, after its user has gone."""
+    line = f"no scheduler has reported on job {job.name!r} for {SILENT_S:g} s"
+    if job.observed_generation:
+        return UserError(f"{line}; the job stays, and continues when a scheduler runs")
+    await control.delete_job(requests.JobName(name=job.name))
+    return UserError(f"{line}: the job is withdrawn; start the services and repeat the command")
+
+
+class _Progress:
+    """A line when something has changed, at most one in MIN_LINE_INTERVAL_S."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._next = 0.0
+
+    def show(self, job: answers.Job) -> None:
+        """The job stands so."""
+        line, now = f"{job.name}: {_line(job)}", time.monotonic()
+        if line != self._shown and now >= self._next:
+            self._shown, self._next = line, now + MIN_LINE_INTERVAL_S
+            note(line)
+
+
+def _line(job: answers.Job) -> str:
+    ended = f"{job.stored:,} stored, {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped"
+    return f"{ended}; {job.queued:,} queued, {job.in_flight:,} in flight"
+
+
+async def dead_letters(control: Control, job: str, since: float) -> Counter[str]:
+    """Topic → dead letters of a job since an instant (UTC), with those that name no job: they may be of this one."""
+    found: Counter[str] = Counter()
+    after = ""
+    while True:
+        page = await control.list_dead_letters(requests.ListDeadLetters(after=after, limit=requests.MAX_DEAD_LETTERS))
+        found.update(one.topic for one in page.dead_letters if one.job in (job, "") and one.at >= since)
+        if not (after := page.next):
+            return found
+
+
+def _print_summary(job: answers.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
+    spent = {"limit": "max_pages", "quota": "quota", "window": "waiting"}.get(job.state, "done")
+    words = {"max_pages": "the page budget is spent", "quota": job.quota, "waiting": job.window, "done": "done"}
+    if as_json:
+        outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
+        print_json(
+            {"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued, "dead_letters": letters}
+        )
+    elif not quiet:
+        print(f"{job.name}: {words[spent]}; {_line(job)}")

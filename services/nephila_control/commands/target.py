@@ -1,0 +1,161 @@
+"""Where a control command finds its program: the options that every such command has, and what they mean.
+
+@with_target()
+def pause(name: Name, target: Target, json: Json = False) -> None: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from nephila.cli.options import DEFAULT_OUT, Out
+from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.options import ELSEWHERE
+
+if TYPE_CHECKING:
+    from nephila_cluster.kafka.config import KafkaConfig
+
+    from nephila_control.control_servers import TcpAddress
+
+__all__ = [
+    "Api",
+    "ApiAccess",
+    "ApiTokenFile",
+    "ControlTarget",
+    "Server",
+    "TokenFile",
+    "broker_settings",
+    "tcp_address",
+    "with_target",
+]
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap",
+        metavar="HOST:PORT|FILE",
+        help="The services at this Kafka broker, or the settings file of the services (TLS, SASL, prefix), not DIR "
+        "(NEPHILA_BOOTSTRAP is not read).",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
+Server = Annotated[
+    str,
+    typer.Option(
+        "--server", metavar="URL", help="The control API at http(s)://HOST:PORT, not DIR.", rich_help_panel=ELSEWHERE
+    ),
+]
+TokenFile = Annotated[
+    str,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        envvar="NEPHILA_TOKEN_FILE",
+        help="File with the token of --server.",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
+Api = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=ELSEWHERE)
+]
+ApiTokenFile = Annotated[
+    str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=ELSEWHERE)
+]
+ApiAccess = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="File with tokens of roles, OIDC and proxies of --api (docs/access.md).",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTarget:
+    """What a control command talks to: the program in a directory, a system over Kafka, or a server."""
+
+    out: Path = DEFAULT_OUT
+    bootstrap: str = ""
+    server: str = ""
+    token_file: str = ""
+    prefix: str = ""
+    """Prefix of the names of topics and groups; empty: that of the settings."""
+    rows: str = ""
+    """URL of a database with rows, in place of a directory."""
+
+    def __post_init__(self) -> None:
+        if self.bootstrap and self.server:
+            raise UsageError("--bootstrap and --server exclude each other")
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a program in a directory."""
+        return not self.bootstrap and not self.server
+
+
+def broker_settings(bootstrap: str | None, prefix: str | None = None, partitions: int | None = None) -> KafkaConfig:
+    """The settings of the transport that --bootstrap names, completed from the environment: HOST:PORT of brokers, or
+    the settings file of the services. Raises `UsageError`."""
+    from nephila_cluster.kafka.config import kafka_config
+
+    options: dict[str, Any] = {"prefix": prefix or None, "partitions": partitions}
+    if not bootstrap or not is_file(bootstrap):
+        return kafka_config({"bootstrap": bootstrap, **options}, "command line")
+    from nephila_cluster.service.settings import transport_of
+
+    return kafka_config(options, "command line", transport_of(bootstrap), bootstrap)
+
+
+def is_file(bootstrap: str) -> bool:
+    """Whether --bootstrap names a file, not brokers."""
+    return bootstrap.endswith((".yaml", ".yml")) or "/" in bootstrap
+
+
+def target_of(
+    out: Out = DEFAULT_OUT, bootstrap: Bootstrap = "", server: Server = "", token_file: TokenFile = ""
+) -> ControlTarget:
+    """The target that the options of a control command name."""
+    return ControlTarget(out, bootstrap, server, token_file)
+
+
+def with_target(find: Callable[..., ControlTarget] = target_of) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator: replace the parameter `target` of a command's function by the options of `find`, which returns it."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        options = inspect.signature(find, eval_str=True).parameters
+        parameters: list[inspect.Parameter] = []
+        for one in inspect.signature(function, eval_str=True).parameters.values():
+            parameters += options.values() if one.name == "target" else [one]
+
+        def command(**given: Any) -> None:
+            target = find(**{name: given.pop(name) for name in options})
+            function(**given, target=target)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        setattr(command, "__signature__", inspect.Signature(keyword_only))  # noqa: B010 - not in its type
+        command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+        return command
+
+    return decorate
+
+
+def tcp_address(api: str, token_file: str, access_file: str = "", *, firecrawl: bool = False) -> TcpAddress | None:
+    """What --api, --api-token-file, --api-access and --firecrawl say. Raises `UsageError`."""
+    if not api:
+        if firecrawl:
+            raise UsageError("--firecrawl needs --api HOST:PORT, where it is served")
+        return None
+    from nephila_control.access.live_access import read_logins
+    from nephila_control.control_servers import TcpAddress
+    from nephila_control.http.tokens import host_and_port
+
+    host, port = host_and_port(api, "--api")
+    token, logins = read_logins(token_file, "--api-token-file", access_file, "--api-access")
+    return TcpAddress(host, port, token, logins, firecrawl=firecrawl)

@@ -1,0 +1,279 @@
+"""`nephila up`: every service in one program, with DIR/control.sock for jobs; runs until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
+
+import typer
+from nephila import __version__
+from nephila.cli.lost_output import drop_lost_output
+from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
+from nephila.kernel.runtime.errors import UserError, without_resume
+from nephila.programs.options import ELSEWHERE, CommandOptions
+from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
+
+from nephila_control.commands.target import Api, ApiAccess, ApiTokenFile, tcp_address
+
+LOG_S = 60.0
+"""Seconds between two lines about the jobs."""
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from nephila.kernel.runtime.clock import Clock
+    from nephila.programs.service_configs import ServiceConfigs
+    from nephila_harvest.webhooks.sender import WebhookSender
+    from prometheus_client.registry import Collector
+
+    from nephila_control.answers import Job
+    from nephila_control.api import Control
+    from nephila_control.control_servers import TcpAddress
+
+    Companion = Callable[[Control, asyncio.Event], Awaitable[None]]
+
+
+@with_options("up")
+def up(
+    out: Out = DEFAULT_OUT,
+    api: Api = "",
+    api_token_file: ApiTokenFile = "",
+    api_access: ApiAccess = "",
+    firecrawl: Annotated[
+        bool, typer.Option("--firecrawl", help="Serve Firecrawl's API at --api too.", rich_help_panel=ELSEWHERE)
+    ] = False,
+    webhooks: Annotated[
+        str, typer.Option(metavar="FILE", help="Deliver changes of pages to the webhooks of this file.")
+    ] = "",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
+    **options: Unpack[CommandOptions],
+) -> None:
+    """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
+    tcp = tcp_address(api, api_token_file, api_access, firecrawl=firecrawl)
+    raise typer.Exit(run_up(out, values(options), tcp, quiet=quiet, webhooks=webhooks))
+
+
+def run_up(
+    out: Path,
+    given: dict[str, Any],
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    companion: Companion | None = None,
+    webhooks: str = "",
+    beside: Callable[[], list[Collector]] = list,
+    sites: Path | None = None,
+) -> int:
+    """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
+    destinations of changes. `beside`: metrics of the companion. `sites`: their file; by default that of the
+    directory."""
+    from nephila.programs import proxies
+    from nephila.programs.headers import redacted
+    from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
+    from nephila_harvest.send_webhooks import build_sender
+    from nephila_harvest.webhooks.config import read_webhooks
+    from nephila_rules.files import read_all
+    from nephila_rules.function_check import check_functions
+
+    drop_lost_output("stdout")
+    store = given.pop("store")
+    directory = OutputDirectory(out)
+    earlier = directory.read()
+    # Jobs that were taken with a browser need it again.
+    given["browser"] = given["browser"] or bool(earlier is not None and earlier.options.get("browser"))
+    run = resolve_run(directory, given)
+    url = resolve_store(run, store)
+    configs = make_configs(
+        given,
+        out,
+        formats_of(given["format"], given["keep_raw"]),
+        store=url,
+        writer=run.writer,
+        renders=given["browser"],
+        archive=archive_name("up", run),
+    )
+    if rules := given.get("rules", ""):
+        check_functions(read_all([Path(rules)]), configs.parser.rule_functions_dir)
+    given["header"] = redacted(given["header"])
+    given["proxy"] = proxies.redacted(given["proxy"])
+    run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
+    try:
+        sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
+        if webhooks:
+            read_webhooks(Path(webhooks))
+        return serve(
+            directory, run, configs, tcp, quiet=quiet, companion=companion, webhooks=sender, beside=beside, sites=sites
+        )
+    except UserError as error:
+        # `--resume` is an option of crawl; `nephila up` always continues.
+        raise type(error)(without_resume(str(error))) from None
+
+
+def resolve_run(directory: OutputDirectory, options: dict[str, Any]) -> RunFile:
+    """The run as it will be. Raises `UsageError` when the directory holds something else."""
+    run = directory.read()
+    if run is None:
+        directory.check_fresh()
+        run = RunFile(command="up", started_at=time.time())
+    directory.check_command(run, "up")
+    run.program = f"nephila {__version__}"
+    run.options = options
+    run.error = ""
+    return run
+
+
+def serve(
+    directory: OutputDirectory,
+    run: RunFile,
+    configs: ServiceConfigs,
+    tcp: TcpAddress | None,
+    *,
+    quiet: bool,
+    companion: Companion | None = None,
+    webhooks: Callable[[Clock], WebhookSender] | None = None,
+    beside: Callable[[], list[Collector]] = list,
+    sites: Path | None = None,
+) -> int:
+    """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
+    the services, with their control API, until its event is set; when it ends before, the program ends too."""
+    from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+    from nephila.kernel.runtime.stop_signals import stopped_by
+    from nephila_rules.health import degraded
+
+    from nephila_control.serve import UpProgram
+
+    ended_by: list[signal.Signals] = []
+
+    async def main() -> UpProgram:
+        rules = run.options.get("rules", "")
+        loop = asyncio.get_running_loop()
+
+        def end(number: signal.Signals) -> None:
+            ended_by.append(number)
+            stop.set()
+            program.stop()
+
+        def companion_ended(task: asyncio.Future[None]) -> None:
+            if task.cancelled() or stop.is_set():
+                return
+            if (error := task.exception()) is not None:
+                failed.append(error)
+            program.stop()
+
+        def ready(jobs: list[Job]) -> None:
+            if companion is not None:
+                companions.append(asyncio.ensure_future(companion(program.control, stop)))
+                companions[0].add_done_callback(companion_ended)
+            if not quiet:
+                what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
+                print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
+
+        def write() -> None:
+            run.degraded_rules = degraded(program.assembly.judge.verdicts())
+            _write(directory, run, program.control.jobs())
+
+        stop, companions, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
+        program = UpProgram(
+            configs,
+            rules=Path(rules) if rules else None,
+            tcp=tcp,
+            on_change=write,
+            webhooks=webhooks,
+            beside=beside,
+            sites=sites,
+        )
+        lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
+        try:
+            with stopped_by(loop, end):
+                await program.run(ready)
+            if failed:
+                raise failed[0]
+        finally:
+            for task in (lines, *companions):
+                if task is not None:
+                    task.cancel()
+        return program
+
+    raise_open_files()
+    with directory.locked():
+        run.runs += 1
+        run.state = "running"
+        directory.write(run)
+        program = run_loop(main())
+        run.degraded_rules = program.degraded
+        _write_result(directory, run, program.jobs, program.error)
+    if program.error is not None:
+        raise program.error
+    # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
+    return 130 if ended_by[:1] == [signal.SIGINT] else 0
+
+
+async def _log(facts: Callable[[], list[Job]]) -> None:
+    """A line a minute on standard error, as long as something changes."""
+    before: list[Job] = []
+    while True:
+        await asyncio.sleep(LOG_S)
+        jobs = facts()
+        if jobs != before:
+            print(state_line(jobs), file=sys.stderr, flush=True)
+        before = jobs
+
+
+def state_line(jobs: list[Job]) -> str:
+    """The jobs of a program in one line: sums, and how many jobs are in each state."""
+    states = Counter(job.state for job in jobs)
+    parts = [f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"]
+    if jobs:
+        parts[0] += f" ({', '.join(f'{count:,} {state}' for state, count in sorted(states.items()))})"
+    parts += [
+        f"{sum(job.stored for job in jobs):,} stored",
+        f"{sum(job.denied + job.failed + job.dropped for job in jobs):,} other ends",
+        f"{sum(job.rate for job in jobs):.1f}/s",
+        f"{sum(job.queued for job in jobs):,} queued",
+        f"{sum(job.in_flight for job in jobs):,} in flight",
+    ]
+    return " · ".join(parts)
+
+
+def _write_result(directory: OutputDirectory, run: RunFile, jobs: list[Job], error: BaseException | None) -> None:
+    run.state = "stopped"
+    run.reason = "failed" if error else "interrupted"
+    run.ended_at = time.time()
+    run.cpu_s += cpu_seconds()
+    run.error = str(error) if error else ""
+    _write(directory, run, jobs)
+
+
+def _write(directory: OutputDirectory, run: RunFile, jobs: list[Job]) -> None:
+    """Write run.json with the counts per job. A write error is printed and does not end the program."""
+    run.jobs = {
+        job.name: JobRun(
+            generation=job.generation,
+            state=job.state,
+            left=job.queued + job.in_flight,
+            tenant=job.tenant,
+            site=job.site,
+            browser_s=job.browser_s,
+            outcomes={
+                name: count for name in ("stored", "denied", "failed", "dropped") if (count := int(getattr(job, name)))
+            },
+        )
+        for job in jobs
+    }
+    run.left = sum(job.left for job in run.jobs.values())
+    run.outcomes = {}
+    for job in run.jobs.values():
+        for name, count in job.outcomes.items():
+            run.outcomes[name] = run.outcomes.get(name, 0) + count
+    run.rows = sum(run.outcomes.values())
+    try:
+        directory.write(run)
+    except UserError as refused:
+        print(f"nephila: {refused}", file=sys.stderr)

@@ -1,0 +1,129 @@
+"""How the fetches of each job ended, by reason and over time, from the table `fetches`.
+
+Invariant: every fetch is counted once. A call reads on from the fetch at which the one before stopped, `READ` fetches
+at most, so an answer about a large table is incomplete at first and says so. Memory: `BINS` steps of time and one
+number per reason for each job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Collection
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from nephila.kernel.reasons.table import words
+from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
+from nephila.storage.ledgers.schema import DATABASE
+from nephila.storage.source import Source
+
+from nephila_control.screen_types import OutcomeCount, OutcomeCounts, TimeBin
+
+READ: Final = 100_000
+"""Fetches of one call: some 100 ms in a thread."""
+BINS: Final = 96
+"""Steps of time of a job, at most; when they are too few, each is doubled."""
+STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
+"""Lengths of a step, in seconds; then multiples of days."""
+
+
+class _Counts:
+    """Of one job, or of all of them."""
+
+    def __init__(self) -> None:
+        self.reasons: Counter[tuple[str, str]] = Counter()
+        self.step = 0
+        self.bins: dict[int, Counter[str]] = {}
+
+    def add(self, at: int, outcome: str, reason: str, count: int) -> None:
+        self.reasons[outcome, reason] += count
+        if at:
+            self.bins.setdefault(at // self.step_s, Counter())[outcome] += count
+            while max(self.bins) - min(self.bins) >= BINS:
+                self._widen()
+
+    @property
+    def step_s(self) -> int:
+        """Length of a step."""
+        last = len(STEPS) - 1
+        return STEPS[self.step] if self.step <= last else STEPS[last] << (self.step - last)
+
+    def _widen(self) -> None:
+        before, self.step = self.step_s, self.step + 1
+        found: dict[int, Counter[str]] = {}
+        for number, counts in self.bins.items():
+            # A step that does not divide the next one moves fetches by less than its own length.
+            found.setdefault(number * before // self.step_s, Counter()).update(counts)
+        self.bins = found
+
+
+class FetchCounts:
+    """The counts of one database."""
+
+    def __init__(self, source: Source | None) -> None:
+        self._source = source
+        self._lock = threading.Lock()
+        self._last = 0
+        self._all = _Counts()
+        self._jobs: dict[str, _Counts] = {}
+
+    def read(self, jobs: Collection[str] | None) -> OutcomeCounts:
+        """The counts of these jobs, of all for None; reads the database."""
+        with self._lock:
+            complete = self._read_on()
+            found = self._all if jobs is None else _sum([self._jobs[job] for job in jobs if job in self._jobs])
+            return OutcomeCounts(
+                counts=[
+                    OutcomeCount(outcome=outcome, reason=reason, words=words(outcome, reason), fetches=count)
+                    for (outcome, reason), count in found.reasons.most_common()
+                ],
+                step_s=found.step_s,
+                timeline=[
+                    TimeBin(at=number * found.step_s, outcomes=dict(sorted(counts.items())))
+                    for number, counts in sorted(found.bins.items())
+                ],
+                complete=complete,
+            )
+
+    def _read_on(self) -> bool:
+        if self._source is None or (isinstance(self._source, Path) and not (self._source / DATABASE).exists()):
+            return True
+        try:
+            with open_for_reading(self._source) as connection:
+                (last,) = connection.execute("SELECT max(id) FROM fetches", {}).fetchone()
+                end = min(last or 0, self._last + READ)
+                query = (
+                    "SELECT job, outcome, reason, substr(fetched_at, 1, 19), count(*) FROM fetches"
+                    " WHERE id > :after AND id <= :end GROUP BY 1, 2, 3, 4"
+                )
+                for job, outcome, reason, at, count in connection.execute(query, {"after": self._last, "end": end}):
+                    for counts in (self._all, self._jobs.setdefault(job, _Counts())):
+                        counts.add(_seconds(at), outcome, reason, count)
+                self._last = end
+                return end == (last or 0)
+        except NoTables:
+            return True
+
+
+def _sum(parts: list[_Counts]) -> _Counts:
+    """The counts of several jobs; their steps become those of the longest."""
+    if len(parts) == 1:
+        return parts[0]
+    found = _Counts()
+    found.step = max((part.step for part in parts), default=0)
+    for part in parts:
+        found.reasons.update(part.reasons)
+        for number, counts in part.bins.items():
+            found.bins.setdefault(number * part.step_s // found.step_s, Counter()).update(counts)
+    while found.bins and max(found.bins) - min(found.bins) >= BINS:
+        found._widen()
+    return found
+
+
+def _seconds(text: str) -> int:
+    try:
+        return int(datetime.fromisoformat(f"{text}+00:00").timestamp()) if text else 0
+    except ValueError:
+        return 0

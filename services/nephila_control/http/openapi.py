@@ -1,0 +1,175 @@
+"""The OpenAPI 3.1 document of the control API, made of the routes and the typed requests."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+from nephila import __version__
+from nephila.kernel.documents.job_schema import CrawlJob
+from nephila.kernel.documents.json_schema import json_schema
+from nephila.kernel.documents.struct_reader import Section
+from nephila_harvest.sites.site_schema import Site
+from nephila_rules.runtime.rule_schema import ParseRule
+
+from nephila_control.http.change_feeds import FORMATS
+from nephila_control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorAnswer
+
+DOCUMENTS: dict[type[Section], tuple[tuple[str, str, str], ...]] = {
+    CrawlJob: (("ApplyJob", "job", "Document"), ("JobDetail", "document", "Document")),
+    ParseRule: (("ApplyRules", "rules", "Document"), ("Rule", "document", "Document")),
+    Site: (
+        ("ApplySites", "sites", "Document"),
+        ("Site", "document", "Document"),
+        ("ApplyDirectory", "directory", "Directory"),
+    ),
+}
+"""Kind of a document → the requests and answers that contain it, their fields, and the part that these hold."""
+REF = "#/components/schemas/{name}"
+
+
+@cache
+def document_bytes() -> bytes:
+    """The document as JSON text; the schemas of documents cost some 100 ms once."""
+    return msgspec.json.encode(document())
+
+
+def document() -> dict[str, Any]:
+    """As JSON has it."""
+    types = [*dict.fromkeys(route.answer for route in ROUTES), ErrorAnswer]
+    bodies = [route.request for route in ROUTES if route.has_body]
+    _, found = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
+    components = msgspec.json.decode(msgspec.json.encode(found))  # a default may be a tuple, which JSON does not have
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)
+    for name in FORMATS:
+        paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
+    for schema in components.values():
+        for one in schema.get("properties", {}).values():
+            if one.get("default") == "" and (one.get("minLength") or not re.search(one.get("pattern", ""), "")):
+                del one["default"]  # a key that is left out, not a text that could be given
+    for kind, uses in DOCUMENTS.items():
+        components |= _document_schemas(kind)
+        for name, field, part in uses:
+            whole = components[name]["properties"][field]
+            free = whole.get("items", whole)
+            free.clear()
+            free["$ref"] = REF.format(name=f"{kind.__name__}{part}")
+    # A body is the request without the fields that its path names.
+    for route in ROUTES:
+        if route.has_body:
+            schema = components[route.request.__name__]
+            for name in route.path_fields:
+                schema["properties"].pop(name, None)
+                schema["required"] = [one for one in schema.get("required", ()) if one != name]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Nephila control API",
+            "version": __version__,
+            "description": "Jobs, sites, rules and answers of a crawler: one program, or a system over Kafka.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": {name: components[name] for name in sorted(components)},
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "On a TCP port. A Unix socket needs none: only its owner may connect.",
+                }
+            },
+        },
+    }
+
+
+def _document_schemas(kind: type[Section]) -> dict[str, Any]:
+    """The JSON Schema of a document as components: its parts have the name of the document in front of theirs."""
+    schema = json_schema(kind)
+    parts = schema.pop("$defs")
+    del schema["$schema"]
+
+    def renamed(one: Any) -> Any:
+        if isinstance(one, list):
+            return [renamed(item) for item in one]
+        if not isinstance(one, dict):
+            return one
+        return {
+            key: REF.format(name=kind.__name__ + value.rpartition("/")[2]) if key == "$ref" else renamed(value)
+            for key, value in one.items()
+        }
+
+    found = {f"{kind.__name__}{name}": renamed(part) for name, part in parts.items()}
+    return found | {f"{kind.__name__}Document": renamed(schema)}
+
+
+def _operation(route: ApiRoute, components: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary.rstrip(".")}
+    if parameters := _parameters(route):
+        operation["parameters"] = parameters
+    if route.has_body:
+        operation["requestBody"] = {
+            # An absent body is an empty object.
+            "required": bool(set(components[route.request.__name__].get("required", ())) - set(route.path_fields)),
+            "content": {"application/json": {"schema": {"$ref": REF.format(name=route.request.__name__)}}},
+        }
+    operation["responses"] = {
+        "200": {
+            "description": (route.answer.__doc__ or "").split("\n")[0].rstrip("."),
+            "content": {"application/json": {"schema": {"$ref": REF.format(name=route.answer.__name__)}}},
+        },
+        **_errors(),
+    }
+    return operation
+
+
+def _feed(name: str) -> dict[str, Any]:
+    """The newest changes in a format of feed readers; its parameters are those of list_changes."""
+    listing = next(route for route in ROUTES if route.operation == "list_changes")
+    kind = FORMATS[name][1].partition(";")[0]
+    return {
+        "operationId": f"{name}_feed",
+        "summary": f"The newest changes, for feed readers ({name})",
+        "parameters": _parameters(listing),
+        "responses": {
+            "200": {"description": "A feed", "content": {kind: {"schema": {"type": _type_of(kind)}}}},
+            **_errors(),
+        },
+    }
+
+
+def _type_of(kind: str) -> str:
+    return "object" if kind.endswith("json") else "string"
+
+
+def _errors() -> dict[str, Any]:
+    codes: dict[int, list[str]] = {}
+    for code, status in CODES.items():
+        codes.setdefault(status, []).append(code)
+    return {str(status): _error(" or ".join(words)) for status, words in codes.items() if "internal" not in words}
+
+
+def _parameters(route: ApiRoute) -> list[dict[str, Any]]:
+    (schema,), components = msgspec.json.schema_components([route.request], ref_template=REF)
+    properties = components[route.request.__name__]["properties"] if "$ref" in schema else schema["properties"]
+    required = components[route.request.__name__].get("required", ())
+    found = []
+    for name, kind in properties.items():
+        if name in route.path_fields:
+            found.append({"name": name, "in": "path", "required": True, "schema": kind})
+        elif not route.has_body:
+            found.append({"name": name, "in": "query", "required": name in required, "schema": kind})
+    return found
+
+
+def _error(code: str) -> dict[str, Any]:
+    return {
+        "description": code.replace("_", " "),
+        "content": {"application/json": {"schema": {"$ref": REF.format(name=ErrorAnswer.__name__)}}},
+    }

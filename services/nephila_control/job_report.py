@@ -1,0 +1,72 @@
+"""How a job stands, as the API lists it: from its desired state and its status, in one program and over Kafka. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from nephila import __version__
+from nephila.kernel.messages import CrawlJob, JobStatus
+
+from nephila_control import answers
+
+if TYPE_CHECKING:
+    from nephila_control.backend import Backend
+
+
+def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
+    """`rate`: finished URLs per second."""
+    return answers.Job(
+        name=job.name or job.uid,
+        state=_state(job, status),
+        generation=job.generation,
+        observed_generation=status.generation,
+        queued=status.queued,
+        in_flight=status.in_flight,
+        stored=status.stored,
+        denied=status.denied,
+        failed=status.failed,
+        dropped=status.dropped,
+        rate=round(rate, 2),
+        quota=status.quota,
+        window=status.window,
+        links_held=status.links_held,
+        links_lost=status.links_lost,
+        tenant=job.tenant,
+        site=job.site,
+    )
+
+
+def system_status(backend: Backend, jobs: list[answers.Job], started: float) -> answers.Status:
+    """The sums over all jobs. `started`: monotonic instant of the start of the program."""
+    return answers.Status(
+        version=__version__,
+        kind=backend.kind,
+        place=backend.place,
+        uptime_s=round(backend.clock.monotonic() - started, 3),
+        jobs=len(jobs),
+        states=dict(Counter(job.state for job in jobs)),
+        queued=sum(job.queued for job in jobs),
+        in_flight=sum(job.in_flight for job in jobs),
+        stored=sum(job.stored for job in jobs),
+        rate=round(sum(job.rate for job in jobs), 2),
+    )
+
+
+def finished(status: JobStatus) -> int:
+    """URLs that have ended."""
+    return status.stored + status.denied + status.failed + status.dropped
+
+
+def _state(job: CrawlJob, status: JobStatus) -> answers.JobState:
+    if job.paused:
+        return "paused"
+    if status.generation < job.generation or status.deleted:
+        return "new"
+    if status.spent:
+        return "limit"
+    if status.quota and (status.queued or status.in_flight):
+        return "quota"
+    if status.window and (status.queued or status.in_flight):
+        return "window"
+    return "idle" if status.done else "running"

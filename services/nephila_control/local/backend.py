@@ -1,0 +1,409 @@
+"""One program on this machine as a backend of the control API: `nephila up`, and `nephila crawl` while it runs.
+
+The frontier's log holds the jobs; this class keeps only what a sequence of requests has in progress. A crawl (`once`)
+answers every question, releases quarantines and forgets URLs; its job is defined by its command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import msgspec
+from nephila import __version__
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.bus.contract import Bus, Receipt
+from nephila.kernel.documents import job_document
+from nephila.kernel.documents.browser_schema import Browser
+from nephila.kernel.live_settings import SettingScope
+from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
+from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.topics import JOBS, SEEDS
+from nephila.parser.config import ParserConfig
+from nephila.parser.page import trafilatura_text
+from nephila.scheduler.explain.explain import Explanation
+from nephila.scheduler.explain.facts import Home
+from nephila.scheduler.standalone import Scheduler
+from nephila.storage.source import Source
+
+from nephila_control import answers, api, job_view, requests, screen_types
+from nephila_control.backend import Backend, DeadLetters, is_held, next_generation
+from nephila_control.local.explain import LocalExplain
+from nephila_control.local.rule_store import RuleStore
+from nephila_control.series import JobSeries
+from nephila_control.throughput import Rates
+
+if TYPE_CHECKING:
+    from nephila.downloader.service import Downloader
+    from nephila_rules.stored_pages import StoredPage
+
+    from nephila_control.access.change_log import ChangeLog
+
+HOLD_S = 60.0
+"""A held job continues after so long without further seeds: its client is gone."""
+
+
+class RuleFiles(Protocol):
+    """The rules of files, which the program watches."""
+
+    path: Path
+
+    @property
+    def rules(self) -> Mapping[str, ParseRule]:
+        """Name → rule."""
+
+    def check(self) -> bool:
+        """Read the files now; True when a rule has changed."""
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """What the API needs of the program it belongs to."""
+
+    bus: Bus
+    clock: Clock
+    scheduler: Scheduler
+    verdicts: Callable[[], Iterable[RuleVerdict]] = tuple
+    """Whether rules still fit their sites."""
+    processes: Callable[[], Sequence[int]] = tuple
+    """Process ids of the workers."""
+    pages: Callable[[], int] = int
+    """Pages stored since the start of the program."""
+    no_browser: str = ""
+    """Why pages cannot be rendered, with the remedy; empty: they can."""
+    downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
+    """How the program fetches: its name, addresses that it may ask."""
+    downloaders: Sequence[Downloader] = ()
+    """What fetches in this process; none where worker processes do."""
+    configs: Mapping[str, msgspec.Struct] = {}
+    """Service → its configuration."""
+
+
+class NoDeadLetters:
+    """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""
+
+    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+        """None."""
+        return answers.DeadLetterList(dead_letters=[])
+
+    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+        """Raises `NotFound` for a named one."""
+        if request.ids:
+            raise api.NotFound(
+                "one program keeps no dead letters; fetch such URLs again with nephila crawl --retry-failed"
+            )
+        return answers.ReplayedList(dead_letters=[])
+
+
+class LocalBackend(Backend):
+    """See `nephila_control.backend.Backend` for its methods. A change is durable when it is in the frontier's log
+    and the log is synced."""
+
+    at_once = True
+
+    def __init__(
+        self,
+        parts: Parts,
+        directory: Path,
+        formats: Iterable[str],
+        rows: Source | None = None,
+        *,
+        files: RuleFiles | None = None,
+        rules: RuleStore | None = None,
+        on_change: Callable[[], None] = lambda: None,
+        once: bool = False,
+        sites: Path | None = None,
+    ) -> None:
+        """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
+        applied. `sites`: their file; by default that of the directory."""
+        home = Home(str(directory), many=not once, running=True)
+        self.kind: answers.SystemKind = "crawl" if once else "up"
+        self.place = home.out
+        self.clock = parts.clock
+        self.rows: Source | None = rows or directory
+        self.captures = Path(parts.downloader.browser_captures or directory / "captures")
+        self.letters: DeadLetters = NoDeadLetters()
+        self._directory = directory
+        self._once = once
+        self._continued_by = home.goes_on
+        self._rates = Rates()
+        self.series = JobSeries()
+        self._bus = parts.bus
+        self._scheduler = parts.scheduler
+        self._parts = parts
+        self._explain = LocalExplain(parts.scheduler, parts.clock, rows or directory, home)
+        self._formats = tuple(formats)
+        self._files = files
+        self._store = rules
+        self._sites = sites
+        self._on_change = on_change
+        self._trying = asyncio.Lock()
+        """One exclusion is tried at a time."""
+        self._held: dict[str, tuple[int, Timer]] = {}
+        """Job → the generation under which it is held, and when that ends without seeds."""
+
+    @cached_property
+    def log(self) -> ChangeLog:  # type: ignore[override]
+        """Loaded by the first change over the API: most crawls have none."""
+        from nephila_control.access.change_log import FileLog
+
+        return FileLog(self._directory, self.clock)
+
+    def note(self) -> None:
+        """Something may have ended: keep the rates and the curves."""
+        now = self.clock.monotonic()
+        self._rates.note(now, self._totals)
+        self.series.note(now, self.clock.now(), self._reports)
+
+    @property
+    def sites_file(self) -> Path:  # type: ignore[override]
+        # A crawl without questions about sites does without the harvest.
+        from nephila_harvest.sites import FILE
+
+        return self._sites or self._directory / FILE
+
+    # ---- jobs
+
+    @property
+    def tenants(self) -> Collection[str]:
+        return job_view.tenants(self._scheduler)
+
+    def check_change(self) -> None:
+        if self._once:
+            raise UserError(
+                f"one crawl runs here, defined by its command; end it and change it with: {self._continued_by} "
+                "(jobs that come and go: nephila up)"
+            )
+
+    def check_job(self, document: job_document.JobDocument) -> None:
+        self._check_sinks(document)
+        if trafilatura_text.lacks_library(document.spec):
+            raise UserError(f"{document.location}: {trafilatura_text.MISSING}")
+        self._check_rules(document)
+        mode = document.spec.render
+        if mode != "never" and self._parts.no_browser:
+            # Its pages would end as failed(no_browser).
+            raise UserError(f"{document.location}: spec.render: {mode} needs a browser: {self._parts.no_browser}")
+
+    def _check_sinks(self, document: job_document.JobDocument) -> None:
+        for sink in document.sinks:
+            if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
+                wanted = ",".join((*self._formats, sink))
+                raise UserError(
+                    f"{document.location}: this program does not write {sink} (spec.sinks); "
+                    f"start it with nephila up --format {wanted}"
+                )
+        if document.spec.parse.requisites and "warc" not in self._formats:
+            wanted = ",".join((*self._formats, "warc"))
+            raise UserError(
+                f"{document.location}: requisites (spec.parse.requisites) are stored into archives, and this program "
+                f"writes none; start it with nephila up --format {wanted}"
+            )
+
+    def _check_rules(self, document: job_document.JobDocument) -> None:
+        if self._files is not None:
+            self._files.check()
+        known = self.rules
+        for name in document.spec.rules:
+            if name not in known:
+                where = f"in {self._files.path}" if self._files else "here; start it with nephila up --rules DIR"
+                raise UserError(
+                    f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
+                    "or apply it first with nephila rules deploy"
+                )
+
+    def spec(self, uid: str) -> CrawlJob | None:
+        return job_view.spec(self._scheduler, uid)
+
+    def jobs(self) -> Mapping[str, CrawlJob]:
+        return job_view.specs(self._scheduler)
+
+    def report(self, job: CrawlJob) -> answers.Job:
+        total = job_view.ended_total(self._scheduler, job.uid)
+        return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
+
+    def _reports(self) -> list[answers.Job]:
+        return [self.report(job) for job in self.jobs().values()]
+
+    def _totals(self) -> dict[str, int]:
+        return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
+
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
+        """The first seeds are published in the same turn: what is queued would be out of their scope and dropped."""
+        refused = await self._publish([self._bus.publish(JOBS, 0, job)], seeds)
+        self._on_change()
+        return refused
+
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+        if uid in self._held:
+            self._hold(uid, self._held[uid][0])
+        return await self._publish([], seeds)
+
+    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+        refused = []
+        for start in range(0, max(len(seeds), 1), requests.SEED_BATCH):
+            self._scheduler.take_refused_seeds()
+            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + requests.SEED_BATCH]]
+            refused += self._scheduler.take_refused_seeds()
+            for receipt in pending:
+                if not receipt.done:
+                    await receipt
+            pending.clear()
+        await self._scheduler.durable()
+        return [answers.RefusedSeed(url=url, reason=reason) for url, reason in refused]
+
+    def expect_seeds(self, job: CrawlJob) -> None:
+        """The job continues after HOLD_S without seeds."""
+        self._hold(job.uid, job.generation)
+
+    def _hold(self, uid: str, generation: int) -> None:
+        if uid in self._held:
+            self._held[uid][1].cancel()
+        until = self.clock.monotonic() + HOLD_S
+        self._held[uid] = generation, self.clock.call_at(until, lambda: self._abandon(uid, generation))
+
+    def _abandon(self, uid: str, generation: int) -> None:
+        self._held.pop(uid, None)
+        job = self.spec(uid)
+        if job is not None and is_held(job, generation):
+            self._bus.publish(JOBS, 0, next_generation(job, paused=False))
+            self._on_change()
+
+    async def resume_held(self, job: CrawlJob) -> bool:
+        if job.uid in self._held:
+            self._held.pop(job.uid)[1].cancel()
+        await self.publish(next_generation(job, paused=False))
+        return True
+
+    # ---- URLs
+
+    async def quarantines(self, uid: str) -> list[Quarantine]:
+        return self._scheduler.quarantines(uid)
+
+    async def release(self, uid: str, host: str, pattern: str) -> None:
+        if not self._scheduler.release(uid, host, pattern):
+            raise api.NotFound(f"{host}{pattern} is not in quarantine; see nephila jobs quarantines {uid}")
+        await self._scheduler.durable()
+
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+        async with self._trying:
+            trial = self._scheduler.try_exclusion(job.uid, exclude)
+            if trial is None:
+                raise api.NotFound(f"job {job.uid!r} was deleted just now")
+            queued = self.report(job).queued
+            while not trial.done:
+                trial.step()
+                await asyncio.sleep(0)  # the crawl works between two steps
+        return answers.ExclusionTried(
+            name=job.uid,
+            generation=job.generation,
+            queued=queued,
+            looked_at=trial.looked_at,
+            removed=trial.removed,
+            complete=trial.complete,
+            examples=trial.examples,
+        )
+
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+        found = self._scheduler.forget(job.uid, urls)
+        if found is None:
+            raise api.NotFound(f"job {job.uid!r} was deleted just now")
+        await self._scheduler.durable()
+        return answers.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
+
+    async def explain(self, url: str, name: str) -> Explanation:
+        return await self._explain.explain(url, name)
+
+    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
+        return job_view.hosts(self._scheduler, request, self.clock.monotonic())
+
+    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
+        from nephila_rules.try_page import stored_page
+
+        if browser is not None and (self._parts.no_browser or not self._parts.downloader.browser_enabled):
+            raise UserError(f"no page can be rendered here: {self._parts.no_browser or 'there is no browser'}")
+        # Beside the crawl: the downloader of this fetch must not wait behind the limits per address.
+        alone = {"per_address": 0, "address_gap_s": 0.0, "browser_captures": "", "browser_verdicts": ""}
+        config = msgspec.structs.replace(self._parts.downloader, **alone)
+        return await stored_page(url, config, browser=browser)
+
+    # ---- rules
+
+    @property
+    def rules(self) -> Mapping[str, ParseRule]:
+        files = self._files.rules if self._files is not None else {}
+        return {**(self._store.rules if self._store is not None else {}), **files}
+
+    @property
+    def rules_directory(self) -> Path | None:
+        return self._files.path if self._files is not None and self._files.path.is_dir() else None
+
+    def check_rule_change(self, names: Iterable[str] = ()) -> None:
+        self._rule_store()
+        for name in names:
+            if self._files is not None and name in self._files.rules:
+                raise UserError(f"rule {name!r} is a file in {self._files.path}; change it there")
+
+    def _rule_store(self) -> RuleStore:
+        if self._store is None:
+            self.check_change()
+            raise UserError("this program keeps no rules; start nephila up")
+        return self._store
+
+    @property
+    def has_functions(self) -> bool:
+        parser = self._parts.configs.get("parser")
+        return not isinstance(parser, ParserConfig) or bool(parser.rule_functions_dir)
+
+    async def put_rules(self, rules: Sequence[ParseRule]) -> None:
+        self._rule_store().put(rules)
+
+    def verdicts(self) -> Iterable[RuleVerdict]:
+        return self._parts.verdicts()
+
+    # ---- the system
+
+    def members(self) -> list[answers.Member]:
+        processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
+        members = [
+            answers.Member(
+                name=f"{service}-{process}",
+                service=service,
+                state="ready",
+                host=socket.gethostname(),
+                version=__version__,
+                process=process,
+            )
+            for service, process in processes
+        ]
+        members[0].in_flight = job_view.in_flight(self._scheduler)
+        members[0].pages, members[0].bytes = self._parts.pages(), self._scheduler.counters.wire_bytes
+        return members
+
+    def configuration(self) -> Mapping[str, msgspec.Struct]:
+        return self._parts.configs
+
+    def downloaders(self) -> Sequence[Downloader]:
+        if not self._parts.downloaders and self._parts.processes():
+            raise UserError("worker processes fetch here, each with its own DNS cache and proxies; see /metrics")
+        return self._parts.downloaders
+
+    async def complete(self, status: answers.Status) -> None:
+        status.in_flight = job_view.in_flight(self._scheduler)
+        status.hosts_waiting = self._scheduler.hosts_waiting()
+        status.formats = list(self._formats)
+        status.errors = dict(self._scheduler.errors.most_common(20))
+
+    def scope_of(self, member: str, setting: str) -> SettingScope:
+        self._no_settings()
+
+    async def put_settings(self, changes: Mapping[str, Any]) -> None:
+        self._no_settings()
+
+    def _no_settings(self) -> NoReturn:
+        raise UserError("one program has no live settings; its options are those of its command")

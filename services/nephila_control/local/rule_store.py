@@ -1,0 +1,81 @@
+"""Rules that were applied through the API of one program: kept in DIR/applied-rules.json, published to its services.
+
+Rules of files (`--rules`) are not here. Invariant: the file is replaced and synced before a rule is published, so a
+program that starts again has every rule that was answered for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from nephila.kernel.bus.contract import Bus
+from nephila.kernel.messages import ParseRule
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.topics import RULES
+
+FILE: Final = "applied-rules.json"
+
+
+class _Entry(msgspec.Struct, kw_only=True):
+    name: str
+    document: str
+    version: int
+
+
+class RuleStore:
+    """The applied rules of a directory. Raises `UserError` when its file cannot be read."""
+
+    def __init__(self, directory: Path, bus: Bus) -> None:
+        self._path = directory / FILE
+        self._bus = bus
+        self._rules: dict[str, ParseRule] = self._read()
+
+    @property
+    def rules(self) -> Mapping[str, ParseRule]:
+        """Name → rule."""
+        return self._rules
+
+    def start(self) -> None:
+        """Publish every rule."""
+        for rule in self._rules.values():
+            self._bus.publish(RULES, 0, rule)
+
+    def put(self, changes: Sequence[ParseRule]) -> None:
+        """Keep and publish these, deletions too. Raises `UserError` when the file cannot be written; then nothing has
+        changed."""
+        merged = {**self._rules, **{rule.name: rule for rule in changes}}
+        rules = {name: rule for name, rule in merged.items() if not rule.deleted}
+        self._write(rules)
+        self._rules = rules
+        for rule in changes:
+            self._bus.publish(RULES, 0, rule)
+
+    def _read(self) -> dict[str, ParseRule]:
+        try:
+            entries = msgspec.json.decode(self._path.read_bytes(), type=list[_Entry])
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UserError(f"cannot read {self._path}: {error.strerror}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UserError(f"{self._path} is damaged ({error}); move it away and apply the rules again") from None
+        return {one.name: ParseRule(one.name, one.document, one.version) for one in entries}
+
+    def _write(self, rules: Mapping[str, ParseRule]) -> None:
+        entries = [_Entry(name=one.name, document=one.document, version=one.version) for one in rules.values()]
+        part = self._path.with_suffix(".tmp")
+        try:
+            with part.open("wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(entries), indent=2) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise UserError(f"cannot write {self._path}: {error.strerror}") from None

@@ -1,0 +1,28 @@
+"""Metrics of the control API over Kafka."""
+
+from __future__ import annotations
+
+from nephila.kernel.runtime.metrics import Metric
+
+from nephila_control.service import ControlService
+
+METRICS: tuple[Metric[ControlService], ...] = (
+    Metric(
+        "jobs",
+        "Jobs by state. A rise of `new`: no scheduler reports. A rise of `limit` or `quota`: they are spent. A rise of "
+        "`window`: jobs are outside of their hours.",
+        lambda s: s.control.states(),
+        "state",
+    ),
+    Metric(
+        "backup_failed",
+        "1 while the newest backup of the system is one that failed; nephila status has the reason.",
+        lambda s: float(bool(s.failed_backup)),
+    ),
+    Metric(
+        "access_file_refused",
+        "1 while the access file has a mistake and the one before it stays in effect; the log and the overview of the "
+        "console have the line.",
+        lambda s: float(s.logins is not None and bool(s.logins.problem)),
+    ),
+)

@@ -1,0 +1,351 @@
+"""Requests and answers of the operations that screens are made of: rows, items, hosts, counts and curves."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from nephila_control.requests import Request, Url
+
+JobFilter = Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")]
+"""Of this job only; empty: of all jobs."""
+Search = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
+PageLimit = Annotated[int, Meta(ge=1, le=200)]
+Word = Annotated[str, Meta(max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class ListPages(Request):
+    """Rows, the newest first."""
+
+    job: JobFilter = ""
+    outcome: Literal["", "stored", "denied", "failed", "dropped"] = ""
+    reason: Word = ""
+    """Of this reason only."""
+    search: Search = ""
+    """Part of the URL or of the title; letters of ASCII in any case."""
+    before: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
+    """Continue behind this row, the `next` of the answer before."""
+    limit: PageLimit = 50
+
+
+class SearchPages(Request):
+    """Pages by their words, the best first."""
+
+    query: Annotated[Search, Meta(min_length=1)]
+    """Words that have to be in a page, "phrases", -without, prefix*, title:, url:, host:, since:, until:."""
+    job: JobFilter = ""
+    skip: Annotated[int, Meta(ge=0, le=200)] = 0
+    """Leave so many out; at most 200 pages are put in order."""
+    limit: PageLimit = 20
+
+
+class GetPage(Request):
+    """One URL."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    job: JobFilter = ""
+
+
+class GetScreenshot(Request):
+    """The screenshot of a page that was rendered."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    job: JobFilter = ""
+
+
+class GetBody(Request):
+    """The body of a stored page."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    form: Literal["markdown", "source"] = "markdown"
+    start: Annotated[int, Meta(ge=0, le=1 << 40)] = 0
+    """The first character."""
+    limit: Annotated[int, Meta(ge=1, le=2_000_000)] = 200_000
+    """Characters at most."""
+
+
+class ListItems(Request):
+    """Items in the order of job, page, rule and number, or of a field."""
+
+    job: JobFilter = ""
+    rule: Word = ""
+    search: Search = ""
+    """Part of the data; letters of ASCII in any case."""
+    field: Word = ""
+    """Dotted name of a field that is compared, as price.amount."""
+    test: Literal["", "contains", "is", "not", "empty", "filled", "above", "below"] = ""
+    """How the field is compared with `value`; above and below compare numbers."""
+    value: Search = ""
+    sort: Word = ""
+    """Dotted name of a field, with - before it for the largest first: numbers, then texts, empty ones last."""
+    after: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
+    """Continue behind this item, the `next` of the answer before."""
+    limit: PageLimit = 50
+
+
+class OfJob(Request):
+    """One job, or all of them."""
+
+    job: JobFilter = ""
+
+
+class ListHosts(Request):
+    """Hosts with queued URLs or with requests under way."""
+
+    job: JobFilter = ""
+    search: Search = ""
+    """Part of the host's name."""
+    limit: PageLimit = 50
+
+
+class PageRow(msgspec.Struct, kw_only=True):
+    """A URL that has ended."""
+
+    url: str
+    url_key: str
+    job: str
+    outcome: str
+    reason: str
+    words: str
+    """What the reason means."""
+    status: int
+    """Of HTTP; 0: no answer."""
+    title: str
+    content_type: str
+    bytes: int
+    depth: int
+    fetched_at: str
+    """ISO 8601 in UTC."""
+    fetch_no: int
+    change: str
+    """new, changed or same; empty where a page is not compared."""
+
+
+class PageList(msgspec.Struct, kw_only=True):
+    """Some rows."""
+
+    pages: list[PageRow]
+    next: int = 0
+    """Pass it as `before` for older ones; 0: these were the oldest. A page with fewer rows than `limit` may have
+    a next one: a request looks at a bounded number of fetches."""
+
+
+class Fragment(msgspec.Struct, kw_only=True):
+    """A part of a passage, as text."""
+
+    text: str
+    hit: bool = False
+    """Whether it is a word of the search."""
+
+
+class SearchHit(msgspec.Struct, kw_only=True):
+    """A page of a search."""
+
+    url: str
+    url_key: str
+    job: str
+    title: list[Fragment]
+    lang: str
+    fetched_at: str
+    passage: list[Fragment]
+    """The part of the text with the most words of the search."""
+
+
+class SearchResults(msgspec.Struct, kw_only=True):
+    """Some pages of a search."""
+
+    hits: list[SearchHit]
+    total: int
+    """Pages that were found, 1,000 at most."""
+    looked_at: int
+    """Only so many pages were searched, the newest, since the search has frequent words; 0: all."""
+    behind: int
+    """Fetches that the index has not read yet. It reads on."""
+
+
+class Link(msgspec.Struct, kw_only=True):
+    """A link of a page."""
+
+    url: str
+    text: str
+    outcome: str
+    """Of the row of its target; empty without one."""
+
+
+class Screenshot(msgspec.Struct, kw_only=True):
+    """A picture."""
+
+    content_type: str
+    body: bytes
+    """Base64 in JSON."""
+
+
+class LinksIn(msgspec.Struct, kw_only=True):
+    """Links that lead to a page."""
+
+    links: list[Link]
+    """The first 500; the URL and the outcome are those of the page with the link."""
+    complete: bool
+    """False: there are more, or not all stored links were looked at."""
+
+
+class PageItem(msgspec.Struct, kw_only=True):
+    """An item of a page."""
+
+    rule: str
+    version: int
+    data: Any
+
+
+class PageVersion(msgspec.Struct, kw_only=True):
+    """The text of a page before its last change."""
+
+    fetch_no: int
+    changed_at: str
+    fetched_at: str
+    title: str
+    text: str
+
+
+class PageDetail(msgspec.Struct, kw_only=True):
+    """One URL with all that is stored about it."""
+
+    page: PageRow
+    final_url: str
+    lang: str
+    sha256: str
+    first_at: str
+    changed_at: str
+    near_copy_of: str
+    meta: dict[str, Any]
+    text: str
+    """At most 200,000 characters of it."""
+    text_chars: int
+    """Of the whole text."""
+    links: list[Link]
+    """The first 500."""
+    items: list[PageItem]
+    """The first 100."""
+    fetches: list[dict[str, Any]]
+    """The last 100 rows of the table `fetches`, the newest last."""
+    previous: PageVersion | None
+    screenshot: bool = False
+    """Whether there is one; see the operation get_screenshot."""
+
+
+class Body(msgspec.Struct, kw_only=True):
+    """A part of a body as text."""
+
+    url: str
+    content_type: str
+    fetched_at: float
+    """Seconds since 1970 UTC; 0: not known."""
+    text: str
+    chars: int
+    """Of the whole text."""
+
+
+class Item(msgspec.Struct, kw_only=True):
+    """An item."""
+
+    job: str
+    url: str
+    url_key: str
+    rule: str
+    rule_version: int
+    ordinal: int
+    data: Any
+
+
+class ItemList(msgspec.Struct, kw_only=True):
+    """Some items."""
+
+    items: list[Item]
+    rules: list[str]
+    """Rules that have items."""
+    next: str = ""
+    """Pass it as `after` for more; empty: these were the last."""
+    complete: bool = True
+    """False: there are more than the 20,000 items that were put in order."""
+
+
+class OutcomeCount(msgspec.Struct, kw_only=True):
+    """Fetches that ended alike."""
+
+    outcome: str
+    reason: str
+    words: str
+    fetches: int
+
+
+class TimeBin(msgspec.Struct, kw_only=True):
+    """Fetches of one step of time."""
+
+    at: int
+    """Its begin, in seconds since 1970 UTC."""
+    outcomes: dict[str, int]
+
+
+class OutcomeCounts(msgspec.Struct, kw_only=True):
+    """How the fetches ended, the most frequent first. A URL that was fetched again counts for each fetch."""
+
+    counts: list[OutcomeCount]
+    step_s: int
+    """Length of a step of the timeline."""
+    timeline: list[TimeBin]
+    """Steps without a fetch are left out."""
+    complete: bool
+    """False: the server still reads the table, and the next answer counts more."""
+
+
+class Sample(msgspec.Struct, kw_only=True):
+    """The counts of an instant."""
+
+    at: float
+    """Seconds since 1970 UTC."""
+    queued: int
+    in_flight: int
+    stored: int
+    denied: int
+    failed: int
+    dropped: int
+
+
+class Series(msgspec.Struct, kw_only=True):
+    """Counts since the program started, in equal steps, the oldest first; the last one is of now."""
+
+    samples: list[Sample]
+    step_s: float
+
+
+HostWait = Literal["in_flight", "ready", "delay", "refused", "robots", "longer", "address", "job", "budget"]
+"""in_flight: a request is under way. ready: the next slot is its own. delay: the pause between two requests. refused:
+the server refused a request or did not answer. robots: robots.txt cannot be read. longer: a longer pause of another
+cause. address: hosts of one server address take turns. job: its jobs can take no more now (paused, a spent page budget,
+a quota or a window). budget: the budget of its jobs for this host is spent."""
+
+
+class Host(msgspec.Struct, kw_only=True):
+    """A host with queued URLs or with requests under way."""
+
+    name: str
+    why: HostWait
+    wait_s: float
+    """Seconds until its next request; 0: it waits for no instant."""
+    queued: int
+    in_flight: int
+    delay_s: float
+    """Pause between two requests; 0 where it is not in memory."""
+    address: str
+    jobs: list[str]
+    """Jobs with URLs queued there, the first five."""
+
+
+class HostList(msgspec.Struct, kw_only=True):
+    """Some hosts: those under way first, then by the instant of their next request."""
+
+    hosts: list[Host]
+    total: int
+    """Hosts that were looked at; the search is among them."""

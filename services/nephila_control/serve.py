@@ -1,0 +1,127 @@
+"""Every service and many jobs in one program that runs until it is stopped: `nephila up`.
+
+Invariants: the jobs are stored only in the frontier's log, so a restart continues all of them; an idle program sleeps
+and polls nothing. The caller holds the directory's lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.documents.job_document import spec_of, urls_of
+from nephila.kernel.messages import Seed
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.topics import JOBS, SEEDS
+from nephila.programs.assembly import Assembly
+from nephila.programs.program_metrics import program_metrics
+from nephila.programs.service_configs import ServiceConfigs
+from nephila_harvest.webhooks.sender import WebhookSender
+from nephila_rules import health
+from nephila_rules.watch import RuleWatcher
+
+from nephila_control import job_view
+from nephila_control.answers import Job
+from nephila_control.control_servers import ControlServers, TcpAddress
+from nephila_control.local.backend import LocalBackend
+from nephila_control.local.rule_store import RuleStore
+from nephila_control.operations import Operations
+from nephila_control.requests import SEED_BATCH
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+
+class UpProgram:
+    """The program while it runs."""
+
+    def __init__(
+        self,
+        configs: ServiceConfigs,
+        clock: Clock | None = None,
+        rules: Path | None = None,
+        tcp: TcpAddress | None = None,
+        on_change: Callable[[], None] = lambda: None,
+        webhooks: Callable[[Clock], WebhookSender] | None = None,
+        beside: Callable[[], list[Collector]] = list,
+        sites: Path | None = None,
+    ) -> None:
+        """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change.
+        `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services.
+        `sites`: the file of the sites; by default that of the directory."""
+        self.clock = clock or SystemClock()
+        self.assembly = Assembly(
+            configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.backend.note()
+        )
+        directory = configs.storage.directory
+        self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
+        self._applied_rules = RuleStore(directory, self.assembly.bus)
+        self.backend = LocalBackend(
+            self.assembly.control_parts,
+            directory,
+            configs.storage.formats,
+            configs.storage.store or None,
+            files=self.rules,
+            rules=self._applied_rules,
+            on_change=on_change,
+            sites=sites,
+        )
+        self.control = Operations(self.backend)
+        self.webhooks = webhooks(self.clock) if webhooks is not None else None
+        metrics = partial(program_metrics, self.assembly, self.webhooks, beside)
+        self.servers = ControlServers(self.control, directory, tcp, metrics=metrics, store=configs.storage.store)
+        self.error: BaseException | None = None
+        self.jobs: list[Job] = []
+        """The jobs at the end."""
+        self.degraded: dict[str, str] = {}
+        """Rule → the finding at the end, for degraded rules."""
+        self._over = asyncio.Event()
+
+    async def run(self, ready: Callable[[list[Job]], None]) -> None:
+        """Serve until `stop` is called or a write fails for good. `ready` is called once requests are accepted."""
+        async with self.assembly.running():
+            self._applied_rules.start()
+            if self.rules is not None:
+                self.rules.start()
+            await self._resume()
+            await self.servers.open()
+            try:
+                if self.webhooks is not None:
+                    await self.webhooks.start()
+                ready(self.control.jobs())
+                await self._over.wait()
+            finally:
+                if self.rules is not None:
+                    self.rules.close()
+                await self.servers.close()
+                await self.assembly.drain(lambda: self.error is None)
+                if self.webhooks is not None:
+                    await self.webhooks.drain(self.assembly.grace_s)
+                    await self.webhooks.close()
+        self.jobs = self.control.jobs()
+        self.degraded = health.degraded(self.assembly.judge.verdicts())
+
+    def stop(self) -> None:
+        """Drain and end; a second call ends the drain at once."""
+        if self._over.is_set():
+            self.assembly.skip_grace()
+        self._over.set()
+
+    async def _resume(self) -> None:
+        """Publish the jobs of the log, and their seeds: a crash may have come between a job and its seeds."""
+        bus = self.assembly.bus
+        for job in job_view.specs(self.assembly.scheduler).values():
+            bus.publish(JOBS, 0, job)
+            for number, url in enumerate(urls_of(spec_of(job))):
+                bus.publish(SEEDS, 0, Seed(job.uid, url, "job"))
+                if number % SEED_BATCH == SEED_BATCH - 1:
+                    await asyncio.sleep(0)
+
+    def _fatal(self, error: BaseException) -> None:
+        self.error = self.error or error
+        self.assembly.skip_grace()
+        self._over.set()

@@ -1,0 +1,280 @@
+"""The operations on sites and their directories, over the file that `nephila sites` reads and writes.
+
+Invariants: a request is one transaction of the file, so the API and the command give the same state; the document of a
+site is its desired state, and `nephila sites run` makes the jobs follow. A caller limited to tenants sees and changes
+the sites whose own `tenant`, and that of each directory, is one of theirs; the site `default` belongs to no tenant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from nephila.kernel.documents.job_document import JobDocument
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.storage.rows import iso
+from nephila_harvest.sites import resolve
+from nephila_harvest.sites.planner import DirectoryPlan, DirectoryProgress, plan_of
+from nephila_harvest.sites.site_documents import DEFAULT, SiteDocument, Sites, distinct, from_json, merged
+from nephila_harvest.sites.store import AppliedSite, SiteEdit, SiteStore, open_store, without
+from nephila_harvest.sites.verdicts import EFFECTS, ListState
+
+from nephila_control import answers, api, requests, site_requests
+from nephila_control.backend import Backend
+
+T = TypeVar("T")
+Decision = Callable[[Sites], SiteEdit]
+"""The change that a request makes to the present sites. Raises `UserError`."""
+
+
+class SiteOperations:
+    """What the operations of `Control` on sites do."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def all_directories(self, request: requests.Empty) -> answers.DirectoryList:
+        """Directories with the verdicts on their lists. Raises `UserError`."""
+        return answers.DirectoryList(directories=await self._read(lambda store: directories(store, self._own), []))
+
+    async def all(self, request: requests.Empty) -> answers.SiteList:
+        """Documents of all sites, by name. Raises `UserError`."""
+        sites = await self._read(SiteStore.sites, Sites({}))
+        return answers.SiteList(sites=[_site(site) for site in self._visible(sites).values()])
+
+    async def one(self, request: site_requests.SiteName) -> answers.Site:
+        """The document of one site. Raises `UserError`."""
+        sites = await self._read(SiteStore.sites, Sites({}))
+        return _site(self._known(sites, request.name))
+
+    async def apply(self, request: site_requests.ApplySites) -> answers.SitesApplied:
+        """Create or change sites. Raises `UserError`."""
+        new = distinct(from_json(content, f"sites[{number}]") for number, content in enumerate(request.sites))
+        names = {site.name for site in new}
+
+        def decide(present: Sites) -> SiteEdit:
+            for name, etag in request.etags.items():
+                site = present.sites.get(name)
+                _check_etag(name, site.etag if site is not None else "", etag)
+            deleted = [name for name in self._visible(present) if name not in names] if request.prune else []
+            return SiteEdit(new, deleted)
+
+        return answers.SitesApplied(sites=await self._change(decide))
+
+    async def delete(self, request: site_requests.DeleteSite) -> answers.SiteChange:
+        """Delete a site. Raises `UserError`."""
+
+        def decide(present: Sites) -> SiteEdit:
+            site = self._known(present, request.name)
+            _check_etag(site.name, site.etag, request.etag or site.etag)
+            return SiteEdit([], [site.name])
+
+        return (await self._change(decide))[0]
+
+    async def put_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
+        """Create or change a directory. Raises `UserError`."""
+
+        def decide(present: Sites) -> SiteEdit:
+            site = self._known(present, request.site)
+            _check_etag(site.name, site.etag, request.etag or site.etag)
+            spec = dict(site.content["spec"])
+            parts, name = spec.get("directories", []), request.directory.get("name")
+            at = next((number for number, part in enumerate(parts) if part["name"] == name), len(parts))
+            spec["directories"] = [*parts[:at], request.directory, *parts[at + 1 :]]
+            return SiteEdit([from_json({**site.content, "spec": spec}, f"site {site.name}")], [])
+
+        return (await self._change(decide))[0]
+
+    async def drop_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
+        """Delete a directory. Raises `UserError`."""
+
+        def decide(present: Sites) -> SiteEdit:
+            site = self._known(present, request.site)
+            _check_etag(site.name, site.etag, request.etag or site.etag)
+            if all(one.name != request.name for one in site.directories):
+                raise api.NotFound(f"site {site.name!r} has no directory {request.name!r}")
+            return without(present, [f"{site.name}.{request.name}"])
+
+        return (await self._change(decide))[0]
+
+    # ---- parts
+
+    async def _change(self, decide: Decision) -> list[answers.SiteChange]:
+        """Make a change; its answers, one for each site."""
+        backend, own = self._backend, self._own
+        backend.check_change()
+        if not self._path.is_file():
+            decide(Sites({}))  # a request that is refused creates no file
+        if own is not None:
+            present = await self._read(SiteStore.sites, Sites({}))
+            for document in await asyncio.to_thread(_jobs, present, decide, own):
+                backend.check_job(document)
+
+        def apply(store: SiteStore) -> list[AppliedSite]:
+            return store.edit(decide if own is None else lambda present: _within(present, decide, own))
+
+        changes = await asyncio.to_thread(_with_store, self._path, apply)
+        jobs = backend.jobs()
+        return [change_answer(one, jobs) for one in changes]
+
+    @property
+    def _own(self) -> Collection[str] | None:
+        """Tenants to which the caller is limited; None: the caller is not limited."""
+        return self._backend.tenants if self._backend.own_jobs is not None else None
+
+    @property
+    def _path(self) -> Path:
+        path = self._backend.sites_file
+        if path is None:
+            raise api.NotFound("this API has no sites; nephila sites list --sites FILE shows the verdicts on lists")
+        return path
+
+    def _visible(self, sites: Sites) -> dict[str, SiteDocument]:
+        own = self._own
+        return {name: site for name, site in sites.sites.items() if own is None or _is_own(sites, site, own)}
+
+    def _known(self, sites: Sites, name: str) -> SiteDocument:
+        site = self._visible(sites).get(name)
+        if site is None:
+            raise api.NotFound(f"there is no site {name!r}")
+        return site
+
+    async def _read(self, work: Callable[[SiteStore], T], without_file: T) -> T:
+        path = self._path
+        if not path.is_file():
+            return without_file
+        return await asyncio.to_thread(_with_store, path, work)
+
+
+def directories(store: SiteStore, own: Collection[str] | None = None) -> list[answers.Directory]:
+    """The directories of the sites, the highest score first. `own`: of these tenants only."""
+    sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
+    rows = []
+    for name, values in resolve.by_score(sites).items():
+        if own is not None and not _is_own(sites, sites.directories[name][0], own):
+            continue
+        last = runs.get(name)
+        rows.append(
+            answers.Directory(
+                name=name,
+                frequency=values["frequency"].value,
+                score=values["score"].value,
+                paused=values["paused"].value,
+                **{text: values[text].value for text in resolve.TEXTS if text in values},
+                last_run=iso(last.started_at) if last is not None else "",
+                ended=last.ended_by if last is not None else "",
+                why=last.why if last is not None else "",
+                new_pages=last.new_pages if last is not None else 0,
+                recorded=last.recorded if last is not None else 0,
+                left_out=last.left_out if last is not None else 0,
+                next_run=_next_run(plan_of(sites, name), progress.get(name)),
+                lists=[list_answer(one) for one in lists.get(name, ())],
+            )
+        )
+    return rows
+
+
+def _next_run(plan: DirectoryPlan, progress: DirectoryProgress | None) -> str:
+    if plan.paused:
+        return "paused"
+    return iso(plan.opens_at(progress.state.next_at)) if progress is not None else ""
+
+
+def change_answer(change: AppliedSite, jobs: Collection[str] = ()) -> answers.SiteChange:
+    """A change as the API has it. `jobs`: names of the jobs of the program."""
+    return answers.SiteChange(**change._asdict(), jobs=[name for name in change.removed if name in jobs])
+
+
+def list_answer(state: ListState) -> answers.ListState:
+    """A list as the API has it."""
+    return answers.ListState(
+        **{**state._asdict(), "since": iso(state.since)},
+        fault=state.is_fault,
+        words=EFFECTS[state.verdict].words,
+        proposal=state.proposal,
+    )
+
+
+def list_line(state: answers.ListState) -> str:
+    """A list and its state in one line for people."""
+    if not state.fault:
+        links = f", {state.links:,} links" if state.links else ""
+        return f"{state.url}: {state.words}{links}"
+    cause = f" ({state.reason}{f', status {state.status}' if state.status else ''})" if state.reason else ""
+    to = f" to {state.target}" if state.target else ""
+    return f"{state.url}: {state.words}{cause}{to}, since {state.since}: {state.proposal}"
+
+
+def _site(site: SiteDocument) -> answers.Site:
+    return answers.Site(name=site.name, etag=site.etag, document=site.content)
+
+
+def _with_store(path: Path, work: Callable[[SiteStore], T]) -> T:
+    with open_store(path, create=True) as store:
+        return work(store)
+
+
+def _check_etag(name: str, present: str, etag: str) -> None:
+    """Raise `UserError` for a site that was changed since its etag was read."""
+    if present == etag:
+        return
+    if not etag:
+        raise UserError(f"site {name!r} exists already, with the etag {present}; read it and send this etag")
+    if not present:
+        raise UserError(f"site {name!r} was deleted since it was read with the etag {etag}")
+    raise UserError(f"site {name!r} was changed since it was read: its etag is {present}, not {etag}; read it again")
+
+
+# ---- callers limited to tenants
+
+
+def _is_own(sites: Sites, site: SiteDocument, own: Collection[str]) -> bool:
+    """Whether the tenant of a site, and that of each directory, is one of the caller's."""
+    if site.name == DEFAULT:
+        return False
+    tenants = (sites.value(site, part, "tenant") for part in (None, *site.directories))
+    return all(leaf is not None and leaf[0].value in own for leaf in tenants)
+
+
+def _within(present: Sites, decide: Decision, own: Collection[str]) -> SiteEdit:
+    """The change of a caller who is limited to tenants. Raises `UserError` for one that touches a foreign site, in a
+    line that does not name that site."""
+    edit = decide(present)
+    for site in edit.sites:
+        before = present.sites.get(site.name)
+        if site.name == DEFAULT or (before is not None and not _is_own(present, before, own)):
+            raise UserError(f"{site.location}: the name {site.name!r} is taken; choose another one")
+    visible = {name: site for name, site in present.sites.items() if _is_own(present, site, own)}
+    inherited = {site.inherits for site in visible.values()}
+    for site in edit.sites:
+        if site.inherits and site.inherits not in {*visible, *inherited, *(one.name for one in edit.sites)}:
+            raise UsageError(f"{site.location}: spec.inherits: there is no site {site.inherits!r}")
+    for site in list(visible.values()):
+        visible |= {above.name: above for above in present.chain(site)}
+    if DEFAULT in present.sites:
+        visible[DEFAULT] = present.sites[DEFAULT]
+    after = merged(visible, edit.sites, edit.deleted)
+    for site in edit.sites:
+        if not _is_own(after, site, own):
+            tenants = " or ".join(sorted(own))
+            raise UsageError(f"{site.location}: the tenant of the site and of each directory has to be {tenants}")
+    try:
+        everything = merged(present.sites, edit.sites, edit.deleted)
+    except UsageError:
+        names = ", ".join(site.name for site in edit.sites)
+        raise UserError(f"{names}: another site has the URL prefix of one of the directories") from None
+    changed = {*edit.deleted, *(site.name for site in edit.sites)}
+    for site in everything.sites.values():
+        heir = any(above.name in changed for above in everything.chain(site))
+        if heir and site.name not in visible and site.name not in changed:
+            raise UserError("a site that is not yours inherits from this one; ask the operator of the system")
+    return edit
+
+
+def _jobs(present: Sites, decide: Decision, own: Collection[str]) -> Iterable[JobDocument]:
+    """The jobs of the changed directories. Raises `UserError`."""
+    edit = _within(present, decide, own)
+    after = merged(present.sites, edit.sites, edit.deleted)
+    return [resolve.job(after, f"{site.name}.{part.name}", 0.0) for site in edit.sites for part in site.directories]

@@ -1,0 +1,63 @@
+"""The control API of a directory in which no program runs: its frontier is opened, changed and closed again.
+
+Nothing is fetched: the scheduler is held from its start to its end. The directory is locked meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.fetch_page import config_of
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import OutputDirectory, RunFile
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.standalone import Scheduler
+
+from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.operations import Operations
+
+
+@asynccontextmanager
+async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operations]:
+    """Raises `UserError` when there is no crawl, when it is damaged, or when a program runs there."""
+    run = directory.read()
+    if run is None or not directory.has_log:
+        raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
+    rows = directory.rows(run)
+    with directory.locked():
+        async with held_scheduler(directory) as scheduler:
+            store = rows if isinstance(rows, str) else None
+            parts = Parts(scheduler.bus, scheduler.clock, scheduler, downloader=_single_fetches(run))
+            yield Operations(LocalBackend(parts, directory.path, (), store, once=True))
+
+
+def _single_fetches(run: RunFile) -> DownloaderConfig:
+    """How the studio fetches a page: under the name of the crawl, and where the crawl may fetch."""
+    options = run.options
+    return config_of(
+        user_agent=options.get("user_agent", ""),
+        contact=options.get("contact", ""),
+        allow_private=options.get("allow_private", False),
+        host_map=options.get("host_map"),
+        insecure=options.get("insecure", False),
+        ca_file=options.get("ca_file", ""),
+    )
+
+
+@asynccontextmanager
+async def held_scheduler(directory: OutputDirectory) -> AsyncIterator[Scheduler]:
+    """The scheduler of a directory that the caller has locked; it sends no request."""
+    clock = SystemClock()
+    config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
+    scheduler = Scheduler(config, LocalBus(clock), clock)
+    scheduler.hold(True)
+    await scheduler.start()
+    try:
+        yield scheduler
+    finally:
+        await scheduler.close()

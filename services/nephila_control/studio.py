@@ -1,0 +1,417 @@
+"""The operations of the rule studio, and stored bodies: pages are found here, a child process works on drafts.
+
+A draft comes with each request. Kept between two of them: the last pages fetched from the web, in memory; the index of
+stored bodies; the child process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+from nephila.kernel.messages import ParseRule
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.seeds import url_errors
+from nephila.native import UrlError, parse_url
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.ledgers.schema import DATABASE
+from nephila.storage.read.reader import stored_row
+from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL, Row
+from nephila.storage.sinks.markdown_file import markdown_text, row_markdown
+from nephila.storage.source import Source
+from nephila_rules import working_copy
+from nephila_rules.fixtures import files_of
+from nephila_rules.induction.rule_text import canonical
+from nephila_rules.runtime import load
+from nephila_rules.runtime.selectors import compiled
+from nephila_rules.stored_bodies import Place, StoredBodies
+from nephila_rules.stored_pages import StoredPage
+from nephila_rules.studio import rule
+from nephila_rules.studio.browser_steps import browser_of
+from nephila_rules.studio.draft import Draft
+from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
+
+from nephila_control import requests, screen_types
+from nephila_control import studio_types as types
+from nephila_control.api import NotFound
+from nephila_control.backend import Backend
+
+OTHERS: Final = 20
+"""Other pages that a rule is tried on."""
+FIXTURES: Final = 3
+"""Pages that are stored beside a rule."""
+MAX_READY_BYTES: Final = 32 << 20
+"""Bodies that were read and stay in memory: each step looks at the same pages."""
+LOOKED_AT: Final = 20_000
+"""URLs that a pattern is tried on."""
+MAX_FETCHED: Final = 32
+RENDERINGS: Final = 2
+"""Pages rendered at once: each is a browser of its own."""
+MAX_FETCHED_BYTES: Final = 64 << 20
+LISTED: Final = 8
+"""URLs of a sample."""
+LINKS_EXPLAINED: Final = 200
+
+
+Fetched = tuple[str, bytes]
+"""URL, and how it was rendered (`Draft.rendering`)."""
+
+
+class Ready(NamedTuple):
+    """A page, and what is sent to the child process of it."""
+
+    page: StoredPage
+    body: PageBody
+
+
+class Studio:
+    """See the module. `explain`: the operation of that name."""
+
+    def __init__(
+        self, backend: Backend, explain: Callable[[requests.ExplainUrl], Any], process: StudioProcess | None = None
+    ) -> None:
+        self._backend = backend
+        self._explain = explain
+        self._process = process or StudioProcess()
+        self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
+        self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
+        self._rendering = 0
+        self._ready: OrderedDict[Place, Ready] = OrderedDict()
+
+    # ---- pages
+
+    async def pages(self, request: types.ListStudioPages) -> types.StudioPages:
+        """See `Control.list_studio_pages`."""
+        urls, complete = await asyncio.to_thread(self._urls)
+        found = [url for url in urls if request.search.lower() in url.lower()]
+        return types.StudioPages(urls=found[: request.limit], total=len(found), complete=complete)
+
+    async def body(self, request: screen_types.GetBody) -> screen_types.Body:
+        """See `Control.get_body`."""
+        with url_errors(request.url):
+            url = parse_url(request.url).href
+        return await asyncio.to_thread(self._body, request, url)
+
+    def _body(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
+        if request.form == "markdown":
+            return self._markdown(request, url)
+        page = next((page for name in dict.fromkeys((request.url, url)) if (page := self._bodies.page(name))), None)
+        if page is None:
+            raise NotFound(
+                f"no body of {request.url[:200]!a} is stored here: crawl with --keep-raw or --format sqlite,warc"
+            )
+        return _part(request, page.url, page.content_type, page.fetched_at, page.document.source)
+
+    def _markdown(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
+        rows = self._backend.rows
+        for name in dict.fromkeys((request.url, url)):
+            row = _row(rows, name)
+            if row is not None and row[SHA256]:
+                at = datetime.fromisoformat(row[FETCHED_AT]).timestamp() if row[FETCHED_AT] else 0.0
+                text = row_markdown(row) or markdown_text(row, "")
+                return _part(request, row[URL], row[CONTENT_TYPE], at, text)
+        raise NotFound(f"no page {request.url[:200]!a} is stored here")
+
+    async def open(self, request: types.OpenStudioPage) -> types.StudioDraft:
+        """See `Control.open_studio_page`."""
+        with url_errors(request.url):
+            url = parse_url(request.url).href
+        if request.source != "stored":
+            rendered = Draft(url, rendered=request.source == "rendered")
+            page = await self._fetch(rendered)
+        else:
+            rendered = Draft(url)
+            page = (await asyncio.to_thread(self._page, request.url, url)).page
+        name = rule.name_of(page.url)
+        offered = {one.kind: one.pattern for one in rule.patterns(page.url, [])}
+        pattern = offered.get("pages", offered["page"])
+        return types.StudioDraft(draft=Draft(page.url, request.job, name, pattern, rendered=rendered.rendered))
+
+    async def render(self, request: types.RenderStudioPage) -> types.StudioDraft:
+        """See `Control.render_studio_page`."""
+        draft = types.draft_of(request.draft)
+        with url_errors(draft.url):
+            wanted = replace(draft, url=parse_url(draft.url).href, rendered=True)
+        before: Ready | None = None
+        with contextlib.suppress(NotFound):  # it is not in memory any more
+            before = await asyncio.to_thread(self._shown, draft)
+        page = await self._fetch(wanted)
+        changed: Draft | None = replace(wanted, url=page.url)
+        if before is not None and page.url == draft.url:
+            work = Work("moved", wanted, [body_of(page), before.body])
+            changed = (await asyncio.to_thread(self._process.call, work)).draft
+        return types.StudioDraft(draft=changed or wanted)
+
+    async def _fetch(self, draft: Draft) -> StoredPage:
+        """The page of the draft from the web, as it is or rendered; it is kept."""
+        if not draft.rendered:
+            page = await self._backend.fetch(draft.url)
+        elif self._rendering >= RENDERINGS:
+            raise UserError(f"{RENDERINGS} pages are being rendered, the most at once; try it again in some seconds")
+        else:
+            browser = browser_of(draft)
+            self._rendering += 1
+            try:
+                page = await self._backend.fetch(draft.url, browser)
+            finally:
+                self._rendering -= 1
+        self._keep(page, draft.rendering)
+        return page
+
+    def _keep(self, page: StoredPage, rendering: bytes) -> None:
+        self._fetched.pop((page.url, rendering), None)
+        self._fetched[page.url, rendering] = page
+        while len(self._fetched) > MAX_FETCHED or (
+            len(self._fetched) > 1 and sum(len(one.body) for one in self._fetched.values()) > MAX_FETCHED_BYTES
+        ):
+            self._fetched.popitem(last=False)
+
+    def _urls(self) -> tuple[list[str], bool]:
+        urls, complete = self._bodies.urls()
+        fetched = dict.fromkeys(url for url, _ in list(self._fetched))  # another thread may add one
+        return [*fetched, *(url for url in urls if url not in fetched)], complete
+
+    def _shown(self, draft: Draft) -> Ready:
+        """The page of a draft; a rendered one after as many of its steps as are known. Raises `NotFound`."""
+        if not draft.rendered:
+            return self._page(draft.url)
+        found = self._rendered(draft.url, draft)
+        if found is None:
+            raise NotFound(f"the rendered page {draft.url[:200]!a} is not in memory any more; render it again")
+        return Ready(found[0], body_of(found[0]))
+
+    def _rendered(self, url: str, draft: Draft) -> tuple[StoredPage, int] | None:
+        """The page, and how many steps it has seen."""
+        for count in range(len(draft.steps), -1, -1):
+            page = self._fetched.get((url, replace(draft, steps=draft.steps[:count]).rendering))
+            if page is not None:
+                return page, count
+        return None
+
+    def _page(self, *urls: str) -> Ready:
+        for url in urls:
+            if (found := self._ready_page(url)) is not None:
+                return found
+        raise NotFound(
+            f"the body of {urls[0][:200]!a} is not stored here; open it from the web, or crawl with --keep-raw or "
+            "--format sqlite,warc"
+        )
+
+    def _ready_page(self, url: str, draft: Draft | None = None) -> Ready | None:
+        """The page of a URL, for a rendered draft as rendered for it if it is."""
+        rendered = self._rendered(url, draft) if draft is not None and draft.rendered else None
+        fetched = rendered[0] if rendered is not None else self._fetched.get((url, b""))
+        if fetched is not None:
+            return Ready(fetched, body_of(fetched))
+        place = self._bodies.place(url)
+        known = self._ready.get(place) if place is not None else None
+        if known is not None or place is None:
+            return known
+        page = self._bodies.page(url)
+        if page is None:
+            return None
+        found = self._ready[place] = Ready(page, body_of(page))
+        with contextlib.suppress(KeyError):  # another thread may drop the same one
+            while sum(len(one.page.body) for one in list(self._ready.values())) > MAX_READY_BYTES:
+                self._ready.popitem(last=False)
+        return found
+
+    def _bodies_of(self, draft: Draft) -> list[Ready]:
+        """The shown page, the pages with picks, then others that the pattern matches."""
+        shown = self._shown(draft)
+        named = dict.fromkeys(one.url for field in draft.fields for one in field.picks if one.url != shown.page.url)
+        others = self._matching(draft.pattern, self._urls()[0])
+        found = [shown]
+        for url in dict.fromkeys((*named, *others)):
+            if len(found) > max(OTHERS, len(named)):
+                break
+            ready = self._ready_page(url, draft) if url != shown.page.url else None
+            if ready is not None:
+                found.append(ready)
+        return found
+
+    def _matching(self, pattern: str, urls: Iterable[str]) -> list[str]:
+        try:
+            expression = compiled("regex", pattern or ".")
+        except ValueError:
+            return []
+        return [url for url in islice(urls, LOOKED_AT) if expression.search(url)]
+
+    # ---- the draft
+
+    async def step(self, request: types.StudioStep) -> types.StudioDraft:
+        """See `Control.studio_step`."""
+        draft = types.draft_of(request.draft)
+
+        def work() -> Draft | None:
+            return self._process.call(Work("step", draft, self._payload(draft), request.step, request.node)).draft
+
+        changed = await asyncio.to_thread(work)
+        if changed is None:
+            raise UserError("the step gave no draft")
+        return types.StudioDraft(draft=changed)
+
+    def _payload(self, draft: Draft) -> list[PageBody]:
+        return [one.body for one in self._bodies_of(draft)]
+
+    async def frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
+        """See `Control.studio_frame`."""
+        draft = types.draft_of(request.draft)
+        body = (await asyncio.to_thread(self._shown, draft)).body
+        notes = await self._notes(draft, body) if request.links else {}
+        found = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
+        return types.StudioFrame(html=found.html, whole=found.whole)
+
+    async def _notes(self, draft: Draft, body: PageBody) -> dict[int, tuple[str, bool]]:
+        """Why the job of the draft follows each link of the page, or does not."""
+        links = (await asyncio.to_thread(self._process.call, Work("links", draft, [body]))).links
+        known: dict[str, tuple[str, bool]] = {"": ("no address that can be crawled", False)}
+        for url in dict.fromkeys(one.url for one in links if one.url):
+            if len(known) > LINKS_EXPLAINED:
+                break
+            known[url] = await self._note(url, draft.job)
+        return {one.node: known[one.url] for one in links if one.url in known}
+
+    async def _note(self, url: str, job: str) -> tuple[str, bool]:
+        try:
+            found = (await self._explain(requests.ExplainUrl(url=url, job=job))).explanation
+        except UserError as error:
+            return str(error)[:300], False
+        if not found.scope.admitted:
+            return f"out of scope: {found.scope.rule}"[:300], False
+        if found.robots is not None and not found.robots.allowed:
+            return f"robots.txt: {found.robots.rule}"[:300], False
+        return f"followed: {found.scope.rule}"[:300], True
+
+    async def view(self, request: types.OfDraft) -> types.StudioView:
+        """See `Control.studio_view`."""
+        return await asyncio.to_thread(self._view, types.draft_of(request.draft))
+
+    def _view(self, draft: Draft) -> types.StudioView:
+        pages = self._bodies_of(draft)
+        found = self._process.call(Work("view", draft, [one.body for one in pages])).view
+        if found is None:
+            raise UserError("the work gave nothing to see")
+        urls = self._urls()[0]
+        matching = self._matching(draft.pattern, urls)
+        host, own = urlsplit(draft.url).netloc, set(matching)
+        others = [url for url in urls[:LOOKED_AT] if url not in own and urlsplit(url).netloc == host]
+        named = [one.url for field in draft.fields for one in field.picks]
+        fields = [
+            types.StudioField(
+                name=one.name,
+                here=seen.here,
+                filled=sum(any(item.get(one.name) for item in row.items) for row in found.rows),
+            )
+            for one, seen in zip(draft.fields, found.fields, strict=True)
+        ]
+        return types.StudioView(
+            title=found.title,
+            fetched_at=pages[0].page.fetched_at,
+            bytes=len(pages[0].page.body),
+            offers=found.offers,
+            fields=fields,
+            rows=found.rows,
+            pages=len(found.rows),
+            boxes=found.boxes,
+            patterns=[
+                types.PatternOffer(kind=one.kind, pattern=one.pattern, matches=len(self._matching(one.pattern, urls)))  # type: ignore[arg-type]
+                for one in rule.patterns(draft.url, named)
+            ],
+            matching=_sample(matching),
+            others=_sample(others),
+            steps_done=self._steps_done(draft),
+            problem=_problem(draft),
+        )
+
+    def _steps_done(self, draft: Draft) -> int:
+        found = self._rendered(draft.url, draft) if draft.rendered else None
+        return found[1] if found is not None else 0
+
+    # ---- the rule
+
+    async def rule(self, request: types.OfDraft) -> types.StudioRule:
+        """See `Control.studio_rule`."""
+        return await asyncio.to_thread(self._rule, types.draft_of(request.draft))
+
+    def _rule(self, draft: Draft) -> types.StudioRule:
+        content = rule.document_of(draft)
+        document = load.from_json(content)
+        text = canonical(content)
+        known = self._backend.rules.get(document.name)
+        wanted = ParseRule(document.name, document.text, document.rule.version)
+        seen = [one.page for one in self._bodies_of(draft) if document.rule.matches(one.page.url)][:FIXTURES]
+        files = [types.RuleFile(name=name, text=content) for name, content in files_of(text, document, seen)]
+        verdict: types.Verdict = "created" if known is None else "unchanged" if known == wanted else "changed"
+        return types.StudioRule(
+            text=text, document=content, verdict=verdict, diff=_diff(known, wanted) if known is not None else [],
+            files=files, working_copy=self._working_copy(),
+        )  # fmt: skip
+
+    def _working_copy(self) -> str:
+        directory = self._backend.rules_directory
+        return str(directory) if directory is not None and working_copy.is_working_copy(directory) else ""
+
+    async def commit(self, request: types.CommitRule) -> types.RuleCommitted:
+        """See `Control.studio_commit`."""
+        found = await self.rule(types.OfDraft(draft=request.draft))
+        if not found.working_copy:
+            raise UserError(
+                "rules are not committed here: start nephila up with --rules DIR in a working copy of git, or set "
+                "api.rules_directory"
+            )
+        name = found.document["metadata"]["name"]
+        message = request.message.strip() or f"Rule {name}, made in the studio"
+        files = [(one.name, one.text) for one in found.files]
+        made = await asyncio.to_thread(working_copy.commit, Path(found.working_copy), name, files, message)
+        return types.RuleCommitted(commit=made.id, folder=made.folder)
+
+
+def _row(rows: Source | None, url: str) -> Row | None:
+    if rows is None or (isinstance(rows, Path) and not (rows / DATABASE).exists()):
+        return None
+    try:
+        return stored_row(rows, parse_url(url).fingerprint)
+    except (UrlError, NoTables):
+        return None
+
+
+def _part(
+    request: screen_types.GetBody, url: str, content_type: str, fetched_at: float, text: str
+) -> screen_types.Body:
+    part = text[request.start : request.start + request.limit]
+    return screen_types.Body(url=url, content_type=content_type, fetched_at=fetched_at, text=part, chars=len(text))
+
+
+def _sample(urls: Sequence[str]) -> types.UrlSample:
+    return types.UrlSample(total=len(urls), urls=list(urls[:LISTED]))
+
+
+def _problem(draft: Draft) -> str:
+    try:
+        load.from_json(rule.document_of(draft))
+    except UsageError as error:
+        return str(error) if draft.fields or draft.next_page.source else ""
+    return ""
+
+
+def _diff(known: ParseRule, wanted: ParseRule) -> list[str]:
+    before, after = (canonical(_short(load.from_text(one.document).content)).splitlines() for one in (known, wanted))
+    return list(difflib.unified_diff(before, after, n=3, lineterm=""))[2:]
+
+
+def _short(content: dict[str, Any]) -> dict[str, Any]:
+    """A document as people write it: messages have lists of one URL and empty conditions."""
+    match = {key: value for key, value in content["spec"]["match"].items() if value}
+    if len(match["url"]) == 1:
+        match["url"] = match["url"][0]
+    return {**content, "spec": {**content["spec"], "match": match}}

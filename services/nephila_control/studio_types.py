@@ -1,0 +1,200 @@
+"""Requests and answers of the rule studio. Its state is a `Draft`, which each request brings along."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta
+from nephila.kernel.runtime.errors import UsageError
+from nephila_rules.studio.draft import Draft, Step
+from nephila_rules.studio.seen import Offer, Row
+
+from nephila_control.requests import Request, Url
+from nephila_control.screen_types import JobFilter, PageLimit, Search
+
+Document = Annotated[
+    dict[str, Any], Meta(description="A draft as `open` and `step` answer it; its form is that of their answer.")
+]
+Verdict = Literal["created", "changed", "unchanged"]
+
+
+class ListStudioPages(Request):
+    """Pages whose bodies are stored."""
+
+    search: Search = ""
+    """Part of the URL; letters in any case."""
+    limit: PageLimit = 50
+
+
+class StudioPages(msgspec.Struct, kw_only=True):
+    """Pages that the studio can open."""
+
+    urls: list[str]
+    total: int
+    """Pages found; `urls` has the first of them."""
+    complete: bool
+    """False: files are still being read; the same request later finds more."""
+
+
+class OpenStudioPage(Request):
+    """Begin a rule with a page."""
+
+    url: Annotated[Url, Meta(min_length=1)]
+    job: JobFilter = ""
+    """Whose links are explained."""
+    source: Literal["stored", "web", "rendered"] = "stored"
+    """The stored body, or the page fetched now, as it is or as a browser has it: through robots.txt and the egress
+    guard, kept in memory."""
+
+
+class StudioDraft(msgspec.Struct, kw_only=True):
+    """A draft after a step."""
+
+    draft: Draft
+
+
+class StudioStep(Request):
+    """Change a draft with the help of the pages."""
+
+    draft: Document
+    step: Step
+    node: Annotated[int, Meta(ge=0, le=10_000_000)] = 0
+    """The element that was clicked."""
+
+
+class RenderStudioPage(Request):
+    """Fetch the page of a draft again by a browser that takes its steps, through robots.txt and the egress guard."""
+
+    draft: Document
+
+
+class OfDraft(Request):
+    """One draft."""
+
+    draft: Document
+
+
+class StudioFrameOf(Request):
+    """The page of a draft."""
+
+    draft: Document
+    links: bool = False
+    """With the reason why each link is followed or not."""
+
+
+class StudioFrame(msgspec.Struct, kw_only=True):
+    """The page as HTML without script, style, address or form of the page: what is inside <body>."""
+
+    html: str
+    """A text of element N is a link to `pick/N`."""
+    whole: bool
+    """False: the page is larger than what is shown."""
+
+
+class StudioField(msgspec.Struct, kw_only=True):
+    """A field on the pages of the draft."""
+
+    name: str
+    here: int
+    """Values on the page that is shown."""
+    filled: int
+    """Of the `pages` of the view, those with a value."""
+
+
+class UrlSample(msgspec.Struct, kw_only=True):
+    """URLs with their number."""
+
+    total: int
+    urls: list[str]
+    """The first of them."""
+
+
+class PatternOffer(msgspec.Struct, kw_only=True):
+    """A URL pattern, and the stored pages that it matches."""
+
+    kind: Literal["page", "pages", "folder", "site"]
+    """From the narrowest to the widest."""
+    pattern: str
+    matches: int
+
+
+class StudioView(msgspec.Struct, kw_only=True):
+    """What there is to see of a draft."""
+
+    title: str
+    """Of the page."""
+    fetched_at: float
+    """When the page was fetched, seconds since 1970 UTC; 0: not known."""
+    bytes: int
+    offers: list[Offer]
+    """Selectors of the active field: structured data, CSS, XPath."""
+    fields: list[StudioField]
+    rows: list[Row]
+    """The page that is shown, then the other pages."""
+    pages: int
+    """Pages of the table."""
+    boxes: int
+    """Items on the page where the rule has each."""
+    patterns: list[PatternOffer]
+    matching: UrlSample
+    """Stored pages that the rule is for."""
+    others: UrlSample
+    """Stored pages of the same host that it is not for."""
+    steps_done: int = 0
+    """Steps of the browser that the shown page has seen; fewer than the draft has: render it again."""
+    problem: str = ""
+    """Why the rule cannot be used, in one line."""
+
+
+class RuleFile(msgspec.Struct, kw_only=True):
+    """A file beside a rule."""
+
+    name: str
+    text: str
+
+
+class CommitRule(Request):
+    """Commit the rule of a draft with its tests."""
+
+    draft: Document
+    message: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
+    """Empty: one with the name of the rule."""
+
+
+class RuleCommitted(msgspec.Struct, kw_only=True):
+    """A commit in the working copy of the rules."""
+
+    commit: str
+    """Empty: the files were the same."""
+    folder: str
+    """Of the rule, below the directory of rules."""
+
+
+class StudioRule(msgspec.Struct, kw_only=True):
+    """The rule of a draft."""
+
+    text: str
+    """In the form of `nephila rules fmt`; also a ParseRule resource for kubectl."""
+    document: dict[str, Any]
+    verdict: Verdict
+    """What an apply would do."""
+    diff: list[str]
+    """Lines of a unified diff to the version in effect; empty for a new rule."""
+    files: list[RuleFile]
+    """rule.yaml, pages and their items, as `nephila rules test` reads them."""
+    working_copy: str
+    """The directory of git that rules are committed to; empty: none is configured."""
+
+
+def draft_of(document: dict[str, Any]) -> Draft:
+    """The draft of a request. Raises `UsageError`."""
+    try:
+        return msgspec.convert(document, Draft)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"draft: {error}") from None
+
+
+def document_of(draft: Draft) -> dict[str, Any]:
+    """A draft for a request."""
+    return cast("dict[str, Any]", msgspec.to_builtins(draft))

@@ -1,0 +1,33 @@
+"""The operation on frequencies: a recorded history against others. It reads the rows in a thread."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.source import Source
+from nephila_harvest.what_if.compare import compare
+from nephila_harvest.what_if.replay import Outcomes
+
+from nephila_control import audit_types, job_view
+from nephila_control.stored_rows import there
+
+MAX_PAGES: Final = 1_000
+MAX_FETCHES: Final = 100_000
+"""Of one scenario: a second of CPU in the process that serves the API."""
+
+
+def compared(source: Source | None, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
+    """See `Control.compare_frequencies`."""
+    place = there(source)
+    if not job_view.is_there(place):
+        raise UserError("there are no rows to replay yet")
+    found = compare(place, request.job, request.scenarios, seconds(request.within), MAX_PAGES, MAX_FETCHES)
+    outcomes = [_outcome(one) for one in found.outcomes]
+    return audit_types.FrequenciesCompared(pages=found.pages, of=found.of, days=found.days, outcomes=outcomes)
+
+
+def _outcome(one: Outcomes) -> audit_types.FrequencyOutcome:
+    values = one._asdict()
+    return audit_types.FrequencyOutcome(found_in_time=audit_types.precision_of(values.pop("within")), **values)

@@ -1,0 +1,183 @@
+"""Pages as documents for other people's frameworks: a text with metadata, from a crawl now, a directory or a server.
+
+Invariant: one page at a time is in memory. A directory or server is read by the control API in a thread of its own, so
+that a caller whose thread has an event loop, as in a notebook, can iterate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from nephila.api import crawl
+from nephila.api.page import Page
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError
+from nephila.native import parse_url
+from nephila_control import screen_types
+from nephila_control.api import Control, NotFound
+
+from nephila_doors.scrapes import Scrapes
+
+BATCH: Final = 200
+"""Rows of one list."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PageDocument:
+    """A stored page as text."""
+
+    key: str
+    """The key of the URL in every crawl: 32 hexadecimal digits."""
+    text: str
+    """Markdown where the page has it, else its main text."""
+    metadata: dict[str, Any]
+    """source (the URL), title, language, content_type, status, fetched_at, and job; without empty values."""
+
+
+class Source:
+    """Where documents come from: `urls`, or `directory`, or `server`. Iterable any number of times."""
+
+    def __init__(
+        self,
+        *urls: str,
+        directory: str | Path | None = None,
+        server: str = "",
+        token: str = "",
+        job: str = "",
+        search: str = "",
+        **options: Any,
+    ) -> None:
+        """`urls`: crawled by each iteration, with the options of `nephila.crawl`. `directory`: of a crawl that runs or
+        has ended. `server`: URL of a control API, with its token. `job`: only its pages. `search`: only pages that
+        match, the best first; the words of `nephila search`. Raises `UsageError`."""
+        if sum(map(bool, (urls, directory, server))) != 1:
+            raise UsageError("documents come from URLs, or a directory, or a server: give one of them")
+        if not urls and options:
+            raise UsageError(f"{min(options)} is an option of a crawl: give it with URLs")
+        if urls and (job or search):
+            raise UsageError("job and search choose pages that were crawled before: give a directory or a server")
+        self._urls, self._options = urls, options
+        self._directory = Path(directory) if directory else None
+        self._server, self._token, self._job, self._search = server, token, job, search
+
+    def __iter__(self) -> Iterator[PageDocument]:
+        """Raises `UserError`."""
+        if self._urls:
+            with crawl(*self._urls, **self._options) as pages:
+                for page in pages:
+                    if page.outcome == "stored":
+                        yield _of_page(page)
+            return
+        portal = _Portal()
+        try:
+            documents = self._stored()
+            while (found := portal.run(anext(documents, None))) is not None:
+                yield found
+            portal.run(documents.aclose())
+        finally:
+            portal.close()
+
+    async def _stored(self) -> AsyncGenerator[PageDocument]:
+        async with self._control() as control:
+            texts = Scrapes(control, SystemClock())
+            async for row in self._rows(control):
+                try:
+                    detail = await control.get_page(screen_types.GetPage(url=row.url, job=row.job))
+                except NotFound:
+                    continue  # deleted meanwhile
+                if "list" not in detail.meta:  # a sitemap or a feed is no document
+                    yield _of_row(detail, await texts.markdown(detail))
+
+    async def _rows(self, control: Control) -> AsyncIterator[screen_types.PageRow | screen_types.SearchHit]:
+        if self._search:
+            skip = 0
+            while True:
+                wanted = screen_types.SearchPages(query=self._search, job=self._job, skip=skip, limit=50)
+                hits = (await control.search_pages(wanted)).hits
+                for hit in hits:
+                    yield hit
+                skip += len(hits)
+                if not hits or skip > 200:
+                    return
+        seen: set[tuple[str, str]] = set()
+        before = 0
+        while True:
+            wanted_rows = screen_types.ListPages(job=self._job, outcome="stored", before=before, limit=BATCH)
+            found = await control.list_pages(wanted_rows)
+            for row in found.pages:
+                if (row.job, row.url_key) not in seen and row.reason != "redirect":
+                    seen.add((row.job, row.url_key))
+                    yield row
+            before = found.next
+            if not before:
+                return
+
+    @asynccontextmanager
+    async def _control(self) -> AsyncIterator[Control]:
+        from nephila.programs.output_directory import OutputDirectory
+        from nephila_control.http.client import at_directory, at_url
+        from nephila_control.stopped_frontier import stopped_frontier
+
+        if self._directory is None:
+            yield at_url(self._server, self._token)
+        elif (running := at_directory(self._directory)) is not None:
+            yield running
+        else:
+            async with stopped_frontier(OutputDirectory(self._directory)) as control:
+                yield control
+
+
+def _of_page(page: Page) -> PageDocument:
+    fetched = page.fetched_at.isoformat(timespec="seconds") if page.fetched_at else ""
+    facts = _facts(page.url, page.title, page.lang, page.content_type, page.status, fetched, "")
+    return PageDocument(parse_url(page.url).fingerprint.hex(), page.markdown or page.text, facts)
+
+
+def _of_row(detail: screen_types.PageDetail, text: str) -> PageDocument:
+    row = detail.page
+    facts = _facts(row.url, row.title, detail.lang, row.content_type, row.status, row.fetched_at, row.job)
+    return PageDocument(row.url_key, text, facts)
+
+
+def _facts(url: str, title: str, lang: str, kind: str, status: int, fetched: str, job: str) -> dict[str, Any]:
+    found = {
+        "source": url,
+        "title": title,
+        "language": lang,
+        "content_type": kind,
+        "status": status,
+        "fetched_at": fetched,
+        "job": job,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+class _Portal:
+    """An event loop in a thread, for a caller that has one already or none."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="nephila-documents", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Awaitable[T]) -> T:
+        """The result, or what it raises."""
+
+        async def call() -> T:
+            return await work
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+
+    def close(self) -> None:
+        """End the loop and what is left in it."""
+        asyncio.run_coroutine_threadsafe(self._loop.shutdown_asyncgens(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,20 @@
+"""A reader of LlamaIndex: `NephilaReader().lazy_load_data("https://example.org/", max_pages=100)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document
+
+from nephila_doors.documents import Source
+
+
+class NephilaReader(BaseReader):
+    """Pages as documents: Markdown as text, the key of the URL as id, the URL as `source` in the metadata."""
+
+    def lazy_load_data(self, *urls: str, **where: Any) -> Iterator[Document]:
+        """Page by page; the arguments of `nephila_doors.documents.Source`."""
+        for one in Source(*urls, **where):
+            yield Document(id_=one.key, text=one.text, metadata=one.metadata)

@@ -1,0 +1,1 @@
+"""Scrapy over Nephila's frontier: `SCHEDULER = "nephila_doors.scrapy.scheduler.Scheduler"`."""

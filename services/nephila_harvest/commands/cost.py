@@ -1,0 +1,92 @@
+"""`nephila cost`: what jobs, tenants, sites and directories have spent, and per useful item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+import typer
+from nephila.cli.options import DEFAULT_OUT, Json
+from nephila.cli.output import print_json
+from nephila.cli.terminal import sanitize
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import OLD, OutputDirectory, find_rows
+from nephila_control.commands.jobs.table import print_table
+
+if TYPE_CHECKING:
+    from nephila_harvest.cost import Labels, Totals
+
+_SPENT = ("requests", "MB", "CPU-s", "stored MB", "browser-s")
+HEAD = (*_SPENT, "pages", "items", "useful", *(f"{name}/useful" for name in ("requests", "KB", "CPU-ms", "stored KB")))
+BROWSER = "browser-s/useful"
+
+
+def cost(
+    out: Annotated[
+        str,
+        typer.Option("--out", metavar="DIR|URL", help="Directory of the crawl, or the URL of a database with rows."),
+    ] = str(DEFAULT_OUT),
+    job: Annotated[str, typer.Option(metavar="NAME", help="Only of this job.")] = "",
+    by: Annotated[
+        Literal["job", "tenant", "site", "directory"], typer.Option(help="What a line of the table is.")
+    ] = "job",
+    json: Json = False,
+) -> None:
+    """Show what was spent, and per useful item: items of rules, else pages that are no near-copies. CPU-seconds and
+    stored bytes are shares of those of the directory."""
+    from nephila.storage.read.cost import costs as jobs_of
+
+    from nephila_harvest.cost import Totals, costs
+
+    source, only = find_rows(out)
+    labels, totals = _facts(Path(out)) if Path(out).is_dir() else ({}, Totals(None, None))
+    found = costs(jobs_of(source, only), labels, totals, by)
+    if job:
+        found = [one for one in found if one.name == job]
+    if json:
+        print_json([msgspec.to_builtins(one) for one in found])
+        return
+    rows = [
+        (
+            sanitize(one.name, 60),
+            f"{one.requests:,}",
+            _number(one.bytes, 1e6),
+            _number(one.cpu_s),
+            _number(one.stored_bytes, 1e6),
+            _number(one.browser_s),
+            f"{one.pages:,}",
+            f"{one.items:,}",
+            f"{one.useful:,}",
+            _number(one.per_useful.get("requests")),
+            _number(one.per_useful.get("bytes"), 1e3),
+            _number(one.per_useful.get("cpu_s"), 1e-3),
+            _number(one.per_useful.get("stored_bytes"), 1e3),
+            _number(one.per_useful.get("browser_s")),
+        )
+        for one in found
+    ]
+    print_table([(by, *HEAD, BROWSER), *rows])
+
+
+def _facts(out: Path) -> tuple[dict[str, Labels], Totals]:
+    """What run.json and the size of the directory say."""
+    from nephila_harvest.cost import Labels, Totals
+
+    try:
+        run = OutputDirectory(out).read()
+    except UserError:
+        run = None  # the rows can be read without run.json
+    stored = sum(
+        path.stat().st_size
+        for path in out.rglob("*")
+        if path.is_file() and path.relative_to(out).parts[0] not in ("frontier", OLD)
+    )
+    if run is None:
+        return {}, Totals(None, stored)
+    labels = {name: Labels(one.tenant, one.site, one.browser_s) for name, one in run.jobs.items()}
+    return labels, Totals(run.cpu_s or None, stored)
+
+
+def _number(value: float | None, unit: float = 1.0) -> str:
+    return "-" if value is None else f"{value / unit:,.2f}"

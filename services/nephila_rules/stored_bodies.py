@@ -1,0 +1,129 @@
+"""The bodies of a crawl's pages by URL: raw files (`--keep-raw`) and WARC files of an output directory.
+
+Neither has an index by URL. The files are read once, each request for `SCAN_S` at most, and their URLs are kept with
+file and offset; a running crawl appends, so reading continues where it ended. Memory: some 200 bytes per page, at most
+`MAX_PAGES`. Thread-safe.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from nephila.kernel import rawfile
+
+from nephila_rules.stored_pages import MAX_BYTES, StoredPage
+from nephila_rules.warcs import ArchivedPage, read_warc
+
+SCAN_S: Final = 1.0
+"""Seconds of one request for reading files."""
+MAX_PAGES: Final = 200_000
+_HTML: Final = ("", "text/html", "application/xhtml+xml")
+_WARCS: Final = (".warc", ".warc.gz")
+
+
+class Place(NamedTuple):
+    """Of a body."""
+
+    file: Path
+    offset: int
+
+
+class StoredBodies:
+    """See the module. A directory without bodies has no pages; it may have some later."""
+
+    def __init__(self, directory: Path | None) -> None:
+        """None: no bodies are known."""
+        self._directory = directory
+        self._places: dict[str, Place] = {}
+        self._read: dict[Path, int] = {}
+        """File → bytes of it that were read."""
+        self._lock = threading.Lock()
+
+    def urls(self) -> tuple[list[str], bool]:
+        """The URLs of all HTML pages with a body in the order of the files, and whether these are all."""
+        with self._lock:
+            complete = self._scan()
+            return list(self._places), complete
+
+    def place(self, url: str) -> Place | None:
+        """Where the last body of a URL is; None: it is not known."""
+        with self._lock:
+            if url not in self._places:
+                self._scan()
+            return self._places.get(url)
+
+    def page(self, url: str) -> StoredPage | None:
+        """The page with its body; the last one where a URL was fetched several times."""
+        place = self.place(url)
+        if place is None:
+            return None
+        try:
+            return _raw_page(place) if rawfile.is_raw(place.file) else _archived_page(place)
+        except OSError:
+            return None  # the file was replaced or deleted since
+
+    def _scan(self) -> bool:
+        until = time.monotonic() + SCAN_S
+        for file in self._files():
+            try:
+                for offset, end, url in self._new_pages(file):
+                    if url and (url in self._places or len(self._places) < MAX_PAGES):
+                        self._places[url] = Place(file, offset)
+                    self._read[file] = end
+                    if time.monotonic() > until:
+                        return False
+            except OSError:
+                continue
+        return len(self._places) < MAX_PAGES
+
+    def _files(self) -> list[Path]:
+        if self._directory is None:
+            return []
+        try:
+            found = sorted(self._directory.iterdir())
+        except OSError:
+            return []
+        raw = [file for file in found if rawfile.is_raw(file)]
+        return raw or [file for file in found if file.name.endswith(_WARCS)]
+
+    def _new_pages(self, file: Path) -> Iterator[tuple[int, int, str]]:
+        """(offset, where reading continues, URL); the URL is empty for what is no HTML page."""
+        start = self._read.get(file, 0)
+        if start >= file.stat().st_size:
+            return
+        if rawfile.is_raw(file):
+            for offset, end, head in rawfile.scan(file, start):
+                is_page = head.status == 200 and not head.left_out and _is_html(head.content_type)
+                yield offset, end, head.url if is_page else ""
+            return
+        with file.open("rb") as stream:
+            stream.seek(start)
+            for found in read_warc(stream, MAX_BYTES):
+                is_page = isinstance(found, ArchivedPage) and found.status == 200 and _is_html(found.content_type)
+                # The end of a record is not known: the next request reads the last record again.
+                yield start + found.offset, start + found.offset, found.url if is_page else ""
+
+
+def _is_html(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() in _HTML
+
+
+def _raw_page(place: Place) -> StoredPage | None:
+    found = rawfile.read_at(place.file, place.offset)
+    if not isinstance(found, rawfile.RawPage):
+        return None
+    head = found.head
+    return StoredPage(head.url, head.content_type, head.charset, found.body, head.url, head.fetched_at)
+
+
+def _archived_page(place: Place) -> StoredPage | None:
+    with place.file.open("rb") as stream:
+        stream.seek(place.offset)
+        found = next(read_warc(stream, MAX_BYTES), None)
+    if not isinstance(found, ArchivedPage):
+        return None
+    return StoredPage(found.url, found.content_type, found.charset, found.body, found.url, found.fetched_at)

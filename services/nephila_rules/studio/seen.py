@@ -1,0 +1,35 @@
+"""What a person sees of a draft: selectors that are offered, and rows of the table."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nephila_rules.studio.draft import FieldType, Source
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """A selector that is offered."""
+
+    take: Source
+    kind: str
+    """data, css or xpath."""
+    type: FieldType
+    many: bool
+    here: int
+    """Values on the page that is shown."""
+    filled: int
+    """Of the other pages, those on which it gives something."""
+    others: int
+    sample: list[str]
+    """Its values on the shown page, else on another one."""
+    cost: float
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What the rule takes from one page."""
+
+    url: str
+    items: list[dict[str, str]]
+    """The first ones: field → its value as text; empty for none."""
+    total: int
+    problems: list[str]
