@@ -136,6 +136,9 @@ judge-scrapy: $(DEV)  ##+ the tests of Scrapy for schedulers and duplicate filte
 show-first-page: $(DEV)  ##+ bare containers from nothing to the first Markdown page by pip, pipx and uvx, timed (after make wheels; needs Docker. ARGS=--here: in a virtual environment)
 	@$(BIN)/python -m tools.first_page dist/nephila-*-cp311-abi3-*.whl $(ARGS)
 
+show-core: $(DEV)  ##+ the core alone in a fresh environment with its libraries: crawl, resume, export (after make wheels)
+	@$(BIN)/python -m tools.core_wheel dist/nephila-*-cp311-abi3-*.whl
+
 show-firecrawl: $(DEV)  ##+ the official JavaScript client of Firecrawl against this program (1 minute; needs Node)
 	@PYTHONPATH=services:. $(BIN)/python -m tools.firecrawl_js
 
@@ -204,7 +207,7 @@ check-proto:
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 
 # Files that tools write from the sources: each states how to write it again.
-GENERATED := protogen schemas openapi configuration chart_values dashboards metrics_reference reasons_reference man_page site crds
+GENERATED := protogen schemas openapi configuration chart_values dashboards metrics_reference reasons_reference man_page site crds package_graph
 check-drift:
 	@for tool in $(GENERATED); do PYTHONPATH=services:. $(BIN)/python -m tools.$$tool --check || failed="$$failed $$tool"; done; test -z "$$failed" || { echo "not as generated:$$failed"; exit 1; }
 
@@ -251,6 +254,7 @@ schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json, docs/configurati
 	@$(BIN)/python -m tools.reasons_reference
 	@PYTHONPATH=services:. $(BIN)/python -m tools.man_page
 	@$(BIN)/python -m tools.state_diagrams
+	@PYTHONPATH=services:. $(BIN)/python -m tools.package_graph
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards, CRDs
 	@$(BIN)/python -m tools.chart_values

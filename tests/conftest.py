@@ -12,6 +12,7 @@ import pytest
 
 from tests.browser_fixtures import chromium  # noqa: F401 - fixtures of all tests
 from tests.bucket_fixtures import bucket, s3_server  # noqa: F401 - fixtures of all tests
+from tests.command_fixtures import nephila  # noqa: F401 - fixtures of all tests
 from tests.fetcher_fixtures import make_fetcher  # noqa: F401 - fixtures of all tests
 from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
 from tests.required import required

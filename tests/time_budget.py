@@ -15,30 +15,33 @@ from collections.abc import Mapping
 import pytest
 
 BUDGETS_S: Mapping[str, float] = {
-    "adapters": 170,
     "adversary": 100,
     "api": 60,
     "benchmarks": 60,
+    "browser": 300,
     "chaos": 60,
     "chart": 150,
     "cli": 250,
+    "cluster": 900,
     "conformance": 100,
     "contracts": 300,
     "console": 130,
     "control": 100,
+    "doors": 170,
     "downloader": 450,
     "e2e": 550,
     "formats": 60,
     "harvest": 150,
     "kernel": 300,
     "native": 250,
-    "operator": 60,
     "parser": 1000,
     "programs": 100,
     "repository": 150,
-    "rulekit": 60,
+    "rules": 400,
     "scheduler": 1200,
     "storage": 300,
+    "stores": 100,
+    "tools": 150,
 }
 OTHER = "tests"
 """Folder of test files that stand in no folder."""

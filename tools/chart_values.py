@@ -21,7 +21,6 @@ import yaml
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import RESOLVERS
 from nephila.downloader.http.fetchers import FETCHERS
-from nephila.downloader.proxies.selection import NAMES
 from nephila.kernel.runtime.config import secret_fields
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
@@ -30,6 +29,7 @@ from nephila.storage.outputs import FORMATS
 from nephila_cluster.kafka.config import MECHANISMS, PROTOCOLS, KafkaConfig
 from nephila_cluster.operator.config import OperatorConfig
 from nephila_control.config import ControlConfig
+from nephila_proxies.selection import NAMES
 
 from tools.images import IMAGES
 

@@ -1,4 +1,4 @@
-"""Counts the import arrows between folders of the package; lists circles and folders with too many files. Writes the
+"""Counts the import arrows between folders of the packages; lists circles and folders with too many files. Writes the
 layers of pyproject.toml, which import-linter checks, into the READMEs that have a place for them.
 
 python tools/import_arrows.py [--depth 2] [--list]
@@ -15,7 +15,8 @@ from pathlib import Path
 import grimp
 import nephila
 
-PACKAGE = "nephila"
+SERVICES = Path(next(iter(nephila.__path__))).parent
+PACKAGES = sorted(path.parent.name for path in SERVICES.glob("nephila*/__init__.py"))
 MOST_FILES = 16
 ROOT = Path(__file__).parents[1]
 LAYERS = re.compile(r"(<!-- layers of ([\w.]+)[^\n]*-->\n).*?(<!-- end of layers -->)", re.DOTALL)
@@ -23,13 +24,13 @@ LAYERS = re.compile(r"(<!-- layers of ([\w.]+)[^\n]*-->\n).*?(<!-- end of layers
 
 
 def folder_of(module: str, packages: set[str], depth: int, files: bool) -> str:
-    """The folder of a module at the depth: `nephila.scheduler.frontier.scope` at 2 is `scheduler.frontier`.
+    """The folder of a module at the depth: `nephila.scheduler.frontier.scope` at 2 is `nephila.scheduler.frontier`.
 
     A file above the depth counts for its folder, or by itself with `files`: `service.py` builds a service from its
     folders and `config.py` is read by them, so their folder lies in a circle that no module lies in.
     """
     folder = module if files or module in packages else module.rpartition(".")[0]
-    return ".".join(folder.split(".")[1 : depth + 1]) or PACKAGE
+    return ".".join(folder.split(".")[: depth + 1])
 
 
 def arrows(graph: grimp.ImportGraph, packages: set[str], depth: int, files: bool = False) -> Counter[tuple[str, str]]:
@@ -139,7 +140,7 @@ def readmes() -> list[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--depth", type=int, default=2, help="folders below the package that count as one (default 2)")
+    parser.add_argument("--depth", type=int, default=3, help="packages and folders that count as one (default 3)")
     parser.add_argument("--list", action="store_true", help="print every arrow with its number of imports")
     parser.add_argument("--layers", action="store_true", help="write the layers of pyproject.toml into the READMEs")
     options = parser.parse_args()
@@ -147,9 +148,9 @@ def main() -> None:
         for readme in readmes():
             readme.write_text(with_layers(readme.read_text()))
         return
-    graph = grimp.build_graph(PACKAGE)
-    root = Path(next(iter(nephila.__path__)))
-    packages = {".".join((PACKAGE, *path.parent.relative_to(root).parts)) for path in root.rglob("*.py")}
+    graph = grimp.build_graph(*PACKAGES)
+    root = SERVICES
+    packages = {".".join(path.parent.relative_to(root).parts) for path in root.rglob("*.py")}
     found = arrows(graph, packages, options.depth)
     if options.list:
         for (source, target), count in sorted(found.items()):

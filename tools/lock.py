@@ -16,15 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "docker" / "lock"
 EXTRAS = {
-    "service": ("kafka", "s3", "postgres", "tracing"),
-    "cli": ("kafka", "s3", "postgres", "parquet"),
+    "service": ("cluster", "s3", "tracing"),
+    "cli": ("all", "s3"),
     "operator": ("operator",),
-    "browser": ("kafka", "s3", "postgres", "browser", "tracing"),
+    "browser": ("cluster", "s3", "browser", "tracing"),
 }
 """Lock file → extras of the distribution. pyarrow (130 MB) is only in the image of the command line."""
-UNUSED = {"operator": ("pypdfium2", "python-calamine")}
-"""Lock file → libraries that the image does not need (tests/cluster/operator/test_libraries.py). The operator parses neither
-PDF nor sheets."""
 
 MARKERS = {"quickjs": "platform_machine == 'x86_64'"}
 """Library → where it has a wheel; the images have no compiler."""
@@ -47,7 +44,6 @@ def main() -> None:
         command += ["--python-version", "3.11", "--python-platform", "linux", "--no-emit-index-url", "--no-header"]
         command += ["--no-annotate", "--only-binary", ":all:", "--output-file", str(LOCK / f"{name}.txt")]
         command += [word for extra in extras for word in ("--extra", extra)]
-        command += [word for library in UNUSED.get(name, ()) for word in ("--no-emit-package", library)]
         if name == "browser":  # it is installed over the libraries of the service
             command += ["--constraint", str(LOCK / "service.txt")]
         subprocess.run(command + (["--upgrade"] if options.upgrade else []), cwd=ROOT, check=True)

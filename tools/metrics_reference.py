@@ -15,7 +15,7 @@ from nephila.kernel.runtime.metrics import BuildInfoCollector, Metric
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "metrics.md"
 TABLES = {
-    "scheduler": "nephila.scheduler.metrics",
+    "scheduler": "nephila_cluster.scheduler.metrics",
     "downloader": "nephila.downloader.metrics",
     "parser": "nephila.parser.metrics",
     "storage": "nephila.storage.metrics",

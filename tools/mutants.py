@@ -3,7 +3,7 @@
 python -m tools.mutants [FOLDER|FILE ...] [--count 20] [--seed 1] [--workers 2] [--list] [--again OUTPUT]
 
 A mutant is one change of one expression or statement (`OPERATORS`), drawn by the seed, `--count` for each named folder
-or file (paths below services/nephila; default: `CHOSEN`). It is written into a copy of the checkout, where the tests of
+or file (paths below services; default: `CHOSEN`). It is written into a copy of the checkout, where the tests of
 the module's own folder and of its contracts run (`tests_of`). A mutant is killed when a test fails, or when the tests
 take longer than three times their normal time. Survivors that change nothing a caller can see are listed in
 tests/equivalent_mutants.txt, with a reason each. `--again` runs those mutants only that an earlier output lists as
@@ -30,33 +30,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = Path("services/nephila")
+SERVICES = Path("services")
 EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
 CHOSEN = (
-    "scheduler/frontier",
-    "scheduler/engine",
-    "scheduler/durability",
-    "scheduler/politeness",
-    "scheduler/cluster",
-    "downloader",
-    "storage",
-    "kernel",
-    "harvest",
-    "control",
-    "operator",
-    "parser",
+    "nephila/scheduler/frontier",
+    "nephila/scheduler/engine",
+    "nephila/scheduler/durability",
+    "nephila/scheduler/politeness",
+    "nephila/downloader",
+    "nephila/storage",
+    "nephila/kernel",
+    "nephila/parser",
+    "nephila_cluster",
+    "nephila_control",
+    "nephila_harvest",
+    "nephila_rules",
 )
 MODEL = "tests/scheduler/frontier/test_frontier_machine.py"
 CONTRACTS = {
-    "scheduler/frontier": ("tests/scheduler/engine",),
-    "scheduler/engine": (MODEL,),
-    "scheduler/durability": (MODEL,),
-    "scheduler/politeness": ("tests/scheduler/engine", MODEL),
-    "kernel/bus": ("tests/contracts/test_bus.py",),
-    "control": ("tests/contracts/test_control.py",),
-    "downloader/http": ("tests/contracts/test_fetcher.py", "tests/adversary/test_adversary.py"),
-    "storage": ("tests/contracts/test_storage_outputs.py",),
-    "scheduler/cluster": ("tests/contracts/test_log_reader_contract.py",),
+    "nephila/scheduler/frontier": ("tests/scheduler/engine",),
+    "nephila/scheduler/engine": (MODEL,),
+    "nephila/scheduler/durability": (MODEL,),
+    "nephila/scheduler/politeness": ("tests/scheduler/engine", MODEL),
+    "nephila/kernel/bus": ("tests/contracts/test_bus.py",),
+    "nephila_control": ("tests/contracts/test_control.py",),
+    "nephila/downloader/http": ("tests/contracts/test_fetcher.py", "tests/adversary/test_adversary.py"),
+    "nephila/storage": ("tests/contracts/test_storage_outputs.py",),
+    "nephila_cluster/kafka": ("tests/contracts/test_log_reader_contract.py",),
 }
 """Suites outside the mirrored folder that hold for the modules below a path."""
 UNTESTED = ("metrics.py", "config.py", "__init__.py")
@@ -171,7 +171,7 @@ class Mutant:
     @property
     def key(self) -> str:
         """What names it in the list of equivalent mutants; it survives moved lines."""
-        return f"{self.path.relative_to(PACKAGE)} | {self.was} -> {self.now}"
+        return f"{self.path.relative_to(SERVICES)} | {self.was} -> {self.now}"
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
@@ -221,15 +221,17 @@ def _skipped(node: ast.AST) -> bool:
 
 def modules_of(name: str) -> list[Path]:
     """The modules with behaviour below a folder or at a file of the package."""
-    at = ROOT / PACKAGE / name
+    at = ROOT / SERVICES / name
     found = [at] if at.suffix == ".py" else sorted(at.rglob("*.py"))
     return [path.relative_to(ROOT) for path in found if path.name not in UNTESTED]
 
 
 def tests_of(module: Path) -> list[str]:
     """The tests that must notice a fault of a module: its mirrored folder and its contracts."""
-    below = module.relative_to(PACKAGE)
-    folder = Path("tests") / below.parent
+    below = module.relative_to(SERVICES)
+    package, *folders = below.parent.parts
+    mirror = [] if package == "nephila" else [package.removeprefix("nephila_")]
+    folder = Path("tests", *mirror, *folders)
     while not any((ROOT / folder).glob("test_*.py")) and not any((ROOT / folder).glob("*/test_*.py")):
         folder = folder.parent
     contracts = [suite for part, suites in CONTRACTS.items() if below.as_posix().startswith(part) for suite in suites]
@@ -243,7 +245,10 @@ class Checkout:
         self.root = root
         names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
         tracked = [name for name in names.decode().split("\0") if name]
-        for name in [*tracked, *(str(path.relative_to(ROOT)) for path in (ROOT / PACKAGE / "native").glob("*.so"))]:
+        for name in [
+            *tracked,
+            *(str(path.relative_to(ROOT)) for path in (ROOT / SERVICES / "nephila" / "native").glob("*.so")),
+        ]:
             if (ROOT / name).exists():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, root / name)
@@ -314,7 +319,7 @@ def survivors(output: Path) -> list[tuple[str, Mutant]]:
             if same := known[text]:
                 nearest = min(same, key=lambda mutant, line=line: abs(mutant.line - line))
                 same.remove(nearest)
-                found.append((str(path.parent.relative_to(PACKAGE)), nearest))
+                found.append((str(path.parent.relative_to(SERVICES)), nearest))
     return found
 
 
@@ -358,7 +363,7 @@ def judged(drawn: list[tuple[str, Mutant]], workers: int) -> Iterator[tuple[str,
 def main() -> int:
     """Print each survivor as it is found, then the table by folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", help="folders or files below services/nephila")
+    parser.add_argument("folders", nargs="*", help="folders or files below services")
     parser.add_argument("--count", type=int, default=20, help="mutants of each folder")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)

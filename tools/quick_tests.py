@@ -2,7 +2,7 @@
 
     python -m tools.quick_tests [--base COMMIT] [--seconds 60] [--list]
 
-Changed is what differs from the commit where this branch left main, uncommitted and new files included. A file of the
+Changed is what differs from the commit where this branch left main, uncommitted and new files included. A file of a
 package leads to the deepest folder of tests/ that mirrors its folder; a test file to its folder; files of the
 repository to tests/repository. Changed test files run first. After the given time no further test begins: this is no
 substitute for `make test`.
@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 UNTIL = "NEPHILA_QUICK_UNTIL"
 """Variable with the instant (time.time) after which no test begins."""
-PACKAGE = ("services", "nephila")
+CORE = "nephila"
 ELSEWHERE = {
     "benchmarks": "benchmarks",
     "charts": "chart",
@@ -60,8 +60,9 @@ def chosen(files: Iterable[str], root: Path = ROOT) -> list[str]:
 
 
 def _folder(parts: tuple[str, ...], root: Path) -> str | None:
-    if parts[:2] == PACKAGE:
-        inside = parts[2:-1]
+    if parts[0] == "services":
+        # tests/ mirrors the folders of the core, and each package beside it without its first word.
+        inside = parts[2:-1] if parts[1] == CORE else (parts[1].removeprefix("nephila_"), *parts[2:-1])
     elif parts[0] == "tests":
         inside = parts[1:-1]
     else:

@@ -118,7 +118,7 @@ def assemble() -> Site:
     """All pages. Pure but for reading the repository."""
     site, listed = Site(), dict(_listed())
     places = {source: place_of(source) for source in listed if not source.startswith("generated:")}
-    code = [one for one in tracked() if re.fullmatch(r"services/nephila/.*README\.md", one)]
+    code = [one for one in tracked() if re.fullmatch(r"services/nephila.*README\.md", one)]
     decisions = sorted(one for one in tracked() if re.fullmatch(r"docs/adr/\d{4}-.*\.md", one))
     for source in (*code, *decisions):
         places[source] = place_of(source)
@@ -199,10 +199,9 @@ def place_of(source: str) -> str:
         return "adr/index.md"
     if source.startswith("docs/"):
         return source.removeprefix("docs/")
-    if source.startswith("services/nephila/"):
-        return "code/" + (
-            source.removeprefix("services/nephila/").removesuffix("/README.md").replace("README.md", "index") + ".md"
-        )
+    if source.startswith("services/"):
+        folder = source.removeprefix("services/").removesuffix("/README.md").removeprefix("nephila/")
+        return f"code/{'index' if folder == 'nephila' else folder}.md"
     return source.removesuffix("/README.md").lower().replace("/", "-").removesuffix(".md") + ".md"
 
 

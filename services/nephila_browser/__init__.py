@@ -1,1 +1,1 @@
-"""The browser lane: pages rendered by Chromium, behind the contract of a fetcher."""
+"""Rendered pages: Chromium behind the contract of a fetcher. See README.md."""

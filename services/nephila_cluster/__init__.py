@@ -1,0 +1,1 @@
+"""Services over Kafka and on Kubernetes. See README.md."""

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 from nephila.cli.output import note
-from nephila.cli.services.read_only_api import listen_address, served, signalled, try_it
 from nephila_control.commands.client import open_control
+from nephila_control.commands.read_only_api import listen_address, served, signalled, try_it
 from nephila_control.commands.target import ControlTarget, with_target
 
 

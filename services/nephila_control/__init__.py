@@ -1,0 +1,1 @@
+"""The control API of a running program or a system. See README.md."""

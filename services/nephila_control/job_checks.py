@@ -1,24 +1,14 @@
-"""Checks of a job that comes over the API: its tenant, and its sitemaps, feeds and files of seeds; exclusions that are
+"""Checks of a job that comes over the API: its sitemaps, feeds and files of seeds; exclusions that are
 added to it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nephila.kernel.documents.job_document import JobDocument, lists_of
 from nephila.kernel.messages import Seed
-from nephila.kernel.runtime.errors import UsageError, UserError, suggest
-
-
-def check_tenant(document: JobDocument, known: Collection[str]) -> None:
-    """Raise `UserError` when there are tenants and that of the job is none of them: it would have no quota."""
-    tenant = document.job.tenant
-    if tenant and known and tenant not in known:
-        raise UserError(
-            f"{document.location}: the setting scheduler.tenants has no tenant {tenant!r} (spec.tenant); "
-            + suggest(tenant, known)
-        )
+from nephila.kernel.runtime.errors import UsageError
 
 
 def source_seeds(document: JobDocument, *, seeds_follow: bool) -> list[Seed]:

@@ -22,6 +22,7 @@ from nephila.kernel.messages import CrawlJob, ParseRule, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import url_errors
 from nephila.scheduler.frontier.scope import compile_patterns
+from nephila.scheduler.frontier.tenants import check_tenant
 
 from nephila_control import (
     answers,
@@ -39,7 +40,7 @@ from nephila_control.backend import Backend, is_held, next_generation
 from nephila_control.changes import TableChanges
 from nephila_control.fetch_counts import FetchCounts
 from nephila_control.forget import urls_to_forget
-from nephila_control.job_checks import check_tenant, source_seeds, with_exclusions
+from nephila_control.job_checks import source_seeds, with_exclusions
 from nephila_control.job_report import system_status
 from nephila_control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila_control.search_reader import SearchReader

@@ -20,11 +20,10 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
+from nephila.scheduler import job_facts
 from nephila_harvest.webhooks.sender import WebhookSender
-from nephila_rules import health
 from nephila_rules.watch import RuleWatcher
 
-from nephila_control import job_view
 from nephila_control.answers import Job
 from nephila_control.control_servers import ControlServers, TcpAddress
 from nephila_control.local.backend import LocalBackend
@@ -72,7 +71,8 @@ class UpProgram:
         )
         self.control = Operations(self.backend)
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
-        metrics = partial(program_metrics, self.assembly, self.webhooks, beside)
+        self._beside = beside
+        metrics = partial(program_metrics, self.assembly, self._collectors)
         self.servers = ControlServers(self.control, directory, tcp, metrics=metrics, store=configs.storage.store)
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
@@ -103,7 +103,15 @@ class UpProgram:
                     await self.webhooks.drain(self.assembly.grace_s)
                     await self.webhooks.close()
         self.jobs = self.control.jobs()
-        self.degraded = health.degraded(self.assembly.judge.verdicts())
+        self.degraded = self.assembly.judge.degraded()
+
+    def _collectors(self) -> list[Collector]:
+        """Metrics of what runs beside the services."""
+        from nephila.kernel.runtime.metrics import MetricsCollector
+        from nephila_harvest.webhooks.metrics import METRICS
+
+        webhooks = [MetricsCollector("webhooks", self.webhooks, METRICS)] if self.webhooks is not None else []
+        return [*webhooks, *self._beside()]
 
     def stop(self) -> None:
         """Drain and end; a second call ends the drain at once."""
@@ -114,7 +122,7 @@ class UpProgram:
     async def _resume(self) -> None:
         """Publish the jobs of the log, and their seeds: a crash may have come between a job and its seeds."""
         bus = self.assembly.bus
-        for job in job_view.specs(self.assembly.scheduler).values():
+        for job in job_facts.specs(self.assembly.scheduler).values():
             bus.publish(JOBS, 0, job)
             for number, url in enumerate(urls_of(spec_of(job))):
                 bus.publish(SEEDS, 0, Seed(job.uid, url, "job"))

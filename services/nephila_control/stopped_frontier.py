@@ -14,11 +14,12 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
+from nephila.programs.control_port import Parts
 from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
 
-from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.backend import LocalBackend
 from nephila_control.operations import Operations
 
 

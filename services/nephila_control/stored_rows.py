@@ -20,7 +20,7 @@ from nephila.storage.source import Source
 from nephila_control import api, job_view, screen_types
 
 if TYPE_CHECKING:
-    from nephila_stores.search.passages import Fragment
+    from nephila.storage.read.search_answer import Fragment
 
 HISTORY = 100
 """Fetches of one URL that are listed."""

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 from nephila.kernel.runtime.config import FILE, secret_fields
@@ -17,6 +17,8 @@ from nephila_control import job_view, system_types
 
 if TYPE_CHECKING:
     from nephila.downloader.service import Downloader
+    from nephila_proxies.proxy import Proxy
+    from nephila_proxies.selection import ProxySelection
 
 PROXIES: Final = 200
 _HIDDEN = re.compile(r"pass|secret|token|auth|cookie|header|proxies|store|dsn")
@@ -58,12 +60,17 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()[:2000]
 
 
+def _proxies_of(downloader: Downloader) -> list[Proxy]:
+    """The proxies of the pool, as `nephila_proxies` knows them."""
+    return list(cast("ProxySelection", downloader.proxies).pool.proxies()) if downloader.proxies is not None else []
+
+
 def network(downloaders: Iterable[Downloader]) -> system_types.Network:
     """See `Control.get_network`."""
     found = list(downloaders)
     stats = [one.resolver.stats for one in found]
     lookups = sum(one.lookups for one in stats)
-    proxies = {proxy.name: proxy for one in found if one.proxies is not None for proxy in one.proxies.pool.proxies()}
+    proxies = {proxy.name: proxy for one in found for proxy in _proxies_of(one)}
     rows = sorted(proxies.values(), key=lambda proxy: (proxy.state.value, proxy.name))
     return system_types.Network(
         dns=system_types.DnsState(

@@ -1,1 +1,1 @@
-"""Other people's protocols over the control API: the Model Context Protocol and Firecrawl's API. See README.md."""
+"""Other people's protocols over the control API. See README.md."""

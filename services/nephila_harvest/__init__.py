@@ -1,1 +1,1 @@
-"""Harvesting: work of an organisation on the result of its crawls."""
+"""Work of an organisation on the result of its crawls. See README.md."""

@@ -1,1 +1,1 @@
-"""The tools with which rules are written: check, format, test, try, compare, apply, watch. They print nothing."""
+"""Items from pages: rules in a crawl, and the tools with which rules are written. See README.md."""

@@ -6,12 +6,13 @@ skipped.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -69,3 +70,16 @@ def open_regular(path: Path, name: str = "") -> Iterator[BinaryIO]:
 def read_all(paths: Iterable[Path]) -> list[RuleDocument]:
     """All rules below some paths. Raises `UsageError` for the first mistake, and for two rules of one name."""
     return distinct(document for path in find(paths) for document in read(path))
+
+
+def write_documents(documents: Iterable[Mapping[str, Any]], directory: Path) -> None:
+    """Write a folder with a rule file for each document. A document without `spec` is the spec itself."""
+    for number, document in enumerate(documents, 1):
+        whole = document if "spec" in document else _whole(f"rule-{number}", document)
+        folder = directory / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).write_text(json.dumps(whole, ensure_ascii=False), "utf-8")
+
+
+def _whole(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "nephila.dev/v1", "kind": "ParseRule", "metadata": {"name": name}, "spec": dict(spec)}

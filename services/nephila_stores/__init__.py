@@ -1,0 +1,1 @@
+"""Search, archives, and outputs that need a server. See README.md."""

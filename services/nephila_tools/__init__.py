@@ -1,0 +1,1 @@
+"""Programs that read a result or a system from outside. See README.md."""

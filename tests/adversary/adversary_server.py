@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import brotli
 import zstandard
-from fetcher_server import chunked, response
+
+from tests.contracts.fetcher_server import chunked, response
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -4,5 +4,5 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-for folder in ("contracts", "downloader/browser/gateway"):
+for folder in ("contracts", "browser/gateway"):
     sys.path.insert(0, str(TESTS / folder))

@@ -18,10 +18,10 @@ from adversary_server import CASES, DNS, FETCHED, LIMITS, PAGE, REDIRECT, Case, 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from fetcher_server import Server, response
 from gateway_client import DOCUMENT, client_of
 from nephila.kernel.messages import FetchOutcome, FetchResult
 
+from tests.contracts.fetcher_server import Server, response
 from tests.dns_server import DnsServer
 from tests.downloader_client import outcomes
 

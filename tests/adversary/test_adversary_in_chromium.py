@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 from adversary_server import CASES, LIMITS, PAGE
-from fetcher_server import Server, response
 from gateway_client import client_of
 from nephila_browser.gateway.chromium_flags import chromium_flags
+
+from tests.contracts.fetcher_server import Server, response
 
 SUB_REQUESTS = response(
     b"<title>start</title><link rel=stylesheet href=/css><script src=/js></script><iframe src=/frame></iframe>"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nephila.downloader.browser_port import VERDICT_FILE
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
@@ -13,7 +14,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.runtime.clock import ManualClock
 from nephila_browser.auto.evidence import PROBE_EVERY, PROBE_MOST
-from nephila_browser.auto.verdict_file import NAME, VerdictFile
+from nephila_browser.auto.verdict_file import VerdictFile
 from nephila_browser.auto.verdicts import (
     FOLDER_WINDOW,
     QUORUM,
@@ -175,7 +176,7 @@ def test_a_page_with_little_text_is_compared_although_its_folder_needs_no_browse
 
 async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path) -> None:
     """A damaged file is ignored."""
-    path = str(tmp_path / NAME)
+    path = str(tmp_path / VERDICT_FILE)
     rig = Rig(path)
     for _ in range(QUORUM):
         rig.fetch()
@@ -187,7 +188,7 @@ async def test_verdicts_survive_a_restart_and_explain_names_them(tmp_path: Path)
     stored = VerdictFile(path).load()
     assert describe(stored, "j", "http://a.test/7").startswith("browser: 2 of the last 2 pages compared needed")
     assert describe(stored, "j", "http://a.test/other/") == ""
-    (tmp_path / NAME).write_text("[")
+    (tmp_path / VERDICT_FILE).write_text("[")
     assert len(Rig(path).lane.verdicts) == 0
 
 
@@ -237,7 +238,7 @@ def test_robots_txt_and_sitemaps_are_fetched_plainly_and_always_means_the_browse
 @pytest.mark.parametrize("data", [b'[{"job": "\xff"}]', b"[" * 100_000, b"", b"{}"])
 def test_a_damaged_file_of_verdicts_is_learnt_again(tmp_path, caplog, data):
     """One line in the log."""
-    path = tmp_path / NAME
+    path = tmp_path / VERDICT_FILE
     path.write_bytes(data)
     assert VerdictFile(str(path)).load() == []
     assert "are not read" in caplog.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nephila.cli import main
 from nephila.cli.examples import EXAMPLES
-from nephila.cli.services.group import SERVICE
+from nephila.cli.service_group import SERVICE
 from nephila.programs.options import RESULT
 from nephila.programs.output_directory import OutputDirectory, RunFile
 

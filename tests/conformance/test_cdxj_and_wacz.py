@@ -14,9 +14,9 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.export import export_archive
 from nephila.storage.writer import Writer
 from nephila_stores.warcs.cdxj import surt_key
+from nephila_stores.warcs.warc_export import export_archive
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.storage.storage_rig import page, record

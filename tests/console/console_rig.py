@@ -17,12 +17,13 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
+from nephila.programs.control_port import Parts
 from nephila_console.application import routes
 from nephila_console.logins import Access
 from nephila_control.access.authority import Authority, administrator
 from nephila_control.audit_types import DrawSample
 from nephila_control.http.application import application
-from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
 from nephila_control.requests import ApplyJob, ApplyRules

@@ -26,6 +26,7 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, MEMBERS, SEEDS
 from nephila.native import parse_url
+from nephila.programs.control_port import Parts
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
@@ -38,7 +39,7 @@ from nephila_control.http.application import application
 from nephila_control.http.client import at_directory
 from nephila_control.http.routes import ROUTES
 from nephila_control.http.server import unix_server
-from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
 from nephila_harvest.commands.schemes import JobsOfControl
@@ -46,11 +47,11 @@ from nephila_harvest.schemes import applying, documents
 from nephila_rules.studio.draft import Draft, Step
 
 from tests.console import shop
-from tests.contracts.test_storage_outputs import record
 from tests.control.documents import document, rule
 from tests.e2e.scheme_sites import PLATFORMS, SCHEME
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 from tests.scheduler.world import World, site
+from tests.storage.records import record
 from tests.storage.structured import structured
 
 PARTITIONS = 4

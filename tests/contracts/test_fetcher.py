@@ -14,12 +14,12 @@ import brotli
 import nephila
 import pytest
 import zstandard
-from fetcher_server import Server, chunked, get, request_at, request_to, response
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.runtime.clock import SystemClock
 
+from tests.contracts.fetcher_server import Server, chunked, get, request_at, request_to, response
 from tests.fetcher_fixtures import MakeFetcher, settings
 
 HTML = "Content-Type: text/html; charset=UTF-8"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -18,13 +17,14 @@ from nephila.kernel import messages as m
 from nephila.kernel import rawfile
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.ledgers.postgres_link import fault
 from nephila.storage.outputs import FORMATS
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
+from nephila_stores.postgres.link import fault
 from warcio.archiveiterator import ArchiveIterator
 
 from tests.search_server import SearchServer, running
+from tests.storage.records import not_modified, put, record
 
 Rows = dict[str, dict[str, Any]]
 """url_key → the row that holds."""
@@ -210,51 +210,6 @@ COPIES = ("warc", "raw", "chunks")
 """They keep what was on the wire, not what has become of it; a 304 leaves nothing in raw and chunks."""
 
 
-def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m.Record:
-    """A stored page."""
-    values: dict[str, Any] = {
-        "job": "job",
-        "url_key": hashlib.md5(b"%d" % number).digest(),
-        "url": f"http://h{number % 3}.test/{number}",
-        "outcome": m.Outcome.STORED,
-        "status": 200,
-        "depth": 1,
-        "content_type": "text/html",
-        "size_bytes": number,
-        "sha256": hashlib.sha256(b"%d" % number).digest(),
-        "title": f"Page {number}",
-        "text": f"text {number} of fetch {fetch_no}, żółć".encode(),
-        "lang": "en",
-        "fetched_at": 1_800_000_000.25 + 86_400 * fetch_no,
-        "meta": '{"description": "d"}',
-    }
-    return m.Record(fetch_no=fetch_no, attempt=attempt, **{**values, **fields})
-
-
-def not_modified(number: int, fetch_no: int) -> m.Record:
-    """A 304."""
-    return record(number, fetch_no, status=304, text=b"", title="", not_modified=True, sha256=b"", meta="")
-
-
-def page_of(item: m.Record) -> m.Page | None:
-    """The raw page of a record that had one."""
-    if item.outcome != m.Outcome.STORED:
-        return None
-    return m.Page(
-        job=item.job,
-        url_key=item.url_key,
-        url=item.url,
-        fetch_no=item.fetch_no,
-        attempt=item.attempt,
-        status=item.status,
-        body=item.text,
-        fetched_at=item.fetched_at,
-        request_head=b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-        response_head=b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n" % (item.status, len(item.text)),
-        not_modified=item.not_modified,
-    )
-
-
 def opened(directory: Path, name: str) -> Writer:
     """A writer with one sink besides the ledger."""
     config = StorageConfig(
@@ -270,13 +225,6 @@ def opened(directory: Path, name: str) -> Writer:
     writer = Writer(config)
     writer.open()
     return writer
-
-
-def put(writer: Writer, *records: m.Record) -> list[m.Outcome]:
-    """One flush."""
-    result = writer.commit(records, [page_of(item) for item in records], [])
-    writer.after_commit()
-    return result.outcomes
 
 
 def written(directory: Path, name: str, *flushes: list[m.Record]) -> Rows:

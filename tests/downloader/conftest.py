@@ -1,18 +1,14 @@
-"""The scripted server of the fetcher contract serves these tests as well. No test may leave a slot in use."""
+"""No test may leave a slot in use."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "contracts"))
 
 
 @pytest.fixture(autouse=True)
 def all_slots_are_free_at_the_end() -> Iterator[None]:
     """A request that has ended, in whatever stage, holds no slot of its host, of the downloader or of an address."""
-    from downloader_room import rooms
+    from tests.downloader.downloader_room import rooms
 
     rooms.clear()
     yield

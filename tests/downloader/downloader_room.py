@@ -14,11 +14,6 @@ from nephila.downloader.dns.contract import Addresses, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
-from nephila.downloader.proxies.endpoint import parse_endpoint
-from nephila.downloader.proxies.pool import ProxyPool
-from nephila.downloader.proxies.second_fetches import SecondFetches
-from nephila.downloader.proxies.selection import ProxySelection
-from nephila.downloader.routing.proxy_router import ProxyRouter
 from nephila.downloader.routing.router import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
@@ -27,6 +22,11 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.net.egress import EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+from nephila_proxies.endpoint import parse_endpoint
+from nephila_proxies.pool import ProxyPool
+from nephila_proxies.proxy_router import ProxyRouter
+from nephila_proxies.second_fetches import SecondFetches
+from nephila_proxies.selection import ProxySelection
 
 
 def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str = "", **headers: str) -> HttpResponse:

@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any
 
 import pytest
-from downloader_room import Fetch, Room, add_proxies, answer
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
 from nephila.downloader.http.contract import FetchError, HttpResponse
@@ -23,6 +22,7 @@ from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
 
+from tests.downloader.downloader_room import Fetch, Room, add_proxies, answer
 from tests.jobs import crawl_job
 
 KEY, OTHER = b"k" * 16, b"o" * 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
@@ -12,6 +11,8 @@ from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind
 from nephila.kernel.topics import EXCHANGES
+
+from tests.downloader.downloader_room import Room, answer
 
 
 async def archived(*answers: HttpResponse, capture: bool = True, **fields: object) -> list[m.Page]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from downloader_room import Room, answer
 from nephila.kernel.messages import FetchResult
+
+from tests.downloader.downloader_room import Room, answer
 
 
 async def test_connections_are_changed_while_fetches_are_in_flight() -> None:

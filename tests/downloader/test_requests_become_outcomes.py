@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from downloader_room import Room, answer
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import OUTCOMES
+
+from tests.downloader.downloader_room import Room, answer
 
 
 async def test_a_page() -> None:

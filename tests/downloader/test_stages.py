@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from downloader_room import Room, answer
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.in_flight import Stage
 from nephila.downloader.pipeline import STAGES
+
+from tests.downloader.downloader_room import Room, answer
 
 
 def stages(room: Room) -> list[Stage]:

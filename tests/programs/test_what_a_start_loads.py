@@ -27,7 +27,7 @@ NEVER = (
     "nephila.kernel.documents.json_schema",
     "nephila_cluster.operator",
     "nephila.programs.workers",
-    "nephila.storage.ledgers.postgres",
+    "nephila_stores.postgres.ledger",
     "nephila_stores.search",
     "nephila_stores.bodies",
     "nephila.storage.sinks.chunks",

@@ -23,7 +23,7 @@ def second(a):
 def module(tmp_path, monkeypatch):
     """A package of one module."""
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    path = mutants.PACKAGE / "harvest" / "one.py"
+    path = mutants.SERVICES / "nephila_harvest" / "one.py"
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_text(MODULE)
     return path
@@ -39,5 +39,5 @@ def test_again_tells_equal_texts_apart_by_their_lines(module, tmp_path, listed, 
     output.write_text("".join(rows) + f"equivalent {module}:2: if a: -> if False:\n")
     found = mutants.survivors(output)
     assert [(folder, mutant.line, mutant.now) for folder, mutant in found] == [
-        ("harvest", line, "if True:") for line in run
+        ("nephila_harvest", line, "if True:") for line in run
     ]

@@ -13,7 +13,8 @@ from tools.quick_tests import changed, chosen
     ("name", "folders"),
     [
         ("services/nephila/scheduler/frontier/scope.py", ["tests/scheduler/frontier"]),
-        ("services/nephila_stores/remote/opensearch.py", ["tests/storage/sinks"]),
+        ("services/nephila_rules/runtime/select.py", ["tests/rules/runtime"]),
+        ("services/nephila_console/screens/jobs.py", ["tests/console"]),
         ("services/nephila/native/core/src/urls.rs", ["tests/native"]),
         ("services/nephila/__init__.py", []),
         ("charts/nephila/values.yaml", ["tests/chart"]),

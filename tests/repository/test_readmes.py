@@ -10,11 +10,11 @@ from pathlib import Path, PurePosixPath
 from tools.import_arrows import LAYERS, layers, readmes, with_layers
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = PurePosixPath("services/nephila")
+SERVICES = PurePosixPath("services")
 GIT = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
 FILES = [PurePosixPath(name) for name in GIT if (ROOT / name).is_file()]
 PATHS = {*FILES, *(folder for file in FILES for folder in file.parents)}
-READMES = [file for file in FILES if file.name == "README.md" and file.is_relative_to(PACKAGE)]
+READMES = [file for file in FILES if file.name == "README.md" and file.is_relative_to(SERVICES)]
 
 
 def ends(path: PurePosixPath) -> Iterator[PurePosixPath]:
@@ -44,7 +44,7 @@ def named(readme: PurePosixPath) -> set[PurePosixPath]:
 
 def test_each_folder_is_named_in_the_readme_above_it():
     """Folders with Python files and without a README of their own."""
-    folders = {file.parent for file in FILES if file.suffix == ".py" and file.is_relative_to(PACKAGE)}
+    folders = {file.parent for file in FILES if file.suffix == ".py" and file.is_relative_to(SERVICES)}
     nearest = {folder: max(one.parent for one in READMES if folder.is_relative_to(one.parent)) for folder in folders}
     known = {readme.parent: named(readme) for readme in READMES}
     missing = [str(one) for one, above in nearest.items() if one != above and one not in known[above]]
@@ -64,8 +64,14 @@ def test_each_path_that_a_readme_names_exists():
 
 
 def test_each_service_has_a_readme_with_its_settings_and_what_a_restart_loses():
-    """Folders with settings of their own, directly below the package."""
-    services = [file.parent for file in FILES if file.name == "config.py" and file.parent.parent == PACKAGE]
+    """Folders with settings of their own: those of the core, and those of the packages beside it."""
+    services = [
+        file.parent
+        for file in FILES
+        if file.name == "config.py"
+        and file.parent.parent in (SERVICES, SERVICES / "nephila", SERVICES / "nephila_cluster")
+        and file.parent.name != "kafka"
+    ]
     assert len(services) >= 6
     for service in services:
         text = (ROOT / service / "README.md").read_text().lower()
@@ -82,7 +88,8 @@ def test_layers_of_readmes_are_those_of_the_import_contracts():
 
 def test_each_package_and_each_crate_has_a_readme():
     """One screen: why it exists, which choice, where to start."""
-    packages = {file.parent for file in FILES if file.name == "__init__.py" and file.parent.parent == PACKAGE}
-    crates = {file.parent for file in FILES if file.name == "Cargo.toml" and file.is_relative_to(PACKAGE)}
+    above = (SERVICES, SERVICES / "nephila")
+    packages = {file.parent for file in FILES if file.name == "__init__.py" and file.parent.parent in above}
+    crates = {file.parent for file in FILES if file.name == "Cargo.toml" and file.is_relative_to(SERVICES)}
     crates = {crate for crate in crates if crate.name != "fuzz"}
     assert {str(folder) for folder in packages | crates if folder / "README.md" not in PATHS} == set()

@@ -21,7 +21,7 @@ from nephila_rules.run_rule import RuleRunner
 from nephila_rules.stored_pages import StoredPage, pages_of
 
 from tests.jobs import crawl_job
-from tests.parser.rule_rig import URL, rule
+from tests.rules.execution.rule_rig import URL, rule
 
 SPEC = """
 match: {url: '^https://a'}

@@ -8,14 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from nephila_stores.search.passages import Fragment
-from nephila_stores.search.search import Found, Hit
-
 from nephila.api.crawl import AHEAD, Crawl, End, OnPage
 from nephila.api.options import Rules
 from nephila.api.page import Link, Page, page_of
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extensions import extension
 from nephila.programs.options import Options
+from nephila.storage.read.search_answer import Found, Fragment, Hit
 
 __all__ = [
     "Crawl", "End", "Found", "Fragment", "Hit", "Link", "Options", "Page", "UsageError", "UserError", "crawl",
@@ -117,13 +116,11 @@ def search(
     search, and reads on by each one. `fresh`: make it again. Raises `UsageError` for a search that cannot be read,
     `UserError`.
     """
-    from nephila_stores.search.search import make_index
-    from nephila_stores.search.search import search as search_rows
-
     from nephila.programs.output_directory import find_rows
 
     source, only = find_rows(str(out))
-    for _ in make_index(source, fresh=fresh):
-        pass
     chosen = job or only
-    return search_rows(source, words, jobs=[chosen] if chosen else None, skip=skip, limit=limit)
+    found: Found = extension("search")(
+        source, words, jobs=[chosen] if chosen else None, skip=skip, limit=limit, fresh=fresh
+    )
+    return found

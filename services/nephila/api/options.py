@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nephila_rules.files import FILE
-
 from nephila.kernel.runtime.errors import UsageError, suggest
+from nephila.kernel.runtime.extensions import extension
 from nephila.programs.crawl.run import CrawlRequest, request_of
 from nephila.programs.option_values import read
 from nephila.programs.options import Options, defaults, table
@@ -48,13 +46,5 @@ def rules_in(rules: Rules, out: Path) -> Path:
         return Path(rules).absolute()
     documents = [rules] if isinstance(rules, Mapping) else list(rules)
     place = (out / "rules").absolute()
-    for number, document in enumerate(documents, 1):
-        whole = document if "spec" in document else _document(f"rule-{number}", document)
-        folder = place / str(number)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / FILE).write_text(json.dumps(whole, ensure_ascii=False), "utf-8")
+    extension("rule-documents")(documents, place)
     return place
-
-
-def _document(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "nephila.dev/v1", "kind": "ParseRule", "metadata": {"name": name}, "spec": dict(spec)}

@@ -94,9 +94,9 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The document's source as text; what cannot be decoded is U+FFFD."""
-        from nephila_rules.runtime.document import Document
+        from nephila.parser.page.charset import text_of
 
-        return Document(self.body, self.url, self.encoding).source
+        return text_of(self.body, self.encoding)
 
     @cached_property
     def extracted(self) -> dict[str, Any]:

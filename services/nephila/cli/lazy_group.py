@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -14,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from nephila.cli.directory_argument import add_directory_argument
 from nephila.cli.examples import EXAMPLES
+from nephila.kernel.runtime.extensions import loaded
 
 if TYPE_CHECKING:
     from typer import _click as click
@@ -60,8 +60,7 @@ class LazyGroup(TyperGroup):
 
 def load(name: str, row: Command, words: str) -> Any:
     """Import the command of a row, with the examples of it and of the commands below."""
-    module, attribute = row.target.split(":")
-    target = getattr(importlib.import_module(module), attribute)
+    target = loaded(row.target, f"nephila {words}")
     if not isinstance(target, typer.Typer):
         function, target = target, typer.Typer(add_completion=False)
         target.command(name)(function)

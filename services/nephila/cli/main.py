@@ -21,10 +21,10 @@ from nephila import __version__
 from nephila.cli.lazy_group import Command, LazyGroup, load
 from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note
-from nephila.cli.services.group import SERVICE
+from nephila.cli.service_group import SERVICE
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.runtime.extras import install_line
+from nephila.kernel.runtime.extras import EXTRAS, install_line
 
 if TYPE_CHECKING:
     from typer import _click as click
@@ -80,7 +80,7 @@ COMMANDS = {
     ),
     "api": Command(
         RESULTS,
-        "nephila.cli.services.read_only_api:api",
+        "nephila_control.commands.read_only_api:api",
         "Serve the JSON API of a finished crawl, read-only.",
     ),
     "pages": Command(
@@ -195,7 +195,7 @@ COMMANDS = {
     ),
     "service": Command(
         OPERATE,
-        "nephila.cli.services.group:app",
+        "nephila.cli.service_group:app",
         "Run and control the services of a system over Kafka.",
     ),
     "url": Command(
@@ -210,27 +210,6 @@ COMMANDS = {
     ),
 }
 """In the order of --help."""
-
-EXTRAS = {
-    "aiokafka": "kafka",
-    "dagster": "dagster",
-    "google": "kafka",
-    "kopf": "operator",
-    "kubernetes": "operator",
-    "langchain_core": "langchain",
-    "llama_index": "llama-index",
-    "mcp": "mcp",
-    "opentelemetry": "tracing",
-    "prometheus_client": "kafka",
-    "scrapy": "scrapy",
-    "structlog": "kafka",
-    "zstandard": "kafka",
-    "psycopg": "postgres",
-    "pyarrow": "parquet",
-    "obstore": "s3",
-    "trafilatura": "trafilatura",
-}
-"""Library → the extra of this distribution that installs it."""
 
 
 class Commands(LazyGroup):

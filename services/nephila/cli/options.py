@@ -16,7 +16,7 @@ import typer
 
 from nephila.cli.terminal import sanitize
 from nephila.programs.option_values import read
-from nephila.programs.options import Option, is_list, table
+from nephila.programs.options import ELSEWHERE, Option, is_list, table
 
 DEFAULT_OUT = Path("crawl-out")
 NO_STREAM = "a result is a directory, not a stream; nephila export --out DIR prints its rows (./- is a directory)"
@@ -38,6 +38,20 @@ def _directory(text: str | Path) -> Path:
 
 Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+Api = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=ELSEWHERE)
+]
+ApiTokenFile = Annotated[
+    str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=ELSEWHERE)
+]
+ApiAccess = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="File with tokens of roles, OIDC and proxies of --api (docs/access.md).",
+        rich_help_panel=ELSEWHERE,
+    ),
+]
 AlwaysJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, as without the option.")]
 
 

@@ -10,12 +10,11 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from nephila_control import job_view
-
 from nephila.cli.terminal import sanitize
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import Outcome, Record
 from nephila.kernel.topics import RECORDS
+from nephila.scheduler import job_facts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,14 +107,14 @@ class ProgressPrinter:
         scheduler = crawl.scheduler
         ended = scheduler.ended(crawl.plan.job.uid)
         total = sum(ended.values())
-        limit = job_view.page_limit(scheduler, crawl.plan.job.uid)
+        limit = job_facts.page_limit(scheduler, crawl.plan.job.uid)
         rate = self._rate(Mark(time.monotonic(), ended[Outcome.STORED], total, scheduler.queued))
         parts = [
             duration(crawl.elapsed_s),
             f"{ended[Outcome.STORED]:,}/{limit:,} pages" if limit else f"{total:,} pages",
             f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s",
             f"{scheduler.queued:,} queued",
-            f"{job_view.in_flight(scheduler)} in flight",
+            f"{job_facts.in_flight(scheduler)} in flight",
             f"{scheduler.hosts_waiting():,} hosts waiting",
         ]
         lined, address = scheduler.waiting_for_address()

@@ -10,7 +10,7 @@ import msgspec
 from nephila.downloader.http.contract import Handle
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import TargetUrl
-from nephila.downloader.proxies.use import ProxyTries, ProxyUse
+from nephila.downloader.proxy_port import ProxyTries, ProxyUse
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.runtime.clock import Timer

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from nephila_browser.lane import BrowserLane
-
 from nephila.downloader.middleware.block_detector import BlockDetector
 from nephila.downloader.middleware.user.user_files import UserMiddleware
-from nephila.downloader.proxies.proxy import ALIVE, ProxyFault
-from nephila.downloader.proxies.selection import ProxySelection
 from nephila.downloader.service import Downloader
+from nephila.kernel.runtime.extensions import extension, is_installed
 from nephila.kernel.runtime.metrics import Metric
-
-
-def _proxies(read: Callable[[ProxySelection], Any], empty: Any = 0) -> Callable[[Downloader], Any]:
-    """A figure of the proxies; `empty` in a downloader without proxies."""
-    return lambda d: empty if d.proxies is None else read(d.proxies)
-
-
-def _faults(proxies: ProxySelection) -> dict[str, float]:
-    return {fault.value: count for fault, count in proxies.faults.items() if fault is not ProxyFault.BANNED}
-
 
 PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
     Metric(
@@ -150,160 +134,11 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
         "Requests per second to the busiest host, over ten seconds. Above what its delay allows: politeness is broken.",
         lambda d: d.highest_host_rate,
     ),
-    Metric(
-        "proxy_requests_total",
-        "Requests sent through proxies, by class of the proxy. A rise is normal where proxies are set.",
-        _proxies(lambda proxies: dict(proxies.picks), {}),
-        "class",
-        counter=True,
-    ),
-    Metric(
-        "proxy_failures_total",
-        "Requests that a proxy failed, by fault; a rise of `dead` or `refused`: proxies or credentials do not work.",
-        _proxies(_faults, {}),
-        "fault",
-        counter=True,
-    ),
-    Metric(
-        "proxy_bans_total",
-        "Responses by which a server blocked a proxy (403, 429, block pages). A rise: the site refuses these proxies.",
-        _proxies(lambda proxies: proxies.faults[ProxyFault.BANNED]),
-        counter=True,
-    ),
-    Metric(
-        "proxy_proxies",
-        "Proxies by state; `alive` near 0: requests wait for proxies.",
-        _proxies(lambda proxies: {state.value: count for state, count in proxies.pool.counts().items()}, {}),
-        "state",
-    ),
-    Metric(
-        "proxy_alive",
-        "Proxies that requests may use. A rise: evicted proxies have passed a check, or lists have grown.",
-        _proxies(lambda proxies: proxies.pool.counts()[ALIVE]),
-    ),
-    Metric(
-        "proxy_evicted_total",
-        "Evictions of proxies that worked before. A rise: proxies die, lie or are banned.",
-        _proxies(lambda proxies: proxies.pool.evicted),
-        counter=True,
-    ),
-    Metric(
-        "proxy_readmitted_total",
-        "Evicted proxies that passed a later check. A rise: proxies fail now and then.",
-        _proxies(lambda proxies: proxies.pool.readmitted),
-        counter=True,
-    ),
-    Metric(
-        "proxy_compared_total",
-        "Pages fetched once more through another proxy to compare both. A rise is normal: `proxy_second_share`.",
-        _proxies(lambda proxies: proxies.second_fetches.compared),
-        counter=True,
-    ),
-    Metric(
-        "proxy_unchecked_total",
-        "Pages that should be compared, without another proxy that works. A rise: no lie can be found; add proxies.",
-        _proxies(lambda proxies: proxies.second_fetches.unchecked),
-        counter=True,
-    ),
-    Metric(
-        "proxy_undecided_total",
-        "Pages that were different at each of three proxies. A rise: pages change with each request.",
-        _proxies(lambda proxies: proxies.second_fetches.undecided),
-        counter=True,
-    ),
-    Metric(
-        "proxy_retracted_total",
-        "Pages of proxies that lie, which are fetched again. A rise: see the log for the proxies.",
-        _proxies(lambda proxies: proxies.retracted),
-        counter=True,
-    ),
-    Metric(
-        "proxy_none_total",
-        "Requests that found no working proxy; a rise: no proxy of their class works, and their hosts wait.",
-        _proxies(lambda proxies: proxies.without_proxy),
-        counter=True,
-    ),
+    *(extension("proxy-metrics") if is_installed("proxy-metrics") else ()),
 )
-
-
-def _browser(read: Callable[[BrowserLane], Any], empty: Any = 0) -> Callable[[Downloader], Any]:
-    """A figure of the browser lane; `empty` in a downloader without one."""
-    return lambda d: empty if d.browser is None else read(d.browser)
-
 
 BROWSER_METRICS: tuple[Metric[Downloader], ...] = (
-    Metric(
-        "browser_pages_total",
-        "Pages rendered by a browser. Flat while pages are in flight: the browser hangs.",
-        _browser(lambda lane: lane.browser.pool.pages),
-        counter=True,
-    ),
-    Metric(
-        "browser_seconds_total",
-        "Seconds that pages took in a browser. A rise against browser_pages_total: pages are slow, or the CPU is full.",
-        _browser(lambda lane: lane.browser.pool.seconds),
-        counter=True,
-    ),
-    Metric(
-        "browser_cpu_seconds_total",
-        "CPU of all browser processes. A rise against browser_pages_total: pages cost more, so fewer fit a core.",
-        _browser(lambda lane: lane.browser.pool.cpu_s()),
-        counter=True,
-    ),
-    Metric(
-        "browser_processes",
-        "Browser processes that run. 0 while requests are in flight: the browser does not start.",
-        _browser(lambda lane: lane.browser.pool.processes),
-    ),
-    Metric(
-        "browser_memory_bytes",
-        "Memory of all browser processes. A rise up to browser_memory_bytes for each is normal; then pages end.",
-        _browser(lambda lane: lane.browser.pool.memory_bytes()),
-    ),
-    Metric(
-        "browser_launched_total",
-        "Browser processes started. A rise with browser_crashes_total: the browser crashes.",
-        _browser(lambda lane: lane.browser.pool.launched),
-        counter=True,
-    ),
-    Metric(
-        "browser_retired_total",
-        "Browser processes ended, by reason: uses and memory are planned, crash and hang are not.",
-        _browser(lambda lane: dict(lane.browser.pool.retired), {}),
-        "reason",
-        counter=True,
-    ),
-    Metric(
-        "browser_crashes_total",
-        "Browser processes that crashed, or were killed because they hung. A rise: little memory, or a hostile page.",
-        _browser(lambda lane: lane.browser.pool.crashes),
-        counter=True,
-    ),
-    Metric(
-        "browser_sub_requests_total",
-        "Requests of rendered pages beside the document. A rise against browser_pages_total: pages load more.",
-        _browser(lambda lane: lane.browser.sub_requests),
-        counter=True,
-    ),
-    Metric(
-        "browser_blocked_total",
-        "Requests of rendered pages that the gateway refused or that failed, by reason. A rise of address: an attack.",
-        _browser(lambda lane: dict(lane.browser.blocked), {}),
-        "reason",
-        counter=True,
-    ),
-    Metric(
-        "browser_lane_total",
-        "Pages of jobs with render auto, by lane; both: compared. A rise of both: many new URL patterns.",
-        _browser(lambda lane: dict(lane.chosen), {}),
-        "lane",
-        counter=True,
-    ),
-    Metric(
-        "browser_compared_total",
-        "Pages that were fetched by both lanes and compared. A rise is normal.",
-        _browser(lambda lane: lane.verdicts.compared),
-        counter=True,
-    ),
+    extension("browser-metrics") if is_installed("browser-metrics") else ()
 )
+"""Metrics of a downloader whose pages a browser renders."""
 METRICS = PLAIN_METRICS + BROWSER_METRICS

@@ -19,11 +19,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 
 from nephila.downloader.admission.admission import MakeAdmission, make_admission, make_budget
+from nephila.downloader.browser_port import BrowserLane, missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.resolvers import make_guarded_resolver
@@ -45,7 +46,7 @@ from nephila.downloader.outcome import (
     undialled,
 )
 from nephila.downloader.pipeline import Pipeline
-from nephila.downloader.proxies.second_fetches import Served
+from nephila.downloader.proxy_port import Served
 from nephila.downloader.routing.build import make_router
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
@@ -56,12 +57,10 @@ from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.histogram import Histogram
 from nephila.kernel.runtime.memory_budget import BROWSER_REQUEST_BYTES, MemoryBudget, Reservation, unlimited
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
-
-if TYPE_CHECKING:
-    from nephila_browser.lane import BrowserLane
 
 log = logging.getLogger(__name__)
 
@@ -172,8 +171,6 @@ class Downloader:
         """Why it cannot work: with a browser, what is not installed; empty when it can."""
         if self.browser is None:
             return ""
-        from nephila_browser.installation import missing
-
         return missing(self._config.browser_executable)
 
     async def start(self) -> None:
@@ -403,10 +400,6 @@ def build_browser(
     budget: MemoryBudget | None = None,
 ) -> Downloader:
     """The downloader whose pages a browser renders; `budget` as for `build`."""
-    # The browser and its gateway are loaded only where pages are rendered.
-    from nephila_browser.gateway.gateway import make_gateway
-    from nephila_browser.lane import make_lane
-
     own = structs.replace(
         config,
         concurrency=config.browser_processes * config.browser_pages,
@@ -418,6 +411,6 @@ def build_browser(
     budget = budget or make_budget(config, clock)
     fetcher = make_fetcher(own, clock, budget)
     router = make_router(own, clock, make_guarded_resolver(own, clock), fetcher)
-    lane = make_lane(own, clock, make_gateway(own, clock, router, budget), fetcher, budget)
+    lane: BrowserLane = extension("browser")(own, clock, router, fetcher, budget)
     admission = make_admission(own, clock, budget, BROWSER_REQUEST_BYTES)
     return Downloader(own, bus, clock, router, lane, coordination, lane, admission, budget)

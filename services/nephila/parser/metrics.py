@@ -5,9 +5,8 @@ In one program the judge is one for all parsers; over a broker each parser has i
 
 from __future__ import annotations
 
-from nephila_rules.fit.judge import RuleJudge
-
 from nephila.kernel.runtime.metrics import Metric, Value
+from nephila.parser.rule_engine import RuleJudge
 from nephila.parser.service import Parser
 
 PAGE_METRICS: tuple[Metric[Parser], ...] = (
@@ -41,7 +40,7 @@ PAGE_METRICS: tuple[Metric[Parser], ...] = (
     Metric(
         "degraded_pages_total",
         "Pages read by a degraded rule. A rise: their rows are marked; mend the rule.",
-        lambda p: p.rule_health.degraded_pages,
+        lambda p: p.rules.degraded_pages,
         counter=True,
     ),
     Metric(

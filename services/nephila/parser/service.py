@@ -14,10 +14,6 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from nephila_rules.execution.executor import RuleExecutor
-from nephila_rules.fit.collector import RuleStatsCollector
-from nephila_rules.fit.judge import RuleJudge
-
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.documents.job_document import spec_of
@@ -40,6 +36,7 @@ from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import BackgroundClassifier, ClassifierNotLoadedError, Sniff
 from nephila.parser.page.meta import note, to_json
 from nephila.parser.page_to_record import reads_main_text, record_of
+from nephila.parser.rule_engine import NoRules, RuleJudge, make_engine, make_judge
 from nephila.parser.sandbox import ChildError, Sandbox
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
 from nephila.parser.steps import STEPS, PageSteps, Slices, StepRow
@@ -64,15 +61,16 @@ def build(
     clock: Clock,
     *,
     with_judge: bool = True,
+    rules: bool = True,
     budget: MemoryBudget | None = None,
     read_pages: ReadPages | None = None,
 ) -> Parser:
     """The service with the installed native core. `with_judge`: this process judges the health of the rules of its
-    partitions; False: another process does. `budget`: the memory of this process; None: it makes its own.
-    `read_pages`: of the downloader in this process."""
-    judge = RuleJudge(bus, clock) if with_judge else None
+    partitions; False: another process does. `rules`: False where no job can have rules. `budget`: the memory of this
+    process; None: it makes its own. `read_pages`: of the downloader in this process."""
+    judge = make_judge(bus, clock) if with_judge else None
     budget = budget or container_budget(clock)
-    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget, read_pages)
+    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge, budget, read_pages, rules=rules)
 
 
 class Parser:
@@ -89,6 +87,8 @@ class Parser:
         judge: RuleJudge | None = None,
         budget: MemoryBudget | None = None,
         read_pages: ReadPages | None = None,
+        *,
+        rules: bool = True,
     ) -> None:
         self.config = config
         self.pages = 0
@@ -99,15 +99,8 @@ class Parser:
         self._read_pages = ReadPages(config) if read_pages is None else read_pages
         self._clock = clock
         self._child_queue = ChildProcessQueue(sandbox, budget=budget)
-        self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
         self.judge = judge
-        self.rules = RuleExecutor(
-            clock,
-            self._child_queue,
-            health=self.rule_health,
-            scripts=config.rule_scripts,
-            functions_dir=config.rule_functions_dir,
-        )
+        self.rules = make_engine(bus, clock, self._child_queue, config) if rules else NoRules()
         self._classifier = BackgroundClassifier()
         self._steps = PageSteps(config, clock, page_pass, sniff, self._classifier, self._child_queue, self.rules)
         self._lists = CooperativeTasks(clock)
@@ -135,7 +128,7 @@ class Parser:
         settings."""
         if self.judge is not None:
             self.judge.start()
-        self.rule_health.start()
+        self.rules.start()
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
@@ -149,18 +142,18 @@ class Parser:
         if grace_s > 0:
             # A list that waited for the classifier of encodings has begun by now.
             self._lists.finish()
-        self.rule_health.flush()
+        self.rules.flush()
         if self.judge is not None:
             self.judge.save()
 
     async def close(self) -> None:
         """Abandon all pages in progress."""
         self._lists.drop()
-        self.rule_health.close()
+        self.rules.close()
         await self._child_queue.close()
 
     def _on_rule(self, delivery: Delivery) -> None:
-        self.rules.registry.update_rule(delivery.message)
+        self.rules.update_rule(delivery.message)
         delivery.ack()
 
     def _on_job(self, delivery: Delivery) -> None:

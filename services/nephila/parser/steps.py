@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
-from nephila_rules.execution.executor import RuleExecutor
 
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
@@ -39,6 +38,7 @@ from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import note
 from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.page_to_record import RecordBuilder
+from nephila.parser.rule_engine import RuleEngine
 from nephila.parser.sandbox import ChildError, Task
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
 from nephila.parser.sandbox.task import UNAVAILABLE
@@ -68,7 +68,7 @@ class PageSteps:
         sniff: Sniff,
         classify: Classify,
         child_queue: ChildProcessQueue,
-        rules: RuleExecutor,
+        rules: RuleEngine,
     ) -> None:
         self.config = config
         self.rules = rules
@@ -83,7 +83,7 @@ class PageSteps:
     def update_job(self, job: m.CrawlJob) -> None:
         """A job is new, has changed or is deleted."""
         self.schemes.update_job(job)
-        self.rules.registry.update_job(job)
+        self.rules.update_job(job)
         spec = spec_of(job)
         self.builder.update_job(job.uid, spec)
         if not job.deleted and trafilatura_text.lacks_library(spec):
@@ -243,7 +243,7 @@ class PageSteps:
         """Items and links by the rule that matches the page."""
         if p.kind is PageKind.LIST:
             p.encoding = encoding_of_text(p.body, p.page.charset, p.page.content_type or p.sniffed, self._classify)
-            if p.body.startswith(GZIP) and any(self.rules.registry.for_page(p.page)):
+            if p.body.startswith(GZIP) and self.rules.applies_to(p.page):
                 note(p.record, "rule_problems", "rules do not read a compressed list: fetch it without .gz")
                 return None
         if p.kind is TEXT:
@@ -366,4 +366,4 @@ STEPS: Final[tuple[StepRow, ...]] = (
     StepRow(PageSteps.number_of_links, _ANY - _LIST, "`site`", lambda _, job, *__: job.site is not None),
     StepRow(PageSteps.captures, _ANY - _LIST, "rendered: yes", lambda _, __, rendered: rendered),
 )
-"""All steps in their order. README.md has them as a table (tests/parser/test_parser_steps.py)."""
+"""All steps in their order. README.md has them as a table (tests/rules/execution/test_parser_steps.py)."""

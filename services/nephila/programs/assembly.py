@@ -11,19 +11,17 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
-from nephila_browser.refusal import RefuseBrowserRequests
-from nephila_control.local.backend import Parts
-from nephila_rules import health
-from nephila_rules.fit.judge import RuleJudge
-
 from nephila.downloader.admission.admission import make_budget
+from nephila.downloader.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
 from nephila.downloader.service import build_browser
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
+from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge
 from nephila.parser.service import build as build_parser
+from nephila.programs.control_port import Parts
 from nephila.programs.service_configs import GRACE_S, ServiceConfigs, no_browser
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
@@ -48,8 +46,10 @@ class Assembly:
         on_fatal: Callable[[BaseException], None],
         on_turn: Callable[[], None],
         grace_s: float = GRACE_S,
+        rules: bool = True,
     ) -> None:
-        """`on_fatal` is called when rows or the log can no longer be written; `on_turn`, after each scheduler turn."""
+        """`on_fatal` is called when rows or the log can no longer be written; `on_turn`, after each scheduler turn.
+        `rules`: False where no job can have rules; then nothing of them is loaded."""
         self.clock = clock
         self.grace_s = grace_s
         self._directory = configs.storage.directory
@@ -59,7 +59,7 @@ class Assembly:
         self.bus = bus
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(configs.storage, self.bus, clock, on_fatal)
-        self.judge = RuleJudge(self.bus, clock)
+        self.judge: RuleJudge = make_judge(self.bus, clock) if rules else NoJudge()
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
         budget = make_budget(configs.downloader, clock)
@@ -68,7 +68,9 @@ class Assembly:
         self.parser = (
             None
             if self.workers
-            else build_parser(configs.parser, bus, clock, with_judge=False, budget=budget, read_pages=read_pages)
+            else build_parser(
+                configs.parser, bus, clock, with_judge=False, rules=rules, budget=budget, read_pages=read_pages
+            )
         )
         self.downloader = (
             None
@@ -143,11 +145,10 @@ class Assembly:
             for service in services:
                 started.append(service)
                 await service.start()
-            for one in health.load(self._directory):
-                self.judge.restore(one.rule, one.state)
+            self.judge.load(self._directory)
             yield
         finally:
-            health.save(self._directory, self.judge.verdicts())
+            self.judge.store(self._directory)
             for service in reversed(started):
                 await service.close()
 

@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING
 from nephila.programs.assembly import Assembly
 
 if TYPE_CHECKING:
-    from nephila_harvest.webhooks.sender import WebhookSender
     from prometheus_client.registry import Collector
 
 
-async def program_metrics(
-    assembly: Assembly, webhooks: WebhookSender | None = None, beside: Callable[[], list[Collector]] = list
-) -> tuple[bytes, str]:
-    """The text for Prometheus, and its content type. `webhooks`: the sender, if the program has one. `beside`: the
-    metrics of what runs beside the services."""
+async def program_metrics(assembly: Assembly, beside: Callable[[], list[Collector]] = list) -> tuple[bytes, str]:
+    """The text for Prometheus, and its content type. `beside`: the metrics of what runs beside the services."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
     from nephila.downloader.metrics import BROWSER_METRICS as BROWSER
     from nephila.downloader.metrics import METRICS as DOWNLOADER
@@ -52,8 +48,4 @@ async def program_metrics(
         for service, table in (("downloader", DOWNLOADER), ("parser", PAGE_METRICS)):
             values = {worker: one.services[service] for worker, one in sent.items()}
             collectors.append(WorkerMetricsCollector(service, table, values))
-    if webhooks is not None:
-        from nephila_harvest.webhooks.metrics import METRICS as WEBHOOKS
-
-        collectors.append(MetricsCollector("webhooks", webhooks, WEBHOOKS))
     return exposition(registry_of([*collectors, *beside()]))

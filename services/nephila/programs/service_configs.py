@@ -14,9 +14,8 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import structs
-from nephila_cluster.service.shared_settings import check_names
-from nephila_rules.runtime.function_directory import FunctionDirectory
 
+from nephila.downloader.browser_port import VERDICT_FILE, missing
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.downloader.middleware.auth import Auth
@@ -26,11 +25,12 @@ from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load, secret_variable
 from nephila.kernel.runtime.errors import UsageError, none_of
+from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
 from nephila.programs.headers import basic_auth, headers_of
 from nephila.programs.output_directory import RunFile
-from nephila.programs.proxies import proxies_of
+from nephila.programs.robots_names import check_names
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 from nephila.storage.outputs import FORMATS, SINKS
@@ -152,7 +152,7 @@ def make_configs(
         parser["rule_functions_dir"] = os.path.abspath(functions)
     parser_config = load(ParserConfig, parser, SOURCE, "parser")
     if parser_config.rule_functions_dir:
-        FunctionDirectory(parser_config.rule_functions_dir, time.monotonic)
+        extension("rule-functions")(parser_config.rule_functions_dir, time.monotonic)
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(
@@ -168,30 +168,23 @@ def make_configs(
 def _rendering(downloader: DownloaderConfig, directory: Path, pictures: bool) -> DownloaderConfig:
     """The settings of a downloader that renders pages into this directory. `pictures`: its browser loads pictures,
     fonts and media, regardless of `browser_block`."""
-    from nephila_browser.auto.verdict_file import NAME as VERDICTS
-
     return structs.replace(
         downloader,
         browser_enabled=True,
         browser_block=() if pictures else downloader.browser_block,
         browser_captures=downloader.browser_captures or str(directory / "captures"),
-        browser_verdicts=downloader.browser_verdicts or str(directory / VERDICTS),
+        browser_verdicts=downloader.browser_verdicts or str(directory / VERDICT_FILE),
     )
 
 
 def no_browser(downloader: DownloaderConfig) -> str:
     """Why a program that renders no pages refuses jobs that need a browser, with the remedy."""
-    from nephila_browser.installation import missing
-
     return missing(downloader.browser_executable) or "this program has no browser; start it with nephila up --browser"
 
 
 def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     """The number of worker processes of the option; None: as many as the load needs. Raises `UsageError`."""
     if downloader.browser_enabled:
-        # The browser is loaded only where it renders pages.
-        from nephila_browser.installation import missing
-
         if reason := missing(downloader.browser_executable):
             raise UsageError(f"pages cannot be rendered: {reason}")
         if workers:
@@ -278,7 +271,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, 
         "user_agent": options["user_agent"],
         "contact": options["contact"],
         "headers": headers,
-        **({"proxies": proxies_of(options["proxy"])} if options.get("proxy") else {}),
+        **({"proxies": extension("proxy-entries")(options["proxy"])} if options.get("proxy") else {}),
         **_timeouts(options.get("timeout", 0.0)),
         **_media_types(options.get("accept", ""), options.get("reject", "")),
         **({"cookies": os.path.abspath(cookies)} if cookies else {}),

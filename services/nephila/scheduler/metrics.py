@@ -1,4 +1,4 @@
-"""Metrics of the scheduler: a table for both schedulers, and what only the one of a cluster has.
+"""Metrics of the scheduler, of one program and of a cluster.
 
 `FRONTIER_METRICS` fits the scheduler of one program and the scheduler over a broker: same names, same meaning.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.disk import free_bytes
@@ -16,9 +16,6 @@ from nephila.kernel.runtime.metrics import Metric
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
 from nephila.scheduler.frontier.job_state import Job
-
-if TYPE_CHECKING:
-    from nephila_cluster.scheduler.scheduler import ClusterScheduler
 
 
 class AnyScheduler(Protocol):
@@ -255,31 +252,5 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
         "disk_free_bytes",
         "Free space on the disk of the directory. A fall to 0: the scheduler ends, and nothing is lost.",
         lambda s: free_bytes(Path(s.config.directory)),
-    ),
-)
-
-METRICS: tuple[Metric[ClusterScheduler], ...] = (
-    *FRONTIER_METRICS,
-    Metric(
-        "partitions",
-        "Partitions that this member owns. A rise: another member has left.",
-        lambda s: len(s.owners),
-    ),
-    Metric(
-        "emissions_held_total",
-        "Publications postponed because a heartbeat is late. A rise: the broker answers late.",
-        lambda s: s.counts.blocked,
-        counter=True,
-    ),
-    Metric(
-        "addresses_held",
-        "Server addresses that several schedulers use and this one holds. A rise: it has more of the shared hosts.",
-        lambda s: s.address_queue.lock.held_count,
-    ),
-    Metric(
-        "address_entries_total",
-        "Messages about shared server addresses. A steep rise: many addresses are shared with other schedulers.",
-        lambda s: s.address_queue.lock.entries_sent,
-        counter=True,
     ),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extensions import extension, loaded
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
@@ -17,9 +17,8 @@ from nephila.storage.source import addresses, is_url, require_driver
 def _postgres(config: StorageConfig) -> Ledger:
     # The driver is imported here: the import takes 0.1 s, which a crawl into a directory does not need.
     require_driver()
-    from nephila.storage.ledgers.postgres import Postgres
-
-    return Postgres(config)
+    ledger: Ledger = extension("postgres-ledger")(config)
+    return ledger
 
 
 def _shards(config: StorageConfig) -> Ledger:
@@ -29,16 +28,16 @@ def _shards(config: StorageConfig) -> Ledger:
     if len(set(addresses(config.store))) < len(addresses(config.store)):
         raise UsageError("store names a server twice")
     require_driver()
-    from nephila.storage.ledgers.shards import Shards
+    ledger: Ledger = extension("postgres-shards")(config)
+    return ledger
 
-    return Shards(config)
 
-
-def _sink(module: str, name: str) -> Callable[[StorageConfig, Ledger], Sink]:
-    """A sink whose module is imported where it is chosen: most crawls have none, and some load libraries."""
+def _sink(place: str) -> Callable[[StorageConfig, Ledger], Sink]:
+    """A sink whose module is imported where it is chosen: most crawls have none, and some load libraries. `place`:
+    module:class."""
 
     def build(config: StorageConfig, ledger: Ledger) -> Sink:
-        sink: Sink = getattr(import_module(f"nephila.storage.sinks.{module}"), name)(config, ledger)
+        sink: Sink = loaded(place, "this output")(config, ledger)
         return sink
 
     return build
@@ -48,16 +47,16 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
-    "chunks": _sink("chunks", "Chunks"),
-    "dataset": _sink("remote.dataset", "Dataset"),
-    "items": _sink("item_files", "ItemFiles"),
-    "jsonl": _sink("jsonl", "Jsonl"),
-    "markdown": _sink("markdown", "Markdown"),
-    "opensearch": _sink("remote.opensearch", "OpenSearch"),
-    "parquet": _sink("parquet", "Parquet"),
-    "raw": _sink("bodies", "Bodies"),
-    "search": _sink("search_index", "SearchIndex"),
-    "warc": _sink("warcs.warc", "Warc"),
+    "chunks": _sink("nephila.storage.sinks.chunks:Chunks"),
+    "dataset": _sink("nephila_stores.remote.dataset:Dataset"),
+    "items": _sink("nephila.storage.sinks.item_files:ItemFiles"),
+    "jsonl": _sink("nephila.storage.sinks.jsonl:Jsonl"),
+    "markdown": _sink("nephila.storage.sinks.markdown:Markdown"),
+    "opensearch": _sink("nephila_stores.remote.opensearch:OpenSearch"),
+    "parquet": _sink("nephila.storage.sinks.parquet:Parquet"),
+    "raw": _sink("nephila_stores.bodies:Bodies"),
+    "search": _sink("nephila_stores.search.search_index:SearchIndex"),
+    "warc": _sink("nephila_stores.warcs.warc:Warc"),
 }
 """Outputs in addition to the database."""
 

@@ -16,8 +16,6 @@ from nephila.kernel.runtime.errors import UNREADABLE
 from nephila_browser.auto.evidence import PROBE_EVERY
 
 log = logging.getLogger(__name__)
-NAME = "render-verdicts.json"
-"""In the output directory of a crawl."""
 
 
 class StoredVerdict(msgspec.Struct):

@@ -11,7 +11,6 @@ from nephila.downloader.http.request import ROBOTS_BYTES
 from nephila.downloader.http.route import NO_ROUTE, Route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.outcome import location_of
-from nephila.downloader.proxies.selection import PROXY_ONLY
 from nephila.downloader.routing.router import Router, unresolved_route
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.reasons.table import Reason
@@ -71,7 +70,7 @@ class Upstream:
             raise UpstreamRefused(Reason.ADDRESS, str(error)) from None
         except ResolveError as error:
             proxies = self._router.proxies
-            if self._page.proxy is None or proxies is None or proxies.names != PROXY_ONLY:
+            if self._page.proxy is None or proxies is None or not proxies.resolve_names:
                 raise UpstreamRefused(Reason.DNS, str(error)) from None
             direct = unresolved_route(target)
         return direct if self._router.proxies is None else self._router.proxies.follow(self._page, target, direct)

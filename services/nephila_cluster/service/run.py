@@ -120,8 +120,14 @@ BUILDERS: dict[str, Build] = {
 }
 """Service → its function. Each imports its service alone."""
 
-PACKAGES = {"api": "control"}
-"""Service → its package where that has another name."""
+METRICS = {
+    "scheduler": "nephila_cluster.scheduler.metrics",
+    "downloader": "nephila.downloader.metrics",
+    "parser": "nephila.parser.metrics",
+    "storage": "nephila.storage.metrics",
+    "api": "nephila_control.metrics",
+}
+"""Service → the module of its metrics."""
 
 
 def service_kind(name: str) -> ServiceKind:
@@ -133,7 +139,7 @@ def service_kind(name: str) -> ServiceKind:
 
 
 def _metrics(name: str) -> Any:
-    return importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
+    return importlib.import_module(METRICS[name]).METRICS
 
 
 def run_service(name: str, settings: ProgramSettings, path: str) -> BaseException | None:

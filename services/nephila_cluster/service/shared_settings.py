@@ -8,7 +8,6 @@ places. The name for robots.txt follows from the User-Agent, in all services. Pu
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import listed
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.config import ParserConfig
+from nephila.programs.robots_names import TOKENS, Sections, check_names, given_in, variable_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 from nephila.storage.source import without_password
@@ -39,11 +39,7 @@ HOME = {
     "tenants": "scheduler",
 }
 """Shared setting → the service in whose section it may be written instead of the top."""
-TOKENS = {"scheduler": "agent", "parser": "robots_agent"}
-"""Service → its setting that follows from the User-Agent."""
 SQLITE = "sqlite"
-
-Sections = Mapping[str, Mapping[str, Any]]
 
 
 def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, Any]:
@@ -67,17 +63,6 @@ def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, 
         found[name] = value
     check_names(robots_name(found), sections, where)
     return found
-
-
-def check_names(token: str, sections: Sections, where: str) -> None:
-    """Raise `UsageError` where a service has another name for robots.txt than the one in the User-Agent."""
-    for service, field in TOKENS.items():
-        for _, where_given, given_value in _given_in(service, field, str, sections.get(service, {}), where):
-            if product_token(given_value) != token:
-                raise UsageError(
-                    f"{where_given} is {given_value!r}, but robots.txt is asked for the name in the User-Agent,"
-                    f" {token!r}: leave it out and set user_agent"
-                )
 
 
 def own_settings(service: str, values: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +92,7 @@ def agreed(service: str, member: str, common: Mapping[str, Any], config: Any) ->
 
 def wants_sqlite(values: Mapping[str, Any]) -> bool:
     """Whether the section of storage names nephila.db."""
-    formats = values.get("formats") or listed(*_variable("storage", "formats"))
+    formats = values.get("formats") or listed(*variable_of("storage", "formats"))
     return SQLITE in (formats or ())
 
 
@@ -115,31 +100,10 @@ def _given(
     name: str, kind: Any, top: Mapping[str, Any], sections: Sections, where: str
 ) -> Iterator[tuple[str, str, Any]]:
     """(service or empty, where it is written, value) for each place with the setting, the top first."""
-    yield from _given_in("", name, kind, top, where)
+    yield from given_in("", name, kind, top, where)
     for service, struct in CONFIGS.items():
         if name in struct.__struct_fields__:
-            yield from _given_in(service, name, kind, sections.get(service, {}), where)
-
-
-def _given_in(
-    service: str, name: str, kind: Any, values: Mapping[str, Any], where: str
-) -> Iterator[tuple[str, str, Any]]:
-    variable, text = _variable(service or "program", name)
-    if text is not None:
-        where_given, value = variable, listed(variable, text)
-    elif name in values:
-        where_given, value = f"{where}: {service}.{name}" if service else f"{where}: {name}", values[name]
-    else:
-        return
-    try:
-        yield service, where_given, msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"{where_given}: {error}") from None
-
-
-def _variable(section: str, name: str) -> tuple[str, str | None]:
-    variable = f"NEPHILA_{section.upper()}__{name.upper()}"
-    return variable, os.environ.get(variable)
+            yield from given_in(service, name, kind, sections.get(service, {}), where)
 
 
 def _normal(value: Any) -> Any:

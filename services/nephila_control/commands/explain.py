@@ -39,9 +39,10 @@ def explain(
 
 def _lane(target: ControlTarget, answer: Explanation) -> str:
     """The verdict of `render: auto` on pages like this one, as last stored."""
-    from nephila_browser.auto.verdict_file import NAME, VerdictFile
+    from nephila.downloader.browser_port import VERDICT_FILE
+    from nephila_browser.auto.verdict_file import VerdictFile
 
-    stored = VerdictFile(str(target.out / NAME)).load()
+    stored = VerdictFile(str(target.out / VERDICT_FILE)).load()
     if not stored:
         return ""
     from nephila_browser.auto.verdicts import describe

@@ -52,8 +52,9 @@ MIN_LINE_INTERVAL_S = 1.0
 Refused = list[tuple[str, str]]
 
 
-def crawl(request: CrawlRequest, target: ControlTarget, *, as_json: bool, quiet: bool) -> int:
+def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *, as_json: bool, quiet: bool) -> int:
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
+    target = ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
     drop_lost_output("stdout")
     where = "--bootstrap" if target.bootstrap else "--server"
     for name in (*DIRECTORY_OPTIONS, *IN_SERVICE):

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from nephila_control.control_servers import TcpAddress
 
 __all__ = [
-    "Api",
-    "ApiAccess",
-    "ApiTokenFile",
     "ControlTarget",
     "Server",
     "TokenFile",
@@ -57,20 +54,6 @@ TokenFile = Annotated[
         metavar="FILE",
         envvar="NEPHILA_TOKEN_FILE",
         help="File with the token of --server.",
-        rich_help_panel=ELSEWHERE,
-    ),
-]
-Api = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=ELSEWHERE)
-]
-ApiTokenFile = Annotated[
-    str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=ELSEWHERE)
-]
-ApiAccess = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="File with tokens of roles, OIDC and proxies of --api (docs/access.md).",
         rich_help_panel=ELSEWHERE,
     ),
 ]

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 from nephila import __version__
 from nephila.cli.lost_output import drop_lost_output
-from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
+from nephila.cli.options import DEFAULT_OUT, Api, ApiAccess, ApiTokenFile, Out, values, with_options
 from nephila.kernel.runtime.errors import UserError, without_resume
 from nephila.programs.options import ELSEWHERE, CommandOptions
 from nephila.programs.output_directory import JobRun, OutputDirectory, RunFile, cpu_seconds
 
-from nephila_control.commands.target import Api, ApiAccess, ApiTokenFile, tcp_address
+from nephila_control.commands.target import tcp_address
 
 LOG_S = 60.0
 """Seconds between two lines about the jobs."""
@@ -74,11 +74,11 @@ def run_up(
     """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
     destinations of changes. `beside`: metrics of the companion. `sites`: their file; by default that of the
     directory."""
-    from nephila.programs import proxies
     from nephila.programs.headers import redacted
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
     from nephila_harvest.send_webhooks import build_sender
     from nephila_harvest.webhooks.config import read_webhooks
+    from nephila_proxies import option as proxies
     from nephila_rules.files import read_all
     from nephila_rules.function_check import check_functions
 
@@ -145,7 +145,6 @@ def serve(
     the services, with their control API, until its event is set; when it ends before, the program ends too."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.kernel.runtime.stop_signals import stopped_by
-    from nephila_rules.health import degraded
 
     from nephila_control.serve import UpProgram
 
@@ -176,7 +175,7 @@ def serve(
                 print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
 
         def write() -> None:
-            run.degraded_rules = degraded(program.assembly.judge.verdicts())
+            run.degraded_rules = program.assembly.judge.degraded()
             _write(directory, run, program.control.jobs())
 
         stop, companions, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()

@@ -12,24 +12,24 @@ import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 from nephila import __version__
-from nephila.downloader.config import DownloaderConfig
-from nephila.kernel.bus.contract import Bus, Receipt
+from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
-from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.clock import Timer
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.page import trafilatura_text
+from nephila.programs.control_port import Parts, RuleFiles
+from nephila.scheduler import job_facts
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
-from nephila.scheduler.standalone import Scheduler
 from nephila.storage.source import Source
 
 from nephila_control import answers, api, job_view, requests, screen_types
@@ -47,41 +47,6 @@ if TYPE_CHECKING:
 
 HOLD_S = 60.0
 """A held job continues after so long without further seeds: its client is gone."""
-
-
-class RuleFiles(Protocol):
-    """The rules of files, which the program watches."""
-
-    path: Path
-
-    @property
-    def rules(self) -> Mapping[str, ParseRule]:
-        """Name → rule."""
-
-    def check(self) -> bool:
-        """Read the files now; True when a rule has changed."""
-
-
-class Parts(msgspec.Struct, frozen=True):
-    """What the API needs of the program it belongs to."""
-
-    bus: Bus
-    clock: Clock
-    scheduler: Scheduler
-    verdicts: Callable[[], Iterable[RuleVerdict]] = tuple
-    """Whether rules still fit their sites."""
-    processes: Callable[[], Sequence[int]] = tuple
-    """Process ids of the workers."""
-    pages: Callable[[], int] = int
-    """Pages stored since the start of the program."""
-    no_browser: str = ""
-    """Why pages cannot be rendered, with the remedy; empty: they can."""
-    downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
-    """How the program fetches: its name, addresses that it may ask."""
-    downloaders: Sequence[Downloader] = ()
-    """What fetches in this process; none where worker processes do."""
-    configs: Mapping[str, msgspec.Struct] = {}
-    """Service → its configuration."""
 
 
 class NoDeadLetters:
@@ -171,7 +136,7 @@ class LocalBackend(Backend):
 
     @property
     def tenants(self) -> Collection[str]:
-        return job_view.tenants(self._scheduler)
+        return job_facts.tenants(self._scheduler)
 
     def check_change(self) -> None:
         if self._once:
@@ -218,20 +183,20 @@ class LocalBackend(Backend):
                 )
 
     def spec(self, uid: str) -> CrawlJob | None:
-        return job_view.spec(self._scheduler, uid)
+        return job_facts.spec(self._scheduler, uid)
 
     def jobs(self) -> Mapping[str, CrawlJob]:
-        return job_view.specs(self._scheduler)
+        return job_facts.specs(self._scheduler)
 
     def report(self, job: CrawlJob) -> answers.Job:
-        total = job_view.ended_total(self._scheduler, job.uid)
+        total = job_facts.ended_total(self._scheduler, job.uid)
         return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
 
     def _reports(self) -> list[answers.Job]:
         return [self.report(job) for job in self.jobs().values()]
 
     def _totals(self) -> dict[str, int]:
-        return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
+        return {uid: job_facts.ended_total(self._scheduler, uid) for uid in job_facts.specs(self._scheduler)}
 
     async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
         """The first seeds are published in the same turn: what is queued would be out of their scope and dropped."""
@@ -381,7 +346,7 @@ class LocalBackend(Backend):
             )
             for service, process in processes
         ]
-        members[0].in_flight = job_view.in_flight(self._scheduler)
+        members[0].in_flight = job_facts.in_flight(self._scheduler)
         members[0].pages, members[0].bytes = self._parts.pages(), self._scheduler.counters.wire_bytes
         return members
 
@@ -394,7 +359,7 @@ class LocalBackend(Backend):
         return self._parts.downloaders
 
     async def complete(self, status: answers.Status) -> None:
-        status.in_flight = job_view.in_flight(self._scheduler)
+        status.in_flight = job_facts.in_flight(self._scheduler)
         status.hosts_waiting = self._scheduler.hosts_waiting()
         status.formats = list(self._formats)
         status.errors = dict(self._scheduler.errors.most_common(20))

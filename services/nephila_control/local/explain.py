@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nephila.kernel.runtime.clock import Clock
+from nephila.scheduler import job_facts
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.standalone import Scheduler
@@ -27,7 +28,7 @@ class LocalExplain:
     async def explain(self, href: str, name: str) -> Explanation:
         """See `Backend.explain`."""
         rows, disk = self._source, asyncio.get_running_loop().run_in_executor
-        uids = await disk(None, job_view.named, rows, job_view.specs(self._scheduler), name, href)
+        uids = await disk(None, job_view.named, rows, job_facts.specs(self._scheduler), name, href)
         found = await self._best(uids, href)
         if found.row is None and (found.kind == "seen" or (found.queued is not None and not found.queued.position)):
             # It may have ended, and got its row, between the look into the database and that into the frontier.
@@ -44,7 +45,7 @@ class LocalExplain:
     def _explained(
         self, uid: str, href: str, row: Mapping[str, Any] | None, fetches: Sequence[Mapping[str, Any]] = ()
     ) -> Explanation:
-        if job_view.spec(self._scheduler, uid) is None:
+        if job_facts.spec(self._scheduler, uid) is None:
             raise api.NotFound(f"job {uid!r} was deleted just now")
         now = self._clock.monotonic()
         return job_view.explain(self._scheduler, uid, href, now, self._home, row, fetches)

@@ -207,7 +207,7 @@ def _sqlite(directory: Path, *, create: bool) -> Iterator[AuditStore]:
 @contextmanager
 def _postgres(url: str, *, create: bool) -> Iterator[AuditStore]:
     require_driver()
-    from nephila.storage.ledgers.postgres_link import connect, translate_errors
+    from nephila_stores.postgres.link import connect, translate_errors
 
     connection = connect(url)
     try:

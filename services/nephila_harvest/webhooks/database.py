@@ -74,7 +74,7 @@ class Database:
     @contextmanager
     def _postgres(self, url: str) -> Iterator[Any]:
         require_driver()
-        from nephila.storage.ledgers.postgres_link import connect, translate_errors
+        from nephila_stores.postgres.link import connect, translate_errors
 
         def execute(query: str, values: Mapping[str, Any]) -> Any:
             return self._connection.execute(_VALUE.sub(r"%(\1)s", query), values)

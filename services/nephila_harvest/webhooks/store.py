@@ -193,7 +193,7 @@ class WebhookStore:
     @contextmanager
     def _postgres_lock(self) -> Iterator[None]:
         require_driver()
-        from nephila.storage.ledgers.postgres_link import connect, translate_errors
+        from nephila_stores.postgres.link import connect, translate_errors
 
         url = str(self._source)
         connection = connect(url)

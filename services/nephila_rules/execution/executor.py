@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import keeps_routes
 from nephila.kernel.runtime.clock import Clock
 from nephila.parser.in_progress import PageInProgress, Work
@@ -68,7 +69,7 @@ class RuleExecutor:
         self.cpu_s: Callable[[], float] = time.thread_time
         """Clock for slow rules: by wall time every rule would be slow on a machine that stalls."""
         self._clock = clock
-        self._health = health
+        self.health = health
         self._scripts = scripts
         self._slow: set[tuple[str, int]] = set()
         """Rules that were slow on two of three pages: they run in the child process."""
@@ -77,6 +78,29 @@ class RuleExecutor:
         of the garbage collector."""
         self._isolated: dict[tuple[str, int], int] = {}
         """Rules that made a child fail → successful pages since."""
+
+    @property
+    def degraded_pages(self) -> int:
+        """Pages read by a degraded rule."""
+        return self.health.degraded_pages
+
+    def start(self) -> None:
+        self.health.start()
+
+    def flush(self) -> None:
+        self.health.flush()
+
+    def close(self) -> None:
+        self.health.close()
+
+    def update_rule(self, rule: m.ParseRule) -> None:
+        self.registry.update_rule(rule)
+
+    def update_job(self, job: m.CrawlJob) -> None:
+        self.registry.update_job(job)
+
+    def applies_to(self, page: m.Page) -> bool:
+        return any(self.registry.for_page(page))
 
     def read(self, p: PageInProgress) -> Work | None:
         """Apply the rule that matches a page, if there is one; the answer is a call that lets the child do so."""
@@ -180,22 +204,22 @@ class RuleExecutor:
     def _judged(self, p: PageInProgress, entry: KnownRule, found: Extraction) -> Extraction:
         """Count an extraction; returns the part that can be stored if the rule is degraded."""
         if p.page.status < 300:
-            self._health.add_page(entry.rule, found)
-        findings = self._health.findings(entry.rule)
+            self.health.add_page(entry.rule, found)
+        findings = self.health.findings(entry.rule)
         if not findings:
             return found
         kept = trusted_part(found, findings)
-        self._health.degraded_pages += 1
+        self.health.degraded_pages += 1
         mark(p.record, findings, len(found.items) - len(kept.items))
         return kept
 
     def _mismatched(self, p: PageInProgress, entry: KnownRule) -> None:
         """Count a page that matches a rule's URLs but not its conditions on content: the content may have changed."""
         if p.page.status < 300:
-            self._health.add_mismatch(entry.rule)
-        findings = self._health.findings(entry.rule)
+            self.health.add_mismatch(entry.rule)
+        findings = self.health.findings(entry.rule)
         if any(one.field == MATCH for one in findings):
-            self._health.degraded_pages += 1
+            self.health.degraded_pages += 1
             mark(p.record, findings)
 
 

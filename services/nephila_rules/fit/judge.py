@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from pathlib import Path
 from typing import Final
 
 from nephila.kernel import messages as m
@@ -19,6 +20,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UNREADABLE, PermanentError
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
 
+from nephila_rules import health
 from nephila_rules.fit.health import RuleHealth, decode, encode
 from nephila_rules.fit.messages import log_line
 
@@ -58,6 +60,19 @@ class RuleJudge:
         for name, rule in self.rules.items():
             if rule.pages != self._published_pages.get(name):
                 self._publish(name, rule)
+
+    def load(self, directory: Path) -> None:
+        """Continue with the rules that an earlier program stored in an output directory."""
+        for stored in health.load(directory):
+            self.restore(stored.rule, stored.state)
+
+    def store(self, directory: Path) -> None:
+        """Store the rules in an output directory."""
+        health.save(directory, self.verdicts())
+
+    def degraded(self) -> dict[str, str]:
+        """Degraded rule → its findings in words."""
+        return health.degraded(self.verdicts())
 
     def verdict(self, name: str) -> m.RuleVerdict:
         """The verdict on a rule of `rules`."""

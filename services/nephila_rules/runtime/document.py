@@ -14,10 +14,10 @@ from html import escape, unescape
 from typing import Any, Final
 
 import msgspec
-import webencodings
 from nephila.kernel.page_facts.facts import FACTS, RowFacts
 from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import query_in
+from nephila.parser.page.charset import text_of
 from nephila.parser.page.html_tree import css, html_tree
 
 from nephila_rules.runtime.json_values import JsonError, objects, parse_json
@@ -90,13 +90,7 @@ class Document:
     @cached_property
     def source(self) -> str:
         """The body as text; undecodable bytes are U+FFFD."""
-        known = webencodings.lookup(self.encoding)
-        codec = known.codec_info.name if known is not None else "windows-1252"
-        text = self.body.decode(codec, "replace")
-        if not text.isascii():
-            # Some codecs give lone surrogates, which libraries reject.
-            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _lone(text) else text
-        return text.removeprefix("\ufeff")
+        return text_of(self.body, self.encoding)
 
     @cached_property
     def tree(self) -> Any:
@@ -270,11 +264,3 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return not body.startswith(b"\xef\xbb\xbf")
-
-
-def _lone(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False

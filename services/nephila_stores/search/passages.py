@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
+
+from nephila.storage.read.search_answer import Fragment
 
 from nephila_stores.search.query import Term
 from nephila_stores.search.words import VARIANTS
@@ -17,14 +19,6 @@ _SCORED: Final = 20_000
 """Characters of a text that count for its place."""
 _BLANKS: Final = re.compile(r"\s+")
 _SPACE: Final = r"(?:[\W_]+)"
-
-
-class Fragment(NamedTuple):
-    """A part of a passage, as text."""
-
-    text: str
-    hit: bool
-    """Whether it is a word of the search."""
 
 
 def pattern(terms: Sequence[Term]) -> re.Pattern[str]:

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import psycopg
 from nephila.storage.ledgers.contract import RECENT_CHANGES
-from nephila.storage.ledgers.postgres_link import Connection, connect, translate_errors
-from nephila.storage.ledgers.postgres_schema import LOCKS
 from nephila.storage.source import Source
 
+from nephila_stores.postgres.link import Connection, connect, translate_errors
+from nephila_stores.postgres.schema import LOCKS
 from nephila_stores.search.blocks import Key, OutOfTimeError, newest_first
 from nephila_stores.search.contract import BATCH, LONGEST_S, Matches
 from nephila_stores.search.facets import days, facets, host_of, host_token, job_token

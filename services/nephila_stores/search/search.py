@@ -12,13 +12,13 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NamedTuple
 
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.read.search_answer import Found, Hit
 from nephila.storage.source import Source
 
 from nephila_stores.search.contract import Index, Matches
-from nephila_stores.search.passages import Fragment, passage, pattern, score
+from nephila_stores.search.passages import passage, pattern, score
 from nephila_stores.search.query import Query, parse
 from nephila_stores.search.sqlite_index import open_sqlite_index
 
@@ -28,30 +28,6 @@ _PASSAGE_CHARS = 100_000
 _TITLE_CHARS = 1_000
 _RANK_S = 0.05
 """CPU that putting in order may use; further pages, which are older, come behind."""
-
-
-class Hit(NamedTuple):
-    """A page of a search."""
-
-    url: str
-    url_key: str
-    job: str
-    title: list[Fragment]
-    lang: str
-    fetched_at: str
-    passage: list[Fragment]
-
-
-class Found(NamedTuple):
-    """The answer to a search."""
-
-    hits: list[Hit]
-    total: int
-    """Pages that were found, `COUNTED` at most."""
-    looked_at: int
-    """Only so many pages were searched, the newest; 0: all."""
-    behind: int
-    """Fetches that the index has not read yet."""
 
 
 def search(source: Source, text: str, *, jobs: Collection[str] | None = None, skip: int = 0, limit: int = 20) -> Found:
@@ -116,3 +92,10 @@ def _hit(rows: ReadConnection, key: tuple[str, str], found: re.Pattern[str]) -> 
         return None
     url, title, lang, fetched_at, text = row
     return Hit(url, key[1], key[0], passage(title, found), lang, fetched_at, passage(text, found))
+
+
+def find(source: Source, text: str, *, jobs: Collection[str] | None, skip: int, limit: int, fresh: bool) -> Found:
+    """`search`, after the index has read on. `fresh`: the index is made again."""
+    for _ in make_index(source, fresh=fresh):
+        pass
+    return search(source, text, jobs=jobs, skip=skip, limit=limit)

@@ -24,6 +24,7 @@ import msgspec
 from nephila import __version__
 from nephila.kernel.runtime.errors import UNREADABLE, UserError
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.read.export import Shown, write_file, write_rows
 from nephila.storage.source import Source
 
 from nephila_stores.warcs.cdxj import REVISIT, index_path, lines_of_file
@@ -188,3 +189,21 @@ def _pages(connection: ReadConnection, job: str | None) -> Iterator[tuple[str, s
         if len(found) < _PAGE_ROWS:
             return
         last = found[-1][: len(key)]
+
+
+def export_archive(
+    directory: Path,
+    source: Source,
+    format: str,
+    out: Path | None,
+    *,
+    job: str | None = None,
+    shown: Shown | None = None,
+) -> Packed:
+    """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them. Returns its number of lines or
+    pages, and the number of stored pages that a package does not have. `out` None is standard output, for WACZ
+    DIR/export.wacz. Raises `UserError`."""
+    warc_files(directory)
+    if format == "wacz":
+        return write_file(out or directory / "export.wacz", lambda part: write_wacz(directory, source, part, job))
+    return Packed(write_rows(out, lambda stream: write_cdxj(directory, stream), shown), 0)

@@ -123,7 +123,7 @@ def _postgres(url: str, writer: str, written: Archive, *, without_rows: bool) ->
         if not without_rows:
             _dump(url, written)
         return {}
-    from nephila.storage.ledgers.postgres_link import connect, translate_errors
+    from nephila_stores.postgres.link import connect, translate_errors
 
     with connect(url, readonly=True) as connection, translate_errors(url):
         connection.execute("SET idle_in_transaction_session_timeout = 0")  # it is idle while pg_dump reads

@@ -64,8 +64,8 @@ def restore(store: str, dumps: Sequence[Path]) -> None:
 def require_empty(store: str) -> None:
     """Raise `UserError` when a crawl has written to one of the databases, or when one cannot be reached."""
     require_driver()
-    from nephila.storage.ledgers.postgres_link import connect, translate_errors
-    from nephila.storage.ledgers.postgres_schema import version
+    from nephila_stores.postgres.link import connect, translate_errors
+    from nephila_stores.postgres.schema import version
 
     for url in addresses(store):
         with connect(url, readonly=True) as connection, translate_errors(url):

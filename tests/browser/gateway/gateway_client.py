@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
-from fetcher_server import Server
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.fetchers import make_fetcher
@@ -19,6 +18,8 @@ from nephila.downloader.routing.router import Router
 from nephila.kernel.runtime.clock import SystemClock
 from nephila_browser.contract import Credentials, FetchLimits, GatewayAddress, GatewayResult
 from nephila_browser.gateway.gateway import ForwardingGateway, make_gateway
+
+from tests.contracts.fetcher_server import Server
 
 DOCUMENT = {"Sec-Fetch-Dest": "document"}
 FRAME = {"Sec-Fetch-Dest": "iframe"}

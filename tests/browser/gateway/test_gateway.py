@@ -7,9 +7,10 @@ import gzip
 import random
 
 import pytest
-from fetcher_server import Server, chunked, response
 from gateway_client import DOCUMENT, FRAME, Client, client_of
 from nephila_browser.gateway import gateway as gateway_module
+
+from tests.contracts.fetcher_server import Server, chunked, response
 
 HTML = "Content-Type: text/html"
 PAGE = response(b"<p>page", HTML)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from fetcher_server import Server, response
 from gateway_client import DOCUMENT, Client, client_of
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import TargetUrl
-from nephila.downloader.proxies.proxy import ALIVE
 from nephila.kernel import messages as m
+from nephila_proxies.proxy import ALIVE
 
+from tests.contracts.fetcher_server import Server, response
 from tests.proxy_server import Mood, ProxyServer
 from tests.waits import until
 

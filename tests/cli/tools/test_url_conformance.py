@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.acceptance import locate
-from tests.cli.conftest import Run
+from tests.command_fixtures import Run
 
 
 @pytest.mark.conformance

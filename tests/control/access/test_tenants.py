@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import parse_url
+from nephila.programs.control_port import Parts
 from nephila_control import requests, screen_types
 from nephila_control.access.caller import Caller
 from nephila_control.access.guard import guarded
@@ -18,7 +19,7 @@ from nephila_control.access.tenant_view import TenantBackend
 from nephila_control.api import NotFound
 from nephila_control.backend import Backend
 from nephila_control.http.routes import ROUTES
-from nephila_control.local.backend import LocalBackend, Parts
+from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
 from nephila_control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName

@@ -18,11 +18,12 @@ from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
+from nephila.programs.control_port import Parts
 from nephila.scheduler.frontier import held_links
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila_control import job_view
 from nephila_control.http.routes import ROUTES
-from nephila_control.local.backend import HOLD_S, LocalBackend, Parts
+from nephila_control.local.backend import HOLD_S, LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
 

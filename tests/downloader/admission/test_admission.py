@@ -6,12 +6,13 @@ import random
 from typing import Any
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.admission.admission import STALL_S, Admission
 from nephila.downloader.admission.capacity import Thresholds
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.container import Usage
 from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, MemoryBudget, ReservationKind
+
+from tests.downloader.downloader_room import Room, answer
 
 MIB = 1 << 20
 GIB = 1 << 30

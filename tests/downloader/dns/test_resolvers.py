@@ -9,8 +9,6 @@ from typing import Any
 
 import aiodns
 import pytest
-from downloader_room import Room
-from fetcher_server import Server, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns import aiodns_resolver
 from nephila.downloader.dns.aiodns_resolver import AiodnsResolver
@@ -29,7 +27,9 @@ from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
+from tests.contracts.fetcher_server import Server, response
 from tests.dns_server import NXDOMAIN, REFUSED, SERVFAIL, DnsServer
+from tests.downloader.downloader_room import Room
 
 HTML = "Content-Type: text/html"
 

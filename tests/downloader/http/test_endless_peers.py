@@ -7,13 +7,13 @@ import ssl
 from typing import Any
 
 import pytest
-from fetcher_server import CERTIFICATE, Server, get, request_to, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import ProxyHop, direct_route, proxied
 from nephila.downloader.http.target import TargetUrl
 
+from tests.contracts.fetcher_server import CERTIFICATE, Server, get, request_to, response
 from tests.fetcher_fixtures import MakeFetcher
 
 HTML = "Content-Type: text/html"

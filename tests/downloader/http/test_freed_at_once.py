@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import uvloop
-from fetcher_server import Server, get, request_to, response
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.native import NativeFetcher
 from nephila.kernel.runtime.clock import SystemClock
 
+from tests.contracts.fetcher_server import Server, get, request_to, response
 from tests.fetcher_fixtures import settings
 
 HTML = "Content-Type: text/html"

@@ -9,9 +9,9 @@ import struct
 from typing import Any
 
 import pytest
-from fetcher_server import Server, response
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult
 
+from tests.contracts.fetcher_server import Server, response
 from tests.downloader_client import outcomes
 
 HTML = "Content-Type: text/html"

@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from fetcher_server import Server, get, response
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.route import direct_route
@@ -26,6 +25,7 @@ from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of
 from nephila.parser.service import build
 
+from tests.contracts.fetcher_server import Server, get, response
 from tests.fetcher_fixtures import settings
 from tests.jobs import crawl_job
 

@@ -6,11 +6,11 @@ import asyncio
 import ssl
 
 import pytest
-from fetcher_server import CERTIFICATE, Server, get, request_to, response
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.native import NativeFetcher
 from nephila.kernel.runtime.clock import SystemClock
 
+from tests.contracts.fetcher_server import CERTIFICATE, Server, get, request_to, response
 from tests.fetcher_fixtures import settings
 
 PAGE = response(b"x", "Content-Type: text/html", "Connection: close")

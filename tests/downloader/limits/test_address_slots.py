@@ -7,7 +7,6 @@ import random
 from collections import Counter
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.limits.address_slots import TOLERANCE_S, AddressSlots
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Politeness
@@ -17,6 +16,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
+from tests.downloader.downloader_room import Room, answer
 from tests.jobs import crawl_job
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from downloader_room import Room, answer
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.http.route import ProxyHop, Route, prefer_counted_address
 from nephila.downloader.limits.late_address_check import LateAddressCheck
@@ -13,6 +12,7 @@ from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS
 
+from tests.downloader.downloader_room import Room, answer
 from tests.jobs import crawl_job
 
 Questions = list[tuple[str, str, Callable[[bool], None]]]

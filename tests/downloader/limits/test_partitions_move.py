@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from downloader_room import Room, answer
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.in_flight import Stage
 from nephila.downloader.limits.fair_slots import FAST
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import PAGES
+
+from tests.downloader.downloader_room import Room, answer
 
 MINE = frozenset({5})
 OTHERS = frozenset({6})

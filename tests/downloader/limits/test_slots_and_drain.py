@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 
-from downloader_room import Room, answer
 from nephila.downloader.limits.slots import Slots
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import OUTCOMES
+
+from tests.downloader.downloader_room import Room, answer
 
 
 async def test_one_per_host() -> None:

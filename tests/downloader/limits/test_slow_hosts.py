@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.http.deadlines import BODY, TimedFetch
 from nephila.downloader.limits.fair_slots import FAST, HOSTS, NEW, SLOW, FairSlots, HostSpeeds, Speed
 from nephila.kernel.messages import FetchKind, FetchResult
+
+from tests.downloader.downloader_room import Room, answer
 
 # ---- the slots
 

@@ -8,7 +8,6 @@ import time
 
 import pytest
 from block_page_samples import BLOCKED, ORDINARY, Sample
-from downloader_room import Room, answer
 from nephila.downloader.middleware.block_pages import LOGIN_PAGE, block_page_of
 from nephila.kernel import messages as m
 from nephila.kernel.documents.login_schema import Login, LoginField
@@ -16,6 +15,7 @@ from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
 
 from tests.acceptance import locate
+from tests.downloader.downloader_room import Room, answer
 from tests.jobs import crawl_job
 
 

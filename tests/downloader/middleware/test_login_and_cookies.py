@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCookie
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookies import JarOfSite
@@ -23,6 +22,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
 
+from tests.downloader.downloader_room import Room, answer
 from tests.jobs import crawl_job
 
 FORM = (

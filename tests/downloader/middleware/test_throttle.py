@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.middleware import throttle
 from nephila.downloader.middleware.throttle import Throttle, parse_rate
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
+
+from tests.downloader.downloader_room import Room, answer
 
 
 class Fetches:

@@ -7,7 +7,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from downloader_room import Room, answer
 from nephila.downloader.metrics import METRICS
 from nephila.downloader.middleware.user.user_files import UserMiddleware, load_files
 from nephila.kernel.messages import FetchResult
@@ -15,6 +14,8 @@ from nephila.kernel.runtime.call_time_limit import CallTimeout, TimeLimit
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.testing import load_middleware
+
+from tests.downloader.downloader_room import Room, answer
 
 ALL = """
 from pathlib import Path

@@ -8,7 +8,7 @@ import json
 import pytest
 from nephila.kernel.messages import Outcome
 
-from tests.cli.conftest import Run, nephila  # noqa: F401
+from tests.command_fixtures import Run
 from tests.harvest.audit.label_files import change_rows
 from tests.storage.storage_rig import record, running
 
@@ -45,7 +45,7 @@ def wrong_if_bad(row) -> str:
     return "wrong" if number(row) % 10 == 0 else "right"
 
 
-def test_sample_label_report(nephila: Run, place, tmp_path):  # noqa: F811
+def test_sample_label_report(nephila: Run, place, tmp_path):
     """300 of 450 pages; the report counts what the person has found."""
     drawn = json.loads(nephila("audit", "sample", "--out", place, "--name", "first", "--json").out)
     assert (drawn["drawn"], drawn["of"], drawn["labelled"]) == (300, 450, 0)
@@ -69,7 +69,7 @@ def test_sample_label_report(nephila: Run, place, tmp_path):  # noqa: F811
         assert sum(int(row["sampled"]) for row in csv.DictReader(stream)) == 300
 
 
-async def test_labels_survive_a_re_crawl(nephila: Run, place, tmp_path):  # noqa: F811
+async def test_labels_survive_a_re_crawl(nephila: Run, place, tmp_path):
     """A second sample of the same versions needs no new label, and the trend has both."""
     nephila("audit", "sample", "--out", place, "--name", "first", "--size", "40")
     nephila("audit", "label", "--out", place, "--template", str(tmp_path / "l.csv"))
@@ -90,7 +90,7 @@ async def test_labels_survive_a_re_crawl(nephila: Run, place, tmp_path):  # noqa
         (lambda row: {**row, "url": "http://gone.test/"}, r"of the sample is .*, not http://gone\.test/"),
     ],
 )
-async def test_a_wrong_row_stores_no_label(nephila: Run, tmp_path, change, line):  # noqa: F811
+async def test_a_wrong_row_stores_no_label(nephila: Run, tmp_path, change, line):
     """One line with file and line number; nothing of the file counts."""
     await crawl(tmp_path / "c", 20)
     place = str(tmp_path / "c")
@@ -106,7 +106,7 @@ async def test_a_wrong_row_stores_no_label(nephila: Run, tmp_path, change, line)
     assert "no label" in nephila("audit", "report", "--out", place).out
 
 
-async def test_bad_input_is_one_line(nephila: Run, tmp_path):  # noqa: F811
+async def test_bad_input_is_one_line(nephila: Run, tmp_path):
     """No crawl, no sample, an unknown sample, a name twice, a wrong column, unknown strata."""
     place = str(tmp_path / "c")
     assert "is not a directory" in nephila("audit", "sample", "--out", place).err

@@ -11,7 +11,7 @@ from nephila.kernel.messages import Outcome
 from nephila_control import api, audit
 from nephila_control.audit_types import DrawSample, GetAuditOutcome, GetSample, LabelRow
 
-from tests.cli.conftest import Run, nephila  # noqa: F401
+from tests.command_fixtures import Run
 from tests.harvest.audit.label_files import change_rows
 from tests.storage.storage_rig import JOB, record, running
 
@@ -51,7 +51,7 @@ async def place(request, tmp_path):
     return store or str(tmp_path / "crawl")
 
 
-def test_links_give_recall_and_expressions(nephila: Run, place, tmp_path):  # noqa: F811
+def test_links_give_recall_and_expressions(nephila: Run, place, tmp_path):
     """Twenty of the wanted pages were left out; links to other hosts do not count."""
     nephila("audit", "sample", "--out", place, "--name", "pages")
     drawn = json.loads(
@@ -81,7 +81,7 @@ def test_links_give_recall_and_expressions(nephila: Run, place, tmp_path):  # no
     assert include["expression"] in shown
 
 
-def test_without_links_there_is_no_recall(nephila: Run, place):  # noqa: F811
+def test_without_links_there_is_no_recall(nephila: Run, place):
     """Nor is a name of another kind taken."""
     nephila("audit", "sample", "--out", place, "--name", "pages")
     found = nephila("audit", "recall", "--out", place)

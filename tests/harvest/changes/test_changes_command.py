@@ -8,7 +8,7 @@ import feedparser
 import pytest
 from nephila.kernel.messages import Outcome
 
-from tests.cli.conftest import Run, nephila  # noqa: F401
+from tests.command_fixtures import Run
 from tests.storage.storage_rig import record, running
 
 
@@ -25,7 +25,7 @@ async def place(request, tmp_path):
     return store or str(tmp_path / "crawl")
 
 
-def test_lines_for_people_and_programs(nephila: Run, place):  # noqa: F811
+def test_lines_for_people_and_programs(nephila: Run, place):
     """Oldest first; control characters of a title are removed."""
     lines = nephila("changes", "--out", place).out.splitlines()
     assert [line.split()[2] for line in lines if not line.startswith(" ")] == ["new", "new", "changed", "gone"]
@@ -41,7 +41,7 @@ def test_lines_for_people_and_programs(nephila: Run, place):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", ["rss", "atom", "jsonfeed"])
-def test_a_feed_on_standard_output(nephila: Run, place, name):  # noqa: F811
+def test_a_feed_on_standard_output(nephila: Run, place, name):
     """The newest changes."""
     out = nephila("changes", "--out", place, "--format", name, "--limit", "3").out
     if name == "jsonfeed":
@@ -63,7 +63,7 @@ def test_a_feed_on_standard_output(nephila: Run, place, name):  # noqa: F811
         (("--server", "http://127.0.0.1:9", "--bootstrap", "b:1"), 2, "exclude each other"),
     ],
 )
-def test_bad_input_is_one_line(nephila: Run, place, words, code, line):  # noqa: F811
+def test_bad_input_is_one_line(nephila: Run, place, words, code, line):
     """Exit code 2 for usage."""
     done = nephila("changes", "--out", place, *words)
     assert done.code == code

@@ -9,7 +9,7 @@ import pytest
 from nephila_control import what_if
 from nephila_control.audit_types import CompareFrequencies
 
-from tests.cli.conftest import Run, nephila  # noqa: F401
+from tests.command_fixtures import Run
 from tests.storage.storage_rig import record, running
 
 DAY = 86_400.0
@@ -34,7 +34,7 @@ async def place(request, tmp_path):
     return store or str(tmp_path / "crawl")
 
 
-def test_shorter_intervals_find_more_in_time(nephila: Run, place):  # noqa: F811
+def test_shorter_intervals_find_more_in_time(nephila: Run, place):
     """At four times the requests."""
     found = json.loads(nephila("what-if", "6h", "1d", "1d@5", "--out", place, "--json").out)
     recorded, quarter, day, bound = found["outcomes"]
@@ -53,7 +53,7 @@ def test_shorter_intervals_find_more_in_time(nephila: Run, place):  # noqa: F811
     assert shown[2].startswith("6h")
 
 
-def test_errors_are_one_line(nephila: Run, place):  # noqa: F811
+def test_errors_are_one_line(nephila: Run, place):
     """No scenario, no such job, no time."""
     assert "is no scenario" in nephila("what-if", "often", "--out", place).err
     assert "nothing to replay" in nephila("what-if", "6h", "--out", place, "--job", "another").err

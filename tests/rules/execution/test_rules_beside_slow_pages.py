@@ -16,7 +16,7 @@ from nephila.parser.documents.pdf_task import PDF
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import Room
-from tests.parser.rule_rig import rule
+from tests.rules.execution.rule_rig import rule
 from tests.waits import until
 
 GOOD = "match: {url: '^http://good'}\nfields: {t: {xpath: //h1}}"

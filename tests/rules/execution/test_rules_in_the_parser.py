@@ -22,7 +22,7 @@ from nephila_rules.runtime.task import RuleAnswer
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room, with_links
-from tests.parser.rule_rig import rule
+from tests.rules.execution.rule_rig import rule
 
 HTML = b"<h1>One</h1><a class=n href=/n>n</a><a href=/o>o</a>"
 CSS = "match: {url: '^http://a'}\nfields: {t: {css: h1, required: true}}"

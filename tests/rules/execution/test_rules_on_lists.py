@@ -11,7 +11,7 @@ from nephila.kernel.topics import RULES
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import Room
-from tests.parser.rule_rig import rule
+from tests.rules.execution.rule_rig import rule
 from tests.waits import until
 
 FEED = (

@@ -16,7 +16,7 @@ from nephila_rules.fit.judge import SAVE_PAGES, RuleJudge
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import Room, with_links
-from tests.parser.rule_rig import rule
+from tests.rules.execution.rule_rig import rule
 
 SPEC = """
 match: {url: '^http://a'}
@@ -191,7 +191,7 @@ async def test_second_pages_are_watched_and_told_as_well() -> None:
     assert [(one.rule, one.degraded) for one in place.judge.verdicts()] == [("r/more", True)]
     place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
     assert place.judge.verdicts() == []
-    assert place.room.parser.rule_health.verdicts == {}
+    assert place.room.parser.rules.health.verdicts == {}
 
 
 async def test_pages_that_lack_what_a_rule_asks_of_them_are_marked() -> None:
@@ -266,4 +266,4 @@ async def test_a_rule_that_is_deleted_is_forgotten() -> None:
     place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
     assert place.judge.verdicts() == []
     assert place.verdicts[-1].deleted
-    assert place.room.parser.rule_health.verdicts == {}
+    assert place.room.parser.rules.health.verdicts == {}

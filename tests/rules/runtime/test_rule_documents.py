@@ -12,7 +12,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila_rules.runtime.load import HASHED, distinct, from_json, from_text, load
 from nephila_rules.runtime.rule_schema import ParseRule
 
-from tests.parser.rule_rig import HEAD, rule
+from tests.rules.execution.rule_rig import HEAD, rule
 
 
 def refused(text: str | bytes) -> str:

@@ -13,7 +13,7 @@ from nephila_rules.run_rule import RuleRunner
 from nephila_rules.runtime.match import RuleSet
 from nephila_rules.stored_pages import StoredPage
 
-from tests.parser.rule_rig import items, ran, rule
+from tests.rules.execution.rule_rig import items, ran, rule
 
 SHOP = """
 match: {url: '^https://a.test/p/'}

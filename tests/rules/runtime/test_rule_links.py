@@ -11,7 +11,7 @@ from nephila_rules.execution.to_messages import links_of
 from nephila_rules.runtime.document import Document
 from nephila_rules.runtime.extract import base_of, extract
 
-from tests.parser.rule_rig import URL, ran, rule
+from tests.rules.execution.rule_rig import URL, ran, rule
 
 PAGE = """<a href=/1>one</a><a class=next href="/list?page=2">next</a><a href=/2#x>two</a><a href=/2>again</a>
 <a href="mailto:a@b">mail</a><a>none</a><area href=/3><img src=/i.png><a href="https://b.test/4">b</a>"""

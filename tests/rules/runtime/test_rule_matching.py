@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from nephila_rules.runtime.match import RuleSet, holds
 
-from tests.parser.rule_rig import document, rule
+from tests.rules.execution.rule_rig import document, rule
 
 
 def of_url(rules: RuleSet, url: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.parser.rule_rig import items, ran, value
+from tests.rules.execution.rule_rig import items, ran, value
 
 PAGE = """<html lang=en><head><meta name=description content="D"><meta property="og:Title" content="O">
 <script type="application/ld+json">{"@graph": [{"@type": ["Thing", "schema:Product"], "offers": {"price": "9.5"}}]}
@@ -98,7 +98,7 @@ def test_encodings_are_those_of_the_page() -> None:
     from nephila_rules.runtime.document import Document
     from nephila_rules.runtime.extract import extract
 
-    from tests.parser.rule_rig import rule
+    from tests.rules.execution.rule_rig import rule
 
     page = Document("<h1>Žluť</h1>".encode("cp1250"), "https://a.test/", "windows-1250")
     both = rule("fields: {a: h1, b: {xpath: //h1}, c: {regex: '<h1>(.*)</h1>'}}").rule

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.parser.rule_rig import items, ran
+from tests.rules.execution.rule_rig import items, ran
 
 PIECES = (
     *("<p>", "</p>", "<b>", "</b>", "<br>", "<div>", "</div>", "<pre>", "</pre>", "<script>var a = '<p>';</script>"),

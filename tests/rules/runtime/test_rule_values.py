@@ -9,7 +9,7 @@ from nephila.kernel.page_facts.iso_dates import iso_date
 from nephila.kernel.runtime.errors import UsageError
 from nephila_rules.runtime.numbers import number, price
 
-from tests.parser.rule_rig import URL, items, ran, rule, value
+from tests.rules.execution.rule_rig import URL, items, ran, rule, value
 
 JSON = "application/json"
 

@@ -16,7 +16,7 @@ from nephila_rules.runtime.selectors import is_bounded
 from nephila_rules.runtime.task import RULES
 from nephila_rules.stored_pages import StoredPage
 
-from tests.parser.rule_rig import URL, document, ran, rule, value
+from tests.rules.execution.rule_rig import URL, document, ran, rule, value
 
 LONGEST_S = 2 * RULES.wall_s + 20
 """Two tries in the child and their starts: far above, as a test of a hang and not of speed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parser.rule_rig import items, ran
+from tests.rules.execution.rule_rig import items, ran
 
 XML = "application/xml"
 PRODUCTS = """<?xml version="1.0" encoding="utf-8"?>

@@ -9,7 +9,7 @@ import pytest
 from nephila.kernel.runtime.extras import install_line
 from nephila_rules.runtime.scripts import PageScripts
 
-from tests.parser.rule_rig import document
+from tests.rules.execution.rule_rig import document
 
 
 def test_a_script_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

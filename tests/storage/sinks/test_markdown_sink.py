@@ -9,7 +9,7 @@ from nephila.storage.config import StorageConfig
 from nephila.storage.sinks.markdown import STAGED
 from nephila.storage.writer import Writer
 
-from tests.contracts.test_storage_outputs import not_modified, put, record
+from tests.storage.records import not_modified, put, record
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Unpack
 
 import typer
-from nephila_control.commands.target import Api, ApiAccess, ApiTokenFile, ControlTarget, tcp_address
 
-from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
+from nephila.cli.options import DEFAULT_OUT, Api, ApiAccess, ApiTokenFile, Out, values, with_options
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extensions import extension
 from nephila.programs.options import ELSEWHERE, OUTPUT, CommandOptions
 
 
@@ -92,9 +92,8 @@ def crawl(
     if quiet and verbose:
         raise UsageError("--quiet prints nothing and -v prints each URL; leave one of them out")
     if bootstrap or server:
-        from nephila_control.commands import remote_crawl as remote
-
-        target = ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
-        raise typer.Exit(remote.crawl(request, target, as_json=json, quiet=quiet))
-    request.tcp = tcp_address(api, api_token_file, api_access)
+        crawl_there = extension("remote-crawl")
+        raise typer.Exit(crawl_there(request, bootstrap, server, token_file, as_json=json, quiet=quiet))
+    if api or api_token_file or api_access:
+        request.tcp = extension("control-address")(api, api_token_file, api_access)
     raise typer.Exit(run.crawl(request, as_json=json, quiet=quiet, verbose=verbose))

@@ -12,6 +12,7 @@ from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.kernel.runtime.errors import UsageError, none_of
+from nephila.kernel.runtime.extensions import extension
 from nephila.programs.output_directory import find_rows
 from nephila.storage.source import Source, display_name, is_url
 
@@ -193,14 +194,11 @@ def _writer(wanted: _Wanted) -> Callable[[_Wanted, Source, str | None], None]:
 
 
 def _broken_links(wanted: _Wanted, checks: tuple[bool, bool, bool]) -> None:
-    from nephila.cli.tools.broken_links import Checks, export_broken_links
-
     source, only = find_rows(wanted.place)
     job = wanted.job or only
     format = wanted.format or "csv"
-    export_broken_links(
-        wanted.place, source, format, wanted.target, job, raw_csv=wanted.raw_csv, checks=Checks(*checks)
-    )
+    export = extension("broken-links")
+    export(wanted.place, source, format, wanted.target, job, raw_csv=wanted.raw_csv, checks=checks)
 
 
 def _pages(wanted: _Wanted, source: Source, job: str | None) -> None:
@@ -257,14 +255,12 @@ def _items(wanted: _Wanted, source: Source, job: str | None) -> None:
 
 
 def _archive(wanted: _Wanted, source: Source, job: str | None) -> None:
-    from nephila.storage.read.export import export_archive
-
     place, format, target = wanted.place, wanted.format, wanted.target
     if wanted.changes or wanted.all_outcomes or wanted.items or wanted.columns:
         raise UsageError(f"--format {format} is of WARC files: leave --changes, --all, --items and --columns out")
     if is_url(place):
         raise UsageError(f"--format {format} reads WARC files: name the directory of a crawl, not a database")
-    number, missing = export_archive(Path(place), source, format, target, job=job, shown=escape_controls)
+    number, missing = extension("archives")(Path(place), source, format, target, job=job, shown=escape_controls)
     if missing:
         note(
             f"{missing:,} stored pages are in no WARC file and not in the package;"

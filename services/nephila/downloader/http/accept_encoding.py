@@ -9,6 +9,19 @@ import sys
 from importlib.util import find_spec
 from typing import Final
 
-HAS_ZSTD: Final = sys.version_info >= (3, 14) or find_spec("backports.zstd") is not None
-"""False where no wheel of the library exists for this platform."""
-ACCEPT_ENCODING: Final = "gzip, deflate, br, zstd" if HAS_ZSTD else "gzip, deflate, br"
+from nephila.native import HAS_HTTP_CLIENT as HAS_NATIVE
+
+
+def _has(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+HAS_BROTLI: Final = _has("brotli")
+HAS_ZSTD: Final = sys.version_info >= (3, 14) or _has("backports.zstd")
+"""Whether Python can decode these, by the extra `codings`. The native fetcher decodes all itself."""
+ACCEPT_ENCODING: Final = ", ".join(
+    ["gzip", "deflate", *["br"] * (HAS_NATIVE or HAS_BROTLI), *["zstd"] * (HAS_NATIVE or HAS_ZSTD)]
+)

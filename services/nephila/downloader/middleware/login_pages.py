@@ -13,7 +13,7 @@ from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.login_form import Submission
 from nephila.downloader.outcome import REDIRECTS, location_of
-from nephila.downloader.proxies.selection import NoProxyError
+from nephila.downloader.proxy_port import NoProxyError
 from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError

@@ -1,6 +1,6 @@
 """Finds the route of a URL: resolves its server.
 
-The route to the server is found first, also where a proxy is used (`proxies/proxy_router.py`): the egress guard checks
+The route to the server is found first, also where a proxy is used (`nephila_proxies`): the egress guard checks
 its addresses, and its pace counts. Just before the dial `ProxySelection` leads the route through a proxy.
 """
 
@@ -11,7 +11,7 @@ from typing import Protocol
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.route import Route, direct_route
 from nephila.downloader.http.target import TargetUrl
-from nephila.downloader.proxies.selection import ProxySelection
+from nephila.downloader.proxy_port import Proxies
 from nephila.kernel import messages as m
 
 
@@ -20,7 +20,7 @@ class Router(Protocol):
 
     resolver: GuardedResolver
     """The resolver of all names that are dialled."""
-    proxies: ProxySelection | None
+    proxies: Proxies | None
     """None: no request uses a proxy."""
 
     def cached(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route | None:
@@ -40,7 +40,7 @@ class Router(Protocol):
 class DirectRouter:
     """Dials the server of the URL itself."""
 
-    proxies: ProxySelection | None = None
+    proxies: Proxies | None = None
 
     def __init__(self, resolver: GuardedResolver) -> None:
         self.resolver = resolver

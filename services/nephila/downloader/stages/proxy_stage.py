@@ -7,8 +7,7 @@ from collections.abc import Callable
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.in_flight import MEMBERSHIP, PROXY, RESPONSE, InFlight
-from nephila.downloader.proxies.selection import WAIT_S, NoProxyError, ProxySelection, ProxyStep
-from nephila.downloader.proxies.use import ProxyTries
+from nephila.downloader.proxy_port import WAIT_S, NoProxyError, Proxies, ProxyStep, ProxyTries
 from nephila.downloader.stages.ending import GO, WAIT, Ending, OnEnd, Run, StageResult
 from nephila.kernel import messages as m
 from nephila.kernel.outcomes import given_back
@@ -24,7 +23,7 @@ class ProxyStage:
 
     def __init__(
         self,
-        proxies: ProxySelection,
+        proxies: Proxies,
         clock: Clock,
         ending: Ending,
         run: Run,

@@ -14,6 +14,40 @@ _CLONE: Final = Path(__file__).resolve().parents[4]
 """Root of the repository, where this is a file of a clone."""
 
 
+EXTRAS: Final = {
+    "brotli": "codings",
+    "cssselect": "rules",
+    "h11": "control",
+    "iregexp_check": "rules",
+    "jinja2": "console",
+    "jmespath": "rules",
+    "jsonpath_rfc9535": "rules",
+    "lxml": "rules",
+    "parsel": "rules",
+    "pypdfium2": "documents",
+    "python_calamine": "documents",
+    "starlette": "control",
+    "uvicorn": "control",
+    "aiokafka": "kafka",
+    "dagster": "dagster",
+    "google": "kafka",
+    "kopf": "operator",
+    "kubernetes": "operator",
+    "langchain_core": "langchain",
+    "llama_index": "llama-index",
+    "mcp": "mcp",
+    "opentelemetry": "tracing",
+    "prometheus_client": "kafka",
+    "scrapy": "scrapy",
+    "structlog": "kafka",
+    "zstandard": "kafka",
+    "psycopg": "postgres",
+    "pyarrow": "parquet",
+    "obstore": "s3",
+    "trafilatura": "trafilatura",
+}
+"""Library → the extra of this distribution that installs it."""
+
 BROWSER: Final = "browser"
 """The extra of the browser lane, whose libraries other parts use too."""
 

@@ -16,7 +16,7 @@ MAX_PAGES: Final = 2_000
 
 PDF: Final[Task[DocumentContent]] = Task(
     "pdf",
-    "nephila.parser.documents.pdf",
+    "nephila_documents.pdf",
     decode_result,
     wall_s=WALL_S,
     memory_bytes=512 << 20,

@@ -273,3 +273,22 @@ def _xml_declared(body: bytes) -> str:
         return ""
     # It could not be read in ASCII, were it true: programs write what they had in memory.
     return "utf-8" if named.name.startswith("utf-16") else str(named.name)
+
+
+def text_of(body: bytes, encoding: str) -> str:
+    """A body as text; undecodable bytes are U+FFFD. `encoding`: its WHATWG name."""
+    known = webencodings.lookup(encoding)
+    codec = known.codec_info.name if known is not None else "windows-1252"
+    text = body.decode(codec, "replace")
+    if not text.isascii():
+        # Some codecs give lone surrogates, which libraries reject.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _lone(text) else text
+    return text.removeprefix("\ufeff")
+
+
+def _lone(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
-from nephila_control.control_servers import TcpAddress
-from nephila_control.job_checks import check_tenant
 
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.cron import UTC
@@ -21,9 +19,10 @@ from nephila.kernel.documents.job_schema import Seed as SeedOfJob
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.errors import UsageError, suggest
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extensions import extension
 from nephila.parser.page import trafilatura_text
-from nephila.programs import proxies
+from nephila.programs.control_port import ControlAddress
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.headers import redacted, redacted_user
 from nephila.programs.output_directory import RunFile
@@ -35,7 +34,7 @@ from nephila.programs.service_configs import (
     make_configs,
 )
 from nephila.scheduler.frontier.scope import CompiledScope
-from nephila.scheduler.frontier.tenants import tenants
+from nephila.scheduler.frontier.tenants import check_tenant, tenants
 from nephila.storage.outputs import check_outputs
 from nephila.storage.source import Source
 
@@ -78,7 +77,7 @@ class CrawlPlan(msgspec.Struct):
     """Directory of the job's rules; they are read again when a file changes."""
     rule_versions: dict[str, int] = msgspec.field(default_factory=dict)
     """Version of each rule of the job at the start of the run."""
-    tcp: TcpAddress | None = None
+    tcp: ControlAddress | None = None
     """Address of the control API, in addition to DIR/control.sock."""
     all_rules: bool = False
     """The job uses all rules of the directory, also those added later."""
@@ -116,7 +115,8 @@ def make_plan(run: RunFile, directory: Path, store: str = "", *, system: bool = 
     if document is not None and not system:
         check_tenant(document, tenants(configs.scheduler.tenants))
     options["header"] = redacted(options["header"])
-    options["proxy"] = proxies.redacted(options.get("proxy", ()))
+    if options.get("proxy"):
+        options["proxy"] = extension("proxy-redaction")(options["proxy"])
     if options.get("user"):
         options["user"] = redacted_user(options["user"])
     run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
@@ -216,15 +216,8 @@ def check_rules(wanted: list[str], directory: Path | None, functions: str) -> di
         if wanted:
             raise UsageError(f"the job names the rule {wanted[0]!r} (spec.rules); --rules DIR says where it is")
         return {}
-    from nephila_rules.files import read_all
-    from nephila_rules.function_check import check_functions
-
-    known = {document.name: document for document in read_all([directory])}
-    for name in wanted:
-        if name not in known:
-            raise UsageError(f"there is no rule {name!r} in {directory} (spec.rules); {suggest(name, known)}")
-    check_functions([known[name] for name in wanted or known], functions)
-    return {name: known[name].rule.version for name in wanted or known}
+    versions: dict[str, int] = extension("rule-versions")(directory, wanted, functions)
+    return versions
 
 
 def _drop_recurring_keys(spec: JobSpec, *, keep_recrawl: bool) -> tuple[str, ...]:

@@ -15,24 +15,21 @@ from functools import partial
 
 import msgspec
 from msgspec.structs import replace
-from nephila_control import job_view
-from nephila_control.control_servers import ControlServers
-from nephila_control.local.backend import LocalBackend
-from nephila_control.operations import Operations
-from nephila_rules import health
-from nephila_rules.watch import RuleWatcher
 
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_document import spec_of, urls_of, with_spec
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
+from nephila.programs.control_port import RuleFiles, make_control
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
+from nephila.scheduler import job_facts
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 
@@ -101,26 +98,20 @@ class CrawlProgram:
             on_fatal=self._fatal,
             on_turn=self._turn,
             grace_s=plan.grace_s,
+            rules=plan.rules is not None,
         )
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
         storage = plan.configs.storage
-        self.rules = (
-            RuleWatcher(plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None)
+        self.rules: RuleFiles | None = (
+            extension("rule-files")(
+                plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None
+            )
             if plan.rules is not None
             else None
         )
-        self.backend = LocalBackend(
-            self.assembly.control_parts,
-            storage.directory,
-            storage.formats,
-            storage.store or None,
-            files=self.rules,
-            once=True,
-        )
-        self.servers = ControlServers(
-            Operations(self.backend), storage.directory, plan.tcp, metrics=partial(program_metrics, self.assembly)
-        )
+        metrics = partial(program_metrics, self.assembly)
+        self.control = make_control(self.assembly.control_parts, storage, self.rules, plan.tcp, metrics)
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
@@ -146,7 +137,7 @@ class CrawlProgram:
             try:
                 await self._over.wait()
             finally:
-                await self.servers.close()
+                await self.control.close()
             self._note_first_end()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -156,7 +147,7 @@ class CrawlProgram:
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
         result.elapsed_s = self.elapsed_s
-        result.out_of_scope = job_view.out_of_scope(self.scheduler, self.plan.job.uid)
+        result.out_of_scope = job_facts.out_of_scope(self.scheduler, self.plan.job.uid)
         result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
         result.requests = self.scheduler.requests
         result.rules = list(spec_of(self.plan.job).rules)
@@ -165,15 +156,15 @@ class CrawlProgram:
         if self.assembly.browser is not None and self.assembly.browser.browser is not None:
             result.browser = self.assembly.browser.browser.figures()
         result.refused_seeds = self.scheduler.refused_seeds
-        result.degraded = health.degraded(self.assembly.judge.verdicts())
-        result.left = job_view.left(self.scheduler)
-        result.anchors, result.seed_anchors = job_view.anchors(self.scheduler, self.plan.job.uid)
+        result.degraded = self.assembly.judge.degraded()
+        result.left = job_facts.left(self.scheduler)
+        result.anchors, result.seed_anchors = job_facts.anchors(self.scheduler, self.plan.job.uid)
         return result
 
     async def _open_socket(self) -> None:
         """Accept control requests; the crawl runs also if the socket cannot be opened."""
         try:
-            await self.servers.open()
+            await self.control.open()
         except UserError as error:
             log.warning("nephila: %s; the crawl continues without control requests", error)
 
@@ -203,7 +194,7 @@ class CrawlProgram:
 
     def _on_rules_changed(self) -> None:
         assert self.rules is not None
-        known = job_view.spec(self.scheduler, self.plan.job.uid) or self.plan.job
+        known = job_facts.spec(self.scheduler, self.plan.job.uid) or self.plan.job
         job = with_spec(known, rules=list(self.rules.names))
         job.generation += 1
         self.bus.publish(JOBS, 0, job)
@@ -211,7 +202,7 @@ class CrawlProgram:
     def _publish_job(self) -> None:
         """On a resume, the job with its present options applies to queued URLs as well."""
         job = self.plan.job
-        known = job_view.spec(self.scheduler, job.uid)
+        known = job_facts.spec(self.scheduler, job.uid)
         if known is not None:
             old, new = spec_of(known), spec_of(job)
             urls = restored((seed.url for seed in new.seeds), urls_of(old))
@@ -221,7 +212,7 @@ class CrawlProgram:
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = old.scope.mode != new.scope.mode
             if old.scope != new.scope:
-                self.result.links_lost = job_view.links_lost(self.scheduler, job.uid)
+                self.result.links_lost = job_facts.links_lost(self.scheduler, job.uid)
             self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
         self.bus.publish(JOBS, 0, job)
 
@@ -301,7 +292,7 @@ class CrawlProgram:
         delivery.ack()
 
     def _turn(self) -> None:
-        self.backend.note()
+        self.control.note()
         if not self._first_end_noted and any(self.scheduler.ended(self.plan.job.uid).values()):
             self._note_first_end()
         self._check_end()
@@ -315,17 +306,17 @@ class CrawlProgram:
         """The crawl ends when nothing is in flight and no queued URL is worth waiting for."""
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
-        spent = job_view.budget_spent(self.scheduler, self.plan.job.uid)
+        spent = job_facts.budget_spent(self.scheduler, self.plan.job.uid)
         if self.scheduler.fetchable == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")
-        elif job_view.quota_used_up(self.scheduler, self.plan.job.uid):
+        elif job_facts.quota_used_up(self.scheduler, self.plan.job.uid):
             self.stop("quota")
         else:
-            due = job_view.next_fetch(self.scheduler)
+            due = job_facts.next_fetch(self.scheduler)
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
-                self.result.window = job_view.window_waited_for(self.scheduler, self.plan.job.uid)
+                self.result.window = job_facts.window_waited_for(self.scheduler, self.plan.job.uid)
                 self.result.waiting_hosts = self.scheduler.waiting_hosts()
                 self.stop("waiting")

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from nephila_control.control_servers import TcpAddress
 
 from nephila import __version__
 from nephila.kernel.documents.field_types import parse_rate
@@ -25,6 +24,7 @@ from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
 from nephila.kernel.url_credentials import is_redacted, redacted
+from nephila.programs.control_port import ControlAddress
 from nephila.programs.crawl.additions import RULES, SCOPE, additions
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan, lifted_limits
 from nephila.programs.job_files import read_jobs
@@ -59,7 +59,7 @@ class CrawlRequest(msgspec.Struct):
     fresh: bool = False
     refresh: bool = False
     retry_failed: bool = False
-    tcp: TcpAddress | None = None
+    tcp: ControlAddress | None = None
     """Where the control API is served in addition to DIR/control.sock."""
     clear: str = ""
     """How an earlier result in the directory is cleared once this run has the lock: REMOVE, MOVE, or not at all."""

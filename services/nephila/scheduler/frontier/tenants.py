@@ -7,11 +7,12 @@ An entry is a name and settings: "news pages=100000 per=day share=2". Settings a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.documents.job_schema import Quota, QuotaPer
-from nephila.kernel.runtime.errors import UsageError, suggest
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 
 _NUMBERS = ("pages", "bytes", "browserSeconds", "share")
 _PERIODS: dict[str, QuotaPer] = {"day": "day", "month": "month"}
@@ -60,3 +61,13 @@ def _tenant(settings: list[str], where: str) -> Tenant:
         raise UsageError(f"{where}: share must be above 0")
     quota = Quota(int(values["pages"]), int(values["bytes"]), math.ceil(values["browserSeconds"]), per)
     return Tenant(quota, values["share"])
+
+
+def check_tenant(document: JobDocument, known: Collection[str]) -> None:
+    """Raise `UserError` when there are tenants and that of the job is none of them: it would have no quota."""
+    tenant = document.job.tenant
+    if tenant and known and tenant not in known:
+        raise UserError(
+            f"{document.location}: the setting scheduler.tenants has no tenant {tenant!r} (spec.tenant); "
+            + suggest(tenant, known)
+        )

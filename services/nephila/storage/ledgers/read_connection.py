@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.extensions import extension
 from nephila.storage.faults import read_fault
 from nephila.storage.ledgers.schema import DATABASE, check_pages, connect_readonly
 from nephila.storage.source import Source, addresses, display_name, each, require_driver
@@ -116,14 +117,5 @@ def _postgres(url: str) -> Iterator[ReadConnection]:
     if len(addresses(url)) > 1:
         raise UserError(f"the rows are on several servers; name one of them: {display_name(url)}")
     require_driver()
-    from nephila.storage.ledgers.postgres_link import connect, translate_errors
-    from nephila.storage.ledgers.postgres_schema import version
-
-    connection = connect(url, readonly=True)
-    try:
-        with translate_errors(url):
-            if not version(connection, url):
-                raise NoTables(f"{display_name(url)} has no tables of nephila: no crawl has written to it yet")
-            yield PostgresReadConnection(connection)
-    finally:
-        connection.close()
+    with extension("postgres-reading")(url) as connection:
+        yield PostgresReadConnection(connection)

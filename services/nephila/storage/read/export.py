@@ -20,8 +20,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar, cast
 
-from nephila_stores.warcs import warc_export
-
 from nephila.kernel.page_facts.facts import FACTS
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
@@ -140,30 +138,10 @@ def write_rows(out: Path | None, write: Callable[[IO[bytes]], int], shown: Shown
         raise _plain(error, out) from error
 
 
-def export_archive(
-    directory: Path,
-    source: Source,
-    format: str,
-    out: Path | None,
-    *,
-    job: str | None = None,
-    shown: Shown | None = None,
-) -> warc_export.Packed:
-    """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them. Returns its number of lines or
-    pages, and the number of stored pages that a package does not have. `out` None is standard output, for WACZ
-    DIR/export.wacz. Raises `UserError`."""
-    warc_export.warc_files(directory)
+def write_file(out: Path, write: Callable[[Path], T]) -> T:
+    """Write a file, which appears as a whole. Raises `UserError`."""
     try:
-        if format == "wacz":
-            target = out or directory / "export.wacz"
-            return _whole(target, lambda part: warc_export.write_wacz(directory, source, part, job))
-
-        def write(stream: IO[bytes]) -> int:
-            return warc_export.write_cdxj(directory, stream)
-
-        if out is None:
-            return warc_export.Packed(_to_stdout(lambda stream, _: write(stream), iter(()), shown), 0)
-        return warc_export.Packed(_whole(out, lambda part: _stream_to(part, write)), 0)
+        return _whole(out, write)
     except OSError as error:
         raise _plain(error, out) from error
 
@@ -349,4 +327,4 @@ def _plain(error: OSError, target: Path | None) -> BaseException:
     return UserError(str(fault).replace(" and run again with --resume", " and export again"))
 
 
-__all__ = ["ARCHIVES", "FORMATS", "STDOUT", "export", "export_archive", "export_items"]
+__all__ = ["ARCHIVES", "FORMATS", "STDOUT", "export", "export_items"]

@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, Protocol
 
-import brotli
-
-from nephila.downloader.http.accept_encoding import HAS_ZSTD
+from nephila.downloader.http.accept_encoding import HAS_BROTLI, HAS_ZSTD
 from nephila.downloader.http.contract import FetchError
 from nephila.kernel import gzip_member
 from nephila.kernel.reasons.table import Reason
+from nephila.kernel.runtime.extras import install_line
 
 fast_zlib: Any = zlib
 try:
@@ -26,6 +26,7 @@ try:
     fast_zlib = isal_zlib
 except ImportError:  # no wheel for this platform: decoding takes 2.4 times as long
     pass
+brotli: Any = import_module("brotli") if HAS_BROTLI else None
 zstd: Any = None
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -254,10 +255,15 @@ _CODINGS: dict[str, type[Coding]] = {
     "x-gzip": _Gzip,
     "deflate": _Deflate,
     "x-deflate": _Deflate,
-    "br": _Brotli,
 }
+if HAS_BROTLI:
+    _CODINGS["br"] = _Brotli
 if HAS_ZSTD:
     _CODINGS["zstd"] = _Zstd
+
+
+def _remedy(name: str) -> str:
+    return f"; {install_line('codings')}" if name in ("br", "zstd") else ""
 
 
 def codings_of(header: str) -> list[Coding]:
@@ -267,7 +273,7 @@ def codings_of(header: str) -> list[Coding]:
         raise FetchError(Reason.ENCODING, f"{len(names)} nested content codings")
     for name in names:
         if name not in _CODINGS:
-            raise FetchError(Reason.ENCODING, f"content coding {name[:30]!r} is not supported")
+            raise FetchError(Reason.ENCODING, f"content coding {name[:30]!r} is not supported{_remedy(name)}")
     return [_CODINGS[name]() for name in reversed(names)]
 
 

@@ -11,7 +11,7 @@ from nephila.parser.sandbox import ChildError, Task
 
 OFFICE: Final[Task[DocumentContent]] = Task(
     "office",
-    "nephila.parser.documents.office.text",
+    "nephila_documents.office.text",
     decode_result,
     wall_s=10.0,
     memory_bytes=768 << 20,

@@ -1,0 +1,92 @@
+"""What other packages add to the crawler: a table of rows, each loaded where it is used.
+
+The core imports no other package. A row names a module and an attribute of it as a string, and the core owns the port
+(a protocol) that the attribute follows. Entry points and plugin managers were rejected: a table can be read, and a
+crawl loads no more than it uses.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final, NamedTuple
+
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.extras import EXTRAS, install_line
+
+
+class Extension(NamedTuple):
+    """One row."""
+
+    target: str
+    """`module:attribute`."""
+    adds: str
+    """What a person asks for, for the message when the package is absent."""
+    library: str = ""
+    """Library without which the package does not work at all; empty: none."""
+
+
+EXTENSIONS: Final = {
+    "archives": Extension("nephila_stores.warcs.warc_export:export_archive", "exports of WARC files"),
+    "broken-links": Extension("nephila_tools.broken_links:export_broken_links", "--broken-links"),
+    "browser": Extension("nephila_browser.build:build_lane", "pages rendered by a browser"),
+    "browser-metrics": Extension("nephila_browser.metrics:BROWSER_METRICS", "pages rendered by a browser"),
+    "browser-installation": Extension("nephila_browser.installation:missing", "pages rendered by a browser"),
+    "control": Extension("nephila_control.program_control:make_control", "control of a crawl that runs", "starlette"),
+    "control-address": Extension("nephila_control.commands.target:tcp_address", "--api"),
+    "postgres-ledger": Extension("nephila_stores.postgres.ledger:Postgres", "rows in PostgreSQL"),
+    "postgres-reading": Extension("nephila_stores.postgres.reading:reading", "rows in PostgreSQL"),
+    "postgres-shards": Extension("nephila_stores.postgres.shards:Shards", "rows in PostgreSQL"),
+    "proxies": Extension("nephila_proxies.build:make_proxy_router", "--proxy"),
+    "proxy-entries": Extension("nephila_proxies.option:proxies_of", "--proxy"),
+    "proxy-metrics": Extension("nephila_proxies.metrics:PROXY_METRICS", "--proxy"),
+    "proxy-redaction": Extension("nephila_proxies.option:redacted", "--proxy"),
+    "remote-crawl": Extension("nephila_control.commands.remote_crawl:crawl", "--bootstrap and --server"),
+    "rule-documents": Extension("nephila_rules.files:write_documents", "items by rules"),
+    "rule-engine": Extension("nephila_rules.engine:make_engine", "items by rules"),
+    "rule-files": Extension("nephila_rules.watch:RuleWatcher", "items by rules"),
+    "rule-judge": Extension("nephila_rules.engine:make_judge", "items by rules"),
+    "rule-functions": Extension("nephila_rules.runtime.function_directory:FunctionDirectory", "functions of rules"),
+    "rule-versions": Extension("nephila_rules.function_check:checked_versions", "items by rules"),
+    "search": Extension("nephila_stores.search.search:find", "search"),
+}
+"""Extensions by name."""
+
+
+def extension(name: str) -> Any:
+    """The attribute of a row. Raises `UserError` if its package is not installed."""
+    row = EXTENSIONS[name]
+    return loaded(row.target, row.adds)
+
+
+def loaded(target: str, adds: str) -> Any:
+    """An attribute of a module that any package may hold. Raises `UserError` if the package is not installed."""
+    module, _, attribute = target.partition(":")
+    if not _has_package(target):
+        raise UserError(f"{adds}: the package {_package_of(target)} is not installed; install nephila as a whole")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise UserError(f"{adds} needs {error.name}; install it with: {install_line(extra)}") from None
+
+
+def is_installed(name: str) -> bool:
+    """Whether the package of a row is installed, and the library that it cannot do without."""
+    row = EXTENSIONS[name]
+    return _has_package(row.target) and (not row.library or find_spec(row.library) is not None)
+
+
+def _package_of(target: str) -> str:
+    return target.partition(":")[0].partition(".")[0]
+
+
+def _has_package(target: str) -> bool:
+    package = _package_of(target)
+    try:
+        return package in sys.modules or find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False

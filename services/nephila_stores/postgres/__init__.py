@@ -1,0 +1,1 @@
+"""Rows in one PostgreSQL database, or shared out over several."""
