@@ -34,7 +34,8 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
     VariableOption,
 )
-from nephila.kernel.reasons.table import Reason, status_reason
+from nephila.kernel.reasons.status_words import status_reason
+from nephila.kernel.reasons.table import Reason
 
 from tools.dashboard_limits import LIMITS
 from tools.dashboard_panels import HERE, Panel, latency, rate, total

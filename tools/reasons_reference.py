@@ -12,7 +12,8 @@ from pathlib import Path
 
 from nephila.kernel.messages import Outcome
 from nephila.kernel.reasons.row import Pause, Retry, Row
-from nephila.kernel.reasons.table import AnyReason, Reason, row_of, status_reason, tunnel_reason
+from nephila.kernel.reasons.status_words import status_reason, tunnel_reason
+from nephila.kernel.reasons.table import AnyReason, Reason, row_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "explain.md"
 BEGIN = "<!-- reasons: written by `make schema` from services/nephila/kernel/reasons/table.py -->\n"

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from nephila.api import crawl
 from nephila.api.page import Page
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import parse_url
@@ -112,7 +113,7 @@ class Source:
             wanted_rows = screen_types.ListPages(job=self._job, outcome="stored", before=before, limit=BATCH)
             found = await control.list_pages(wanted_rows)
             for row in found.pages:
-                if (row.job, row.url_key) not in seen and row.reason != "redirect":
+                if (row.job, row.url_key) not in seen and row.reason != Reason.REDIRECT:
                     seen.add((row.job, row.url_key))
                     yield row
             before = found.next

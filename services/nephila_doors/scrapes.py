@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
@@ -101,7 +102,7 @@ class Scrapes:
                 found = await self._stored(row.url, job)
             if found is None:
                 raise UserError(f"{url[:500]}: its row was deleted while it was read")
-            if found.page.reason == "redirect" and found.final_url:
+            if found.page.reason == Reason.REDIRECT and found.final_url:
                 # The target was fetched by the same request.
                 url, max_age_s = found.final_url, max(max_age_s, wait_s + 1)
                 continue

@@ -13,6 +13,7 @@ import msgspec
 from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.net.public_suffix import registrable_domain
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
@@ -83,7 +84,7 @@ async def _links(control: Control, job: str, url: str, key: str, request: MapReq
     urls: dict[str, FoundUrl] = {}
     for row in rows:
         if row.outcome != "stored":
-            if row.url_key == key and row.reason != "redirect":
+            if row.url_key == key and row.reason != Reason.REDIRECT:
                 raise NotStored(row)
             continue
         detail = await control.get_page(screen_types.GetPage(url=row.url, job=job))

@@ -18,7 +18,8 @@ from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.proxy_port import NoProxyError, ProxyStep, ProxyTries, ProxyUse, Served
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.reasons.table import Reason, tunnel_status_of
+from nephila.kernel.reasons.status_words import tunnel_status_of
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.waits import sleep

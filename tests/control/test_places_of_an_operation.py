@@ -11,7 +11,7 @@ from nephila_control.http.routes import ROUTES
 from nephila_control.operations import Operations
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "services" / "nephila" / "control"
+FOLDER = ROOT / "services" / "nephila_control"
 OPERATIONS = sorted(name for name in vars(Control) if not name.startswith("_"))
 FURTHER = {"list_changes": {"changes.py"}}
 """`nephila changes` reads the database also where no program runs."""

@@ -11,14 +11,18 @@ import pytest
 from nephila.kernel import topics
 from nephila.kernel.topics import TOPICS, Topic, requests_topic
 
-PACKAGE = Path(nephila.__file__).parent
+SERVICES = Path(nephila.__file__).parents[1]
 NAMES = {name: (topic,) for name, topic in vars(topics).items() if isinstance(topic, Topic)}
 NAMES[requests_topic.__name__] = (topics.REQUESTS, topics.REQUESTS_BROWSER)
 WITHIN_ONE_PROGRAM = {"crawl", "main", "one", "progress", "workers"}
 """Groups that read the bus of one program, or of a program and its workers."""
 PASSED_ON = (
-    *("kernel/bus/workers/", "programs/cluster/outlink_router.py", "programs/service/fetchparse.py"),
-    *("downloader/fetch_page.py", "programs/lending/"),
+    *(
+        "nephila/kernel/bus/workers/",
+        "nephila_cluster/programs/outlink_router.py",
+        "nephila_cluster/service/fetchparse.py",
+    ),
+    *("nephila/downloader/fetch_page.py", "nephila_doors/lending/"),
 )
 """Buses in front of a bus, which publish for the service behind them, the fetch of one page without a scheduler, and
 the frontier that is lent to Scrapy, which has the bus of its own program."""
@@ -54,14 +58,22 @@ def constants(tree: ast.Module) -> dict[str, str]:
     return {target.id: value.value for target, value in single if isinstance(value, ast.Constant)}
 
 
+def part_of(path: Path) -> str:
+    """The package of a file beside the core; within the core, and for the scheduler over Kafka, its service."""
+    package, folder, *_ = path.parts
+    if package == "nephila" or (package, folder) == ("nephila_cluster", "scheduler"):
+        return folder
+    return package.removeprefix("nephila_")
+
+
 @pytest.fixture(scope="module")
 def found() -> tuple[dict[Topic, set[str]], dict[Topic, set[str]]]:
     """Topic → packages that publish it, topic → groups that subscribe to it; by the source."""
     writers: dict[Topic, set[str]] = {topic: set() for topic in TOPICS}
     readers: dict[Topic, set[str]] = {topic: set() for topic in TOPICS}
-    for path in PACKAGE.rglob("*.py"):
+    for path in SERVICES.glob("nephila*/**/*.py"):
         tree = ast.parse(path.read_text())
-        place = path.relative_to(PACKAGE)
+        place = path.relative_to(SERVICES)
         named = constants(tree)
         for name, arguments, those in calls(tree, {}):
             if name == "subscribe":
@@ -71,7 +83,7 @@ def found() -> tuple[dict[Topic, set[str]], dict[Topic, set[str]]]:
                     readers[topic].add(word)
             elif name.lstrip("_") in ("publish", "publish_after", "send") and not str(place).startswith(PASSED_ON):
                 for topic in those:
-                    writers[topic].add(place.parts[0])
+                    writers[topic].add(part_of(place))
     return writers, readers
 
 

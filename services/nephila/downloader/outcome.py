@@ -13,7 +13,8 @@ from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.reasons.table import AnyReason, Reason, row_of, set_reason, status_reason
+from nephila.kernel.reasons.status_words import status_reason
+from nephila.kernel.reasons.table import AnyReason, Reason, row_of, set_reason
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
 ROBOTS, FETCHED, NOT_MODIFIED = m.FetchKind.ROBOTS, m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED

@@ -37,7 +37,7 @@ class Topic:
     name: str
     message: type
     writers: tuple[str, ...]
-    """Packages that publish it."""
+    """Services and packages that publish it."""
     readers: tuple[str, ...]
     """Groups that subscribe to it over a broker: those of the services, `judge` and `exchange` in a parser's program,
     `program` in every program, and `control`."""
@@ -67,7 +67,7 @@ JOBS = Topic(
 RULES = Topic(
     "rules",
     m.ParseRule,
-    ("control", "rulekit"),
+    ("control", "rules"),
     ("parser", "judge", "browser", "storage", "control"),
     key="name",
 )
@@ -82,27 +82,27 @@ PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), waiting=Waiti
 EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), waiting=Waiting.LINKS)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
 OUTLINKS = Topic("outlinks", m.Outlinks, ("parser", "scheduler"), ("scheduler",))
-RECORDS = Topic("records", m.Record, ("parser", "scheduler", "programs"), ("storage",), waiting=Waiting.ROW)
+RECORDS = Topic("records", m.Record, ("parser", "scheduler", "tools"), ("storage",), waiting=Waiting.ROW)
 RECEIPTS = Topic("receipts", m.Receipts, ("storage", "scheduler"), ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
 RULE_STATS = Topic(
-    "rule-stats", m.RuleStats, ("parser",), ("parser",), retention_s=3600.0, leased=True, waiting=Waiting.ROW
+    "rule-stats", m.RuleStats, ("rules",), ("parser",), retention_s=3600.0, leased=True, waiting=Waiting.ROW
 )
-RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, ("parser",), ("parser", "judge", "control"), key="rule")
+RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, ("rules",), ("parser", "judge", "control"), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, ("scheduler",), ("scheduler", "exchange", "control"), key="uid")
 PROGRESS = Topic("progress", m.JobProgress, ("scheduler",), ("scheduler",), key="id")
 ADDRESSES = Topic("addresses", m.AddressAnnouncement, ("scheduler",), ("scheduler",), key="member")
 EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, ("control",), ("scheduler",), key="slot")
 EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, ("scheduler",), ("control",), key="slot")
-SETTINGS = Topic("settings", m.Setting, ("control", "kernel"), ("program", "control"), key="name")
+SETTINGS = Topic("settings", m.Setting, ("cluster", "control"), ("program", "control"), key="name")
 BACKUP = "backup"
 """Id and service of the message of `members` that says how the newest backup of the system ended."""
-MEMBERS = Topic("members", m.MemberStatus, ("programs",), ("control",), key="id", expires_s=86_400.0)
+MEMBERS = Topic("members", m.MemberStatus, ("cluster", "tools"), ("control",), key="id", expires_s=86_400.0)
 CONTROL_LOG = Topic("control-log", m.ControlChange, ("control",), ("control",), key="id", expires_s=90 * 86_400.0)
 """Who changed what over the control API."""
 CHANGES = Topic("changes", m.PageChange, ("storage",), (), waiting=Waiting.ROW)
 """The change feed for readers outside of the system; no service reads it."""
-DEAD = Topic("dead", m.DeadLetter, ("kernel",), (), retention_s=30 * 86_400.0)
+DEAD = Topic("dead", m.DeadLetter, ("cluster", "kernel"), (), retention_s=30 * 86_400.0)
 """Written by the bus for every service; `nephila service dead` reads it."""
 
 TOPICS = (

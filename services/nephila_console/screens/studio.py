@@ -1,6 +1,6 @@
 """The rule studio: a page in a frame, what a person points at, and the rule that comes of it.
 
-The frame is the page of a stranger. It has no script, no origin and no address but ours (`rulekit.studio.frame`), and
+The frame is the page of a stranger. It has no script, no origin and no address but ours (`nephila_rules.studio`), and
 its Content-Security-Policy allows nothing but its own style sheet. A click in it is a link that replaces the whole
 page by `…/pick/N`. Browsers send no cookie with a link out of such a frame; `picked` therefore answers anyone who has
 the frame's mark with a page that leads on from here, and then the cookie comes along.

@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import msgspec
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila_control import answers, requests, screen_types
@@ -335,7 +336,7 @@ class FirecrawlApi:
         for outcome in ("failed", "denied"):
             wanted = screen_types.ListPages(job=crawl, outcome=outcome, limit=ERRORS)
             for row in (await self._control.list_pages(wanted)).pages:
-                if row.reason == "robots":
+                if row.reason == Reason.ROBOTS:
                     blocked.append(row.url)
                     continue
                 errors.append(

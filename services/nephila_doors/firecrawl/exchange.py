@@ -6,6 +6,7 @@ import asyncio
 from typing import Any, Final
 
 import msgspec
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 from nephila_control import screen_types
 from nephila_control.api import Forbidden, NotFound
@@ -75,7 +76,7 @@ def answered(row: screen_types.PageRow) -> screen_types.PageRow:
     if row.reason.startswith("http_"):
         return row
     message = f"{row.url[:500]}: {row.words}"
-    if row.reason == "robots":
+    if row.reason == Reason.ROBOTS:
         raise Refused(403, message)
     raise Refused(500, message, _CODES.get(row.reason, f"SCRAPE_{row.reason.upper()}"))
 

@@ -31,7 +31,8 @@ from nephila.kernel.messages import (
     Record,
     Seed,
 )
-from nephila.kernel.reasons.table import Reason, status_reason
+from nephila.kernel.reasons.status_words import status_reason
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS, OUTCOMES, RECEIPTS, RECORDS, REQUESTS, SEEDS

@@ -1,4 +1,4 @@
-"""`nephila rules …`: create, check, format, test, try, compare and apply rules. The work is done in `rulekit`."""
+"""`nephila rules …`: create, check, format, test, try, compare and apply rules."""
 
 from __future__ import annotations
 

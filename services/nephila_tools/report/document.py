@@ -8,7 +8,8 @@ from importlib import resources
 from typing import Final
 
 from nephila.kernel.figures import count, share, size, span
-from nephila.kernel.reasons.table import row_of, status_of, words
+from nephila.kernel.reasons.status_words import status_of
+from nephila.kernel.reasons.table import row_of, words
 
 from nephila_tools.report.charts import shares, timeline
 from nephila_tools.report.facts import BROKEN, TOP, BrokenFact, Facts, PageFact, host_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.reasons.table import Reason, row_of, status_reason
+from nephila.kernel.reasons.status_words import status_reason
+from nephila.kernel.reasons.table import Reason, row_of
 from nephila_browser.gateway.limit import Limit, reason_of
 
 

@@ -11,23 +11,10 @@ import nephila
 import pytest
 from nephila.kernel.messages import FetchOutcome, Outcome
 from nephila.kernel.reasons.row import ListVerdict, Pause, Retry
-from nephila.kernel.reasons.table import (
-    UNKNOWN,
-    Reason,
-    kind_of,
-    row_of,
-    row_of_outcome,
-    set_reason,
-    status_of,
-    status_reason,
-    tunnel_reason,
-    tunnel_status_of,
-    verdict_of,
-    words,
-)
+from nephila.kernel.reasons.status_words import status_of, status_reason, tunnel_reason, tunnel_status_of
+from nephila.kernel.reasons.table import UNKNOWN, Reason, kind_of, row_of, row_of_outcome, set_reason, verdict_of, words
 
-PACKAGE = Path(nephila.__file__).parent
-SERVICES = ("scheduler", "downloader", "parser", "storage", "kernel", "harvest", "programs", "control", "cli")
+PACKAGES = Path(nephila.__file__).parents[1]
 OF_VERSION_1 = """
     address bad_redirect bad_url blocked browser browser_budget browser_memory busy connect content_type dead_letter
     disconnected dns encoding excluded expired internal lease_expired login lost memory middleware navigation near_copy
@@ -146,10 +133,9 @@ def test_a_known_reason_of_another_outcome_is_not_explained_wrongly():
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
-    for part in SERVICES:
-        for path in (PACKAGE / part).rglob("*.py"):
-            if "reasons" not in path.parts:
-                yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
+    for path in PACKAGES.glob("nephila*/**/*.py"):
+        if "reasons" not in path.parts:
+            yield str(path.relative_to(PACKAGES)), ast.parse(path.read_text())
 
 
 def literals_of(tree: ast.Module) -> Iterator[str]:
@@ -184,7 +170,7 @@ def test_no_reason_is_written_by_hand():
 
 
 def test_alerts_ask_for_reasons_that_exist():
-    text = (PACKAGE.parents[1] / "charts" / "nephila" / "alerts.yaml").read_text()
+    text = (PACKAGES.parent / "charts" / "nephila" / "alerts.yaml").read_text()
     asked = {one for found in re.findall(r'scheduler_\w+{[^}]*reason=~?"([^"]+)"', text) for one in found.split("|")}
     assert asked
     assert {one for one in asked if row_of(one) is UNKNOWN} == set()

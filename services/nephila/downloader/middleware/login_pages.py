@@ -18,7 +18,8 @@ from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
-from nephila.kernel.reasons.table import Reason, status_reason
+from nephila.kernel.reasons.status_words import status_reason
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import sleep
 from nephila.native import sniff_encoding, to_utf8

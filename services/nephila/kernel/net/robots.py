@@ -15,7 +15,8 @@ import re
 import zlib
 from typing import Literal, NamedTuple
 
-from nephila.kernel.reasons.table import Reason, status_of
+from nephila.kernel.reasons.status_words import status_of
+from nephila.kernel.reasons.table import Reason
 from nephila.native import RobotsRules, robots_rule, robots_sitemaps
 
 _PACKED_FROM = 16 * 1024

@@ -2,7 +2,7 @@
 
 A reason says why a fetch or a URL ended as it did, in one word. A member of `Reason` is the word and its row in one, so
 there is no reason without a row. Messages, logs and databases hold the word: a word never changes. Two families have a
-row for each status instead of a member: `http_404` (`status_reason`) and `tunnel_403` (`tunnel_reason`).
+row for each status instead of a member: `http_404` and `tunnel_403` (`status_words.py`).
 
 An unknown word comes from a newer version: it ends its URL as a failure that is not tried again, pauses no host, and is
 shown as it is.
@@ -10,16 +10,13 @@ shown as it is.
 
 from __future__ import annotations
 
-import http
 from enum import StrEnum
-from typing import Final, NewType
+from typing import Final
 
 from nephila.kernel.messages import FetchOutcome, Outcome
 from nephila.kernel.reasons import tls
 from nephila.kernel.reasons.row import ListVerdict, Pause, Retry, Row, RowKind
-
-StatusReason = NewType("StatusReason", str)
-"""A reason of one of the two families."""
+from nephila.kernel.reasons.status_words import StatusReason, row_of_status_word, status_of, tunnel_status_of
 
 _STORED, _DENIED, _FAILED, _DROPPED = Outcome.STORED, Outcome.DENIED, Outcome.FAILED, Outcome.DROPPED
 
@@ -366,7 +363,6 @@ class Reason(StrEnum):
 AnyReason = Reason | StatusReason
 UNKNOWN: Final = Row(_FAILED, "")
 """The row of a word of a newer version."""
-_HTTP, _TUNNEL = "http_", "tunnel_"
 _ROWS: Final[dict[str, Row]] = {one.value: one.row for one in Reason}
 """Word → row; rows of statuses are added at their first use, at most a thousand for each family."""
 
@@ -386,26 +382,6 @@ def set_reason(outcome: FetchOutcome, reason: AnyReason) -> None:
     """Set reason and cause."""
     coarse = row_of(reason).reported_as
     outcome.reason, outcome.cause = (coarse, reason) if coarse else (reason, "")
-
-
-def status_reason(status: int) -> StatusReason:
-    """The reason of a response with a status that is no page, as http_404."""
-    return StatusReason(f"{_HTTP}{status}")
-
-
-def tunnel_reason(status: int) -> StatusReason:
-    """The reason of a CONNECT that a proxy refused with a status, as tunnel_403."""
-    return StatusReason(f"{_TUNNEL}{status}")
-
-
-def status_of(word: str) -> int:
-    """The status of http_404; 0 for all other words."""
-    return _number(word, _HTTP)
-
-
-def tunnel_status_of(word: str) -> int:
-    """The status of tunnel_403; 0 for all other words."""
-    return _number(word, _TUNNEL)
 
 
 def words(outcome: str, reason: str) -> str:
@@ -437,35 +413,8 @@ def _is_status(word: str) -> bool:
 
 
 def _row_of_family(word: str) -> Row:
-    if status := status_of(word):
-        row = _row_of_status(status)
-    elif status := tunnel_status_of(word):
-        row = Row(_FAILED, f"its proxy refuses CONNECT by status {status}")
-    else:
+    row = row_of_status_word(word)
+    if row is None:
         return UNKNOWN
     _ROWS[word] = row
     return row
-
-
-def _row_of_status(status: int) -> Row:
-    verdict = ListVerdict.HTTP_ERROR
-    if status in (404, 410):
-        verdict = ListVerdict.NOT_FOUND
-    elif 500 <= status < 600:
-        verdict = ListVerdict.SERVER_ERROR
-    retry = Retry.TRIES if status == 429 or 500 <= status < 600 else Retry.NEVER
-    pause = {429: Pause.REFUSAL, 503: Pause.PASSING}.get(status, Pause.NONE)
-    return Row(_FAILED, f"the server answered {status}{_phrase(status)}", verdict=verdict, retry=retry, pause=pause)
-
-
-def _number(word: str, family: str) -> int:
-    digits = word.removeprefix(family)
-    is_number = digits != word and len(digits) == 3 and digits.isascii() and digits.isdecimal()
-    return int(digits) if is_number else 0
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f" ({http.HTTPStatus(status).phrase.lower()})"
-    except ValueError:
-        return ""

@@ -18,7 +18,8 @@ from typing import Protocol
 
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.route import ProxyHop
-from nephila.kernel.reasons.table import Reason, tunnel_reason
+from nephila.kernel.reasons.status_words import tunnel_reason
+from nephila.kernel.reasons.table import Reason
 
 MAX_REPLY_BYTES = 16 << 10
 """Size of the reply to CONNECT; proxies send some hundred bytes."""

@@ -45,6 +45,7 @@ mod tokens;
 mod tree;
 mod trie;
 mod urls;
+mod values;
 mod urls_py;
 mod whatwg;
 mod words;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use crate::entities;
 use crate::maintext::Subject;
-use crate::page::{Head, Page, MAX_META, MAX_VALUE};
-use crate::spelling::spelled_text;
+use crate::page::{Head, Page, MAX_META};
 use crate::tags::*;
+use crate::values::{spelled_value, trimmed, value, MAX_VALUE};
 use crate::tokenizer::is_space;
 
 /// Names of metas that are kept, beside those that start with one of `PREFIXES`.
@@ -32,31 +32,6 @@ const PREFIXES: [&str; 13] = [
 /// Words of classes of the date of a change.
 const CHANGES: [&[u8]; 3] = [b"updat", b"modif", b"revis"];
 const TYPE: &[u8] = b"\"@type\"";
-
-/// Without the space around it.
-fn trimmed(bytes: &[u8]) -> &[u8] {
-    let from = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
-    let end = bytes.iter().rposition(|b| !is_space(*b)).map_or(from, |at| at + 1);
-    &bytes[from..end]
-}
-
-/// Trimmed, at most `MAX_VALUE` bytes, valid UTF-8 because the input is.
-pub fn value(bytes: Cow<'_, [u8]>) -> String {
-    let kept = trimmed(&bytes);
-    let mut end = kept.len().min(MAX_VALUE);
-    while kept.get(end).is_some_and(|b| b & 0xC0 == 0x80) {
-        end -= 1;
-    }
-    String::from_utf8_lossy(&kept[..end]).into_owned()
-}
-
-/// Text of a value in the one form.
-pub fn spelled_value(text: String) -> String {
-    match spelled_text(Cow::Borrowed(&text)) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(form) => form.trim_matches(|c| u8::try_from(c).is_ok_and(is_space)).to_owned(),
-    }
-}
 
 /// Whether the content of a meta is a reference, whose characters are part of it.
 fn is_reference(content: &str) -> bool {

@@ -6,10 +6,9 @@
 use memchr::memmem;
 
 use crate::entities;
-use crate::meta::{spelled_value, value};
-use crate::page::Page;
 use crate::tags::*;
 use crate::tokenizer::{is_space, Token, Tokenizer};
+use crate::values::{spelled_value, value};
 
 const WORDS: [&[u8]; 2] = [b"itemprop", b"itemProp"];
 const NAMES: [&str; 4] = ["datepublished", "datecreated", "datemodified", "author"];
@@ -50,38 +49,33 @@ impl Microdata {
         }
     }
 
-    /// (name, value) as of a `<meta>`.
-    pub fn entries(self) -> impl Iterator<Item = (String, String)> {
-        NAMES.into_iter().zip(self.values).filter_map(|(name, value)| Some((name.to_owned(), value?)))
-    }
-}
-
-impl Page<'_> {
-    /// The start tag just read has the word, or text before it.
+    /// Note a start tag that ends here, if it has the word. `is_other`: what it states is not of the page.
     #[cold]
-    pub fn note_microdata(&mut self, is_comment: bool) {
-        let (input, start, end) = (self.tok.input, self.tok.name.0 as usize - 1, self.tok.pos);
-        self.microdata.step(input, start);
-        if !self.microdata.is_before(end) {
+    pub fn note(&mut self, input: &[u8], start: usize, end: usize, is_other: bool) {
+        self.step(input, start);
+        if !self.is_before(end) {
             return;
         }
-        self.microdata.step(input, end);
-        self.microdata.tags += 1;
-        if self.microdata.tags >= MAX_TAGS {
-            self.microdata.next = [usize::MAX; 2];
+        self.step(input, end);
+        self.tags += 1;
+        if self.tags >= MAX_TAGS {
+            self.next = [usize::MAX; 2];
         }
-        // The date of a <meta> is noted with the others of its kind.
-        if is_comment || self.tok.tag == META || self.in_template() {
+        if is_other {
             return;
         }
         let Some(tag) = tag_of(&input[start..end]) else { return };
         let words = words_of(&tag);
         for (at, name) in NAMES.into_iter().enumerate() {
-            if self.microdata.values[at].is_none() && words.iter().any(|word| word == name) {
-                self.microdata.values[at] =
-                    if at == AUTHOR { author(input, end, &tag) } else { date(input, end, &tag) };
+            if self.values[at].is_none() && words.iter().any(|word| word == name) {
+                self.values[at] = if at == AUTHOR { author(input, end, &tag) } else { date(input, end, &tag) };
             }
         }
+    }
+
+    /// (name, value) as of a `<meta>`.
+    pub fn entries(self) -> impl Iterator<Item = (String, String)> {
+        NAMES.into_iter().zip(self.values).filter_map(|(name, value)| Some((name.to_owned(), value?)))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::boxes::Boxes;
 use crate::entities;
 use crate::json_ld::JsonLd;
 use crate::microdata::Microdata;
+use crate::values::MAX_VALUE;
 use crate::spelling::spelled;
 use crate::stack::Stack;
 use crate::tags::*;
@@ -61,8 +62,6 @@ pub const KIND_REFRESH: u8 = 5;
 const MAX_FRAME_DEPTH: u32 = 3;
 /// At most this many metas are kept.
 pub const MAX_META: usize = 100;
-/// Longest meta content, title and the like in bytes.
-pub const MAX_VALUE: usize = 8192;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Frames {

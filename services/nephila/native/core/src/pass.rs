@@ -14,7 +14,7 @@ use crate::microdata::Microdata;
 use crate::page::Page;
 use crate::structure::{self, outline::Outline};
 use crate::text::Line;
-use crate::{encoding, entities, maintext, meta, urls_py};
+use crate::{encoding, entities, maintext, urls_py, values};
 
 /// Bytes of `text_hash`.
 const HASH_BYTES: usize = 8;
@@ -248,7 +248,7 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: &Optio
     let left_out = found.left_out;
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
-    let entries = head.json_ld.entries().into_iter().map(|(name, value)| (name, meta::spelled_value(value)));
+    let entries = head.json_ld.entries().into_iter().map(|(name, value)| (name, values::spelled_value(value)));
     let time = head.time.map(|time| ("time".to_owned(), time));
     let microdata = std::mem::replace(&mut page.microdata, Microdata::new(b""));
     let meta = entries.chain(head.meta).chain(microdata.entries()).chain(time).collect();

@@ -26,7 +26,9 @@ impl<'a> Page<'a> {
             self.note_time();
         }
         if self.microdata.is_before(self.tok.pos) {
-            self.note_microdata(self.stack.flags() & F_COMMENT != 0);
+            // The date of a <meta> is noted with the others of its kind.
+            let is_other = self.stack.flags() & F_COMMENT != 0 || tag == META || self.in_template();
+            self.microdata.note(self.tok.input, self.tok.name.0 as usize - 1, self.tok.pos, is_other);
         }
         let inline = CATS[tag as usize] & C_SPECIAL == 0 || matches!(tag, IMG | BR | OBJECT | SELECT | XMP);
         if inline && tag != A && self.stack.flags() & F_HIDDEN == 0 {
