@@ -18,7 +18,8 @@ from nephila_rules.runtime.extract import Extraction
 from nephila_rules.runtime.function_directory import CHECK_S, FunctionDirectory, faults_of
 from nephila_rules.runtime.task import RULES, request_of
 from nephila_rules.stored_pages import StoredPage
-from tests.parser.rule_rig import URL, document, rule
+
+from tests.rules.execution.rule_rig import URL, document, rule
 
 FILES = {
     "prices.py": """
