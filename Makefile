@@ -57,6 +57,10 @@ test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WO
 test-quick: $(DEV)  ## a minute of tests of the folders that differ from main, changed test files first (ARGS='--base COMMIT --seconds 60')
 	@$(BIN)/python -m tools.quick_tests --workers $(WORKERS) $(ARGS)
 
+CORE := $(addprefix tests/,api cli downloader kernel native parser programs scheduler storage)
+test-alone: $(DEV)  ##+ the tests of the core with no other package on the path
+	@NEPHILA_CORE_ALONE=1 $(PYTEST) -n $(WORKERS) --dist worksteal -m 'not full' $(CORE) $(ARGS)
+
 test-full: $(DEV)  ## the rest: whole programs, services over Kafka
 	@$(PYTEST) -n $(WORKERS) --dist worksteal -m full $(ARGS)
 

@@ -20,6 +20,15 @@ from tests.time_budget import register as register_time_budget
 from tools.install import Missing
 from tools.kafka_broker import Broker
 
+
+class CoreAlone:
+    """With NEPHILA_CORE_ALONE=1 no package beside the core is found, as where it is left out (`make test-alone`)."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name.startswith("nephila_"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 # A deadline of an example fails on a busy machine; speed is measured by benches.
 hypothesis.settings.register_profile("nephila", deadline=None)
 hypothesis.settings.load_profile("nephila")
@@ -32,6 +41,9 @@ if sys.dont_write_bytecode:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(base / "nephila" / "pycache")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # absent with python -B
+
+if os.environ.get("NEPHILA_CORE_ALONE"):
+    sys.meta_path.insert(0, CoreAlone())
 
 # Skips that say something about the machine's user or about the copy of the sources, not about a part that is missing.
 ALLOWED = ("root may", "no RLIMIT_FSIZE", "is not in this history")

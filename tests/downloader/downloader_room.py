@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,11 +21,6 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.net.egress import EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
-from nephila_proxies.endpoint import parse_endpoint
-from nephila_proxies.pool import ProxyPool
-from nephila_proxies.proxy_router import ProxyRouter
-from nephila_proxies.second_fetches import SecondFetches
-from nephila_proxies.selection import ProxySelection
 
 
 def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str = "", **headers: str) -> HttpResponse:
@@ -97,27 +91,6 @@ class Names:
         """See `Resolver.close`."""
 
 
-class NoKeeper:
-    """The pool does not change in the background."""
-
-    async def start(self) -> None:
-        """See `ProxyKeeper`."""
-
-    async def close(self) -> None:
-        """See `ProxyKeeper`."""
-
-
-def add_proxies(pool: ProxyPool, lines: Sequence[str], now: float) -> None:
-    """Proxies that have passed a check, best first."""
-    endpoints = [parse_endpoint(line) for line in lines]
-    pool.replace("test", endpoints)
-    for number, endpoint in enumerate(endpoints):
-        proxy = pool.find(endpoint.name)
-        assert proxy is not None
-        proxy.addresses = ("203.0.113.1",)
-        pool.check_passed(proxy, 0.1 * (number + 1), now)
-
-
 rooms: list[Room] = []
 """Those of the present test (conftest.py)."""
 
@@ -128,13 +101,11 @@ class Room:
     def __init__(
         self,
         coordination: Coordination | None = None,
-        proxies: Sequence[str] = (),
         *,
         clock: ManualClock | None = None,
         make_admission: MakeAdmission | None = None,
         **settings: Any,
     ) -> None:
-        """`proxies`: lines of proxies that work, best first."""
         self.clock = clock or ManualClock()
         self.bus = LocalBus(self.clock)
         self.names = Names()
@@ -146,31 +117,18 @@ class Room:
         self.hold = False
         self.held: list[Delivery] = []
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
-        # So is the comparison of pages that came through proxies.
-        config = DownloaderConfig(**{"address_gap_s": 0.0, "proxy_second_share": 0.0, **settings})
+        config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
         resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
-        self.pool = ProxyPool(config.proxy_slots)
-        selection = ProxySelection(
-            self.pool,
-            self.clock,
-            default=config.proxy_class,
-            no_proxy=config.no_proxy,
-            names=config.proxy_names,
-            give_up_s=config.proxy_give_up_s,
-            second_fetches=SecondFetches(config.proxy_second_share, random.Random(1)),
-            trusts_tls=config.tls_verify,
-        )
-        router: DirectRouter = DirectRouter(resolver)
-        if proxies:
-            add_proxies(self.pool, proxies, self.clock.monotonic())
-            router = ProxyRouter(resolver, selection, NoKeeper())  # type: ignore[arg-type]
-        self.selection = selection
+        router = self._router(config, resolver)
         self.downloader = Downloader(
             config, self.bus, self.clock, router, self.fetcher, coordination, None, make_admission
         )
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
         rooms.append(self)
+
+    def _router(self, config: DownloaderConfig, resolver: GuardedResolver) -> DirectRouter:
+        return DirectRouter(resolver)
 
     def _on_page(self, delivery: Delivery) -> None:
         self.pages.append(delivery.message)

@@ -11,8 +11,9 @@ from nephila_proxies.endpoint import parse_endpoint
 from nephila_proxies.proxy import ALIVE, EVICTED, REFUSED
 from nephila_proxies.selection import MAX_GIVE_BACKS
 
-from tests.downloader.downloader_room import Room, answer
+from tests.downloader.downloader_room import answer
 from tests.jobs import crawl_job
+from tests.proxies.proxy_room import ProxyRoom as Room
 
 PROXIES = [f"http://p{number}:80 class={'residential' if number == 2 else 'datacenter'}" for number in range(3)]
 OK = m.FetchResult.FETCHED

@@ -15,7 +15,8 @@ from nephila_proxies.second_fetches import FETCHES, FIRST_PAGES, SAME_BODY_HOSTS
 from nephila_proxies.signature import signature_of
 from nephila_proxies.store import PoolFile
 
-from tests.downloader.downloader_room import Room, answer
+from tests.downloader.downloader_room import answer
+from tests.proxies.proxy_room import ProxyRoom as Room
 
 TRUE = b"<title>News</title>" + b" ".join(b"word%d" % number for number in range(200))
 LIE = b"<title>Win</title>" + b" ".join(b"prize%d" % number for number in range(200))

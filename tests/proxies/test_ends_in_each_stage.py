@@ -22,8 +22,10 @@ from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import JOBS
 
-from tests.downloader.downloader_room import Fetch, Room, add_proxies, answer
+from tests.downloader.downloader_room import Fetch, answer
 from tests.jobs import crawl_job
+from tests.proxies.proxy_room import ProxyRoom as Room
+from tests.proxies.proxy_room import add_proxies
 
 KEY, OTHER = b"k" * 16, b"o" * 16
 MINE = frozenset({5})
