@@ -59,7 +59,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the mark `full` to what `make test` leaves to `make test-full`."""
+    """Give the mark `full` to what `make test` leaves to `make test-full`; leave out `whole` where the core is alone."""
+    if os.environ.get("NEPHILA_CORE_ALONE"):
+        items[:] = [item for item in items if not item.get_closest_marker("whole")]
     for item in items:
         if item.nodeid.startswith(FULL) and not item.get_closest_marker("smoke"):
             item.add_marker(pytest.mark.full)

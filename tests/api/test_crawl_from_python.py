@@ -163,6 +163,7 @@ def test_an_exception_of_a_callback_reaches_the_caller(options):
         list(nephila.crawl(START, on_page=fail, **options))
 
 
+@pytest.mark.whole
 def test_rules_as_mappings_make_items(options):
     """A mapping is a rule, or the spec of one."""
     rule = {"match": {"url": "."}, "fields": {"name": {"css": "h1"}, "first": {"css": "a", "attr": "href"}}}
@@ -194,7 +195,7 @@ def test_bodies_beyond_the_limit_wait_in_files(monkeypatch, options):
         ((START,), {"scope": "planet"}, "planet"),
         ((START,), {"resume": True}, "out"),
         ((START,), {"ahead": 0}, "ahead"),
-        ((START,), {"rules": "no/such/place"}, "no/such/place"),
+        pytest.param((START,), {"rules": "no/such/place"}, "no/such/place", marks=pytest.mark.whole),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(words, given, said):

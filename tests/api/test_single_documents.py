@@ -51,6 +51,7 @@ def test_a_redirect_to_another_host_is_followed():
     assert (page.url, page.title) == ("http://new.test/there", "There")
 
 
+@pytest.mark.whole
 def test_rules_on_one_page(options):
     """As in a crawl."""
     rule = {"match": {"url": "."}, "fields": {"name": {"css": "h1"}}}
@@ -58,6 +59,7 @@ def test_rules_on_one_page(options):
     assert page.items == [{"name": "A page"}]
 
 
+@pytest.mark.whole
 def test_rules_with_python_functions_on_one_page(options, tmp_path):
     """The program names the directory, as a text or a path."""
     (tmp_path / "names.py").write_text("def lower(value):\n    return value.lower()\n")

@@ -161,7 +161,7 @@ class World:
                 start = [f"HTTP/1.1 {status} x", *headers, f"Content-Length: {len(content)}", "", ""]
                 writer.write("\r\n".join(start).encode() + content)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()

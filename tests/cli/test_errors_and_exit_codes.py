@@ -101,6 +101,7 @@ def test_the_version_is_printed(nephila):
     assert nephila("--version") == (0, f"nephila {__version__}\n", "")
 
 
+@pytest.mark.whole
 def test_every_command_of_the_table_can_be_loaded(nephila):
     """A row of the table that names nothing would fail only when it is used."""
     for name in main.COMMANDS:

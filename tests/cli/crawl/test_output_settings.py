@@ -9,8 +9,18 @@ from nephila.cli.main import main
 @pytest.mark.parametrize(
     ("format", "variables", "message"),
     [
-        ("dataset", {}, "the format dataset needs its place: set storage.dataset (NEPHILA_STORAGE__DATASET)"),
-        ("opensearch", {}, "the format opensearch needs a server: set storage.opensearch_url"),
+        pytest.param(
+            "dataset",
+            {},
+            "the format dataset needs its place: set storage.dataset (NEPHILA_STORAGE__DATASET)",
+            marks=pytest.mark.whole,
+        ),
+        pytest.param(
+            "opensearch",
+            {},
+            "the format opensearch needs a server: set storage.opensearch_url",
+            marks=pytest.mark.whole,
+        ),
         ("chunks", {"CHUNK_OVERLAP": "5000"}, "storage.chunk_overlap 5000 is not between 0 and half of"),
         ("sqlite", {"RETENTION": "90d"}, "storage.retention needs a PostgreSQL database; set storage.store"),
     ],

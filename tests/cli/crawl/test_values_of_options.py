@@ -94,7 +94,7 @@ def test_the_defaults_of_all_options_change_nothing():
     assert spec == wanted
 
 
-@pytest.mark.parametrize("command", [["crawl", "http://a.test/"], ["up"]])
+@pytest.mark.parametrize("command", [["crawl", "http://a.test/"], pytest.param(["up"], marks=pytest.mark.whole)])
 @pytest.mark.parametrize("name", ["", "  ", "a\udcff", "a\nb", "\u202ea"])
 def test_a_directory_has_a_name_that_can_be_told(command, name, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
