@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the mark `full` to what `make test` leaves to `make test-full`; leave out `whole` where the core is alone."""
+    """Give the mark `full` to what `make test` leaves out; drop `whole` where the core is alone."""
     if os.environ.get("NEPHILA_CORE_ALONE"):
         items[:] = [item for item in items if not item.get_closest_marker("whole")]
     for item in items:

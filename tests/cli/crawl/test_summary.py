@@ -59,6 +59,7 @@ def test_pages_that_look_like_shells_of_scripts_are_counted(tmp_path, capsys):
     assert "--render" not in shown(tmp_path, capsys, Summary({"stored": 50}, {}, [], 0, 0))
 
 
+@pytest.mark.whole
 def test_the_next_commands_can_be_pasted(tmp_path, capsys):
     """Quoted for a shell; each is a command that the program has."""
     words = {
