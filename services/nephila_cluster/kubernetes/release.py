@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
 
-import aiohttp
 from nephila.kernel.runtime.errors import UsageError, UserError
 
+from nephila_cluster.kubernetes.api_server import ApiServer
 from nephila_cluster.kubernetes.login import Login
 
-TIMEOUT_S: Final = 15.0
 NAME_LABEL, INSTANCE_LABEL = "app.kubernetes.io/part-of", "app.kubernetes.io/instance"
 NEPHILA: Final = "nephila"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
@@ -66,73 +65,54 @@ class Forbidden(UserError):
     """This person may not read it."""
 
 
-class ApiServer:
-    """GET requests. All methods raise `UserError` in one line."""
-
-    def __init__(self, login: Login, session: aiohttp.ClientSession) -> None:
-        self._login = login
-        self._session = session
-        self._tls = login.tls()
-
-    async def get(self, path: str) -> Object:
-        """A JSON object; one without items where the server has no such kind."""
-        status, body = await self.text(path)
-        if status == 404:
-            return {"items": []}
-        try:
-            found: Object = json.loads(body)
-        except ValueError:
-            found = {"message": body[:300]}
-        if status in (401, 403):
-            raise Forbidden(f"not allowed: {' '.join(str(found.get('message', status)).split())}")
-        if status != 200:
-            raise UserError(f"the API server answers {status} to {path}: {found.get('message', '')}")
-        return found
-
-    async def text(self, path: str) -> tuple[int, str]:
-        """Status and body."""
-        try:
-            async with self._session.get(
-                self._login.server + path,
-                headers=self._login.headers,
-                ssl=self._tls,
-                server_hostname=self._login.server_name,
-                proxy=self._login.proxy,
-                allow_redirects=False,
-            ) as answer:
-                return answer.status, await answer.text(errors="replace")
-        except (aiohttp.ClientError, OSError) as error:
-            reason = " ".join(str(error).split())[:300] or f"no answer in {TIMEOUT_S:g} s"
-            raise UserError(f"the API server at {self._login.server} cannot be reached: {reason}") from None
-
-
 async def read_release(login: Login, namespace: str, name: str) -> Release:
     """The state of a release; `name` empty: the only one of the namespace. Raises `UserError`."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session:
-        server = ApiServer(login, session)
-        selector = f"{NAME_LABEL}={NEPHILA}"
-        if not name:
-            name = await _only_release(server, namespace, selector)
-        found = Release(namespace, name)
-        wanted = quote(f"{selector},{INSTANCE_LABEL}={name}")
-        paths = {kind: f"{path.format(namespace)}?labelSelector={wanted}" for kind, path in KINDS.items()}
-        paths |= {kind: path.format(namespace) for kind, path in RESOURCES.items()}
-        lists = await asyncio.gather(*(server.get(path) for path in paths.values()), return_exceptions=True)
-        for kind, answer in zip(paths, lists, strict=True):
-            if isinstance(answer, Forbidden):
-                found.hidden.append(f"{kind}: {answer}")
-                found.objects[kind] = []
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
-                found.objects[kind] = answer.get("items", [])
-        await _ask_pods(server, found)
-        return found
+    server = ApiServer(login)
+    try:
+        return await _read(server, namespace, name)
+    finally:
+        await server.close()
+
+
+async def _read(server: ApiServer, namespace: str, name: str) -> Release:
+    selector = f"{NAME_LABEL}={NEPHILA}"
+    release = Release(namespace, name or await _only_release(server, namespace, selector))
+    labels = quote(f"{selector},{INSTANCE_LABEL}={release.name}")
+    paths = {kind: f"{path.format(namespace)}?labelSelector={labels}" for kind, path in KINDS.items()}
+    paths |= {kind: path.format(namespace) for kind, path in RESOURCES.items()}
+    lists = await asyncio.gather(*(_items(server, path) for path in paths.values()), return_exceptions=True)
+    for kind, items in zip(paths, lists, strict=True):
+        if isinstance(items, Forbidden):
+            release.hidden.append(f"{kind}: {items}")
+            release.objects[kind] = []
+        elif isinstance(items, BaseException):
+            raise items
+        else:
+            release.objects[kind] = items
+    await _ask_pods(server, release)
+    return release
+
+
+async def _items(server: ApiServer, path: str) -> list[Object]:
+    """Objects of a list; none where the server has no such kind."""
+    status, _, body = await server.request("GET", path)
+    if status == 404:
+        return []
+    try:
+        value: Object = json.loads(body)
+    except ValueError:
+        value = {"message": body.decode(errors="replace")[:300]}
+    if status in (401, 403):
+        raise Forbidden(f"not allowed: {' '.join(str(value.get('message', status)).split())}")
+    if status != 200:
+        raise UserError(f"the API server answers {status} to {path}: {value.get('message', '')}")
+    items: list[Object] = value.get("items", [])
+    return items
 
 
 async def _only_release(server: ApiServer, namespace: str, selector: str) -> str:
-    pods = await server.get(f"{KINDS['pods'].format(namespace)}?labelSelector={quote(selector)}")
-    names = sorted({one["metadata"]["labels"].get(INSTANCE_LABEL, "") for one in pods["items"]})
+    pods = await _items(server, f"{KINDS['pods'].format(namespace)}?labelSelector={quote(selector)}")
+    names = sorted({pod["metadata"]["labels"].get(INSTANCE_LABEL, "") for pod in pods})
     if len(names) != 1:
         found = f"has several releases: {', '.join(names)}; name one by --release" if names else "has no pod of nephila"
         raise UsageError(f"the namespace {namespace} {found}")
@@ -155,13 +135,14 @@ async def _ask_pods(server: ApiServer, found: Release) -> None:
 
 async def _ask(server: ApiServer, namespace: str, pod: str) -> PodAnswers:
     base = f"/api/v1/namespaces/{namespace}/pods/{pod}:{METRICS_PORT}/proxy"
-    status, text = await server.text(f"{base}/readyz")
-    if status in (401, 403):
-        raise Forbidden(f"not allowed to read /metrics of pods through the API server (status {status})")
-    answers = PodAnswers("" if status == 200 else " ".join(text.split())[:300] or f"status {status}")
-    status, text = await server.text(f"{base}/metrics")
-    if status == 200:
-        answers.metrics = samples(text)
+    ready = await server.request("GET", f"{base}/readyz")
+    if ready.status in (401, 403):
+        raise Forbidden(f"not allowed to read /metrics of pods through the API server (status {ready.status})")
+    text = " ".join(ready.body.decode(errors="replace").split())[:300]
+    answers = PodAnswers("" if ready.status == 200 else text or f"status {ready.status}")
+    metrics = await server.request("GET", f"{base}/metrics")
+    if metrics.status == 200:
+        answers.metrics = samples(metrics.body.decode(errors="replace"))
     return answers
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import json
 import secrets
@@ -10,18 +9,15 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-import aiohttp
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 
+from nephila_cluster.kubernetes.api_server import TIMEOUT_S, Answer, ApiServer
 from nephila_cluster.kubernetes.login import log_in
 
 GROUP: Final = "nephila.dev"
 VERSION: Final = "v1"
 Kind = Literal["CrawlJob", "ParseRule"]
 PLURALS: dict[Kind, str] = {"CrawlJob": "crawljobs", "ParseRule": "parserules"}
-TIMEOUT_S: Final = 15.0
-"""Longest wait for one answer by default."""
-MERGE: Final = "application/merge-patch+json"
 
 
 class Absent(UserError):
@@ -53,15 +49,11 @@ class Cluster:
     def __init__(self, namespace: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises `UserError` without a service account and without a kubeconfig."""
         self.namespace = namespace
-        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._login = log_in()
-        self._tls = self._login.tls()
-        self._session: aiohttp.ClientSession | None = None
+        self._server = ApiServer(log_in(), timeout_s, log_in)
 
     async def close(self) -> None:
         """End the connections."""
-        if self._session is not None:
-            await self._session.close()
+        await self._server.close()
 
     async def missing_kinds(self) -> list[str]:
         """Names of the custom resources that the API server does not serve."""
@@ -182,58 +174,31 @@ class Cluster:
         return f"{path}/{quote(name, safe='')}" if name else path
 
     async def _call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        status, reason, data = await self._answer(method, path, body)
-        if status == 401:
-            # The kubelet has written another token, or that of a login program has expired.
-            self._login = await asyncio.to_thread(log_in)
-            self._tls = self._login.tls()
-            status, reason, data = await self._answer(method, path, body)
-        if not 200 <= status < 300:
-            raise _translated(status, reason, data)
-        found: dict[str, Any] = json.loads(data)
-        return found
-
-    async def _answer(self, method: str, path: str, body: Any) -> tuple[int, str, bytes]:
-        """Status, reason and body."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout)
-        headers = {"Accept": "application/json", "Content-Type": MERGE if method == "PATCH" else "application/json"}
-        headers |= self._login.headers
-        try:
-            async with self._session.request(
-                method,
-                self._login.server + path,
-                data=None if body is None else json.dumps(body),
-                headers=headers,
-                ssl=self._tls,
-                server_hostname=self._login.server_name,
-                proxy=self._login.proxy,
-                allow_redirects=False,
-            ) as answer:
-                return answer.status, answer.reason or "", await answer.read()
-        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
-            reason = " ".join(str(error).split())[:300] or f"no answer in {self._timeout.total:g} s"
-            raise NotReadyError(f"the API server of Kubernetes cannot be reached: {reason}") from None
+        answer = await self._server.request(method, path, body)
+        if not 200 <= answer.status < 300:
+            raise _translated(answer)
+        value: dict[str, Any] = json.loads(answer.body)
+        return value
 
 
 def _name(body: Mapping[str, Any]) -> str:
     return str(body["metadata"]["name"])
 
 
-def _translated(status: int, reason: str, data: bytes) -> UserError:
-    message = _message(status, reason, data)
-    if status == 404:
+def _translated(answer: Answer) -> UserError:
+    message = _message(answer)
+    if answer.status == 404:
         return Absent(message)
-    if status == 409:
+    if answer.status == 409:
         return Conflict(message)
-    if status in (401, 408, 429) or status >= 500:
+    if answer.status in (401, 408, 429) or answer.status >= 500:
         return NotReadyError(f"the API server of Kubernetes does not answer now: {message}")
     return ResourceRefused(f"the API server of Kubernetes refuses this: {message}")
 
 
-def _message(status: int, reason: str, data: bytes) -> str:
+def _message(answer: Answer) -> str:
     """The message of a Status object."""
     try:
-        return " ".join(str(json.loads(data)["message"]).split())[:1000]
+        return " ".join(str(json.loads(answer.body)["message"]).split())[:1000]
     except (TypeError, ValueError, KeyError):
-        return f"status {status} {reason}"
+        return f"status {answer.status} {answer.reason}"
