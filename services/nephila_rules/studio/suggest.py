@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from cssselect import HTMLTranslator, SelectorError
 from nephila.parser.page.html_tree import css
-from parsel import css2xpath
 
 from nephila_rules.induction.css_paths import is_given_name, paths
 from nephila_rules.induction.induce import Choice, Example, induce
@@ -202,8 +202,8 @@ def _as_xpath(made: Sequence[Offer], shown: Document) -> list[Offer]:
     found = []
     for one in sorted((one for one in made if one.kind == "css"), key=lambda one: one.cost)[: OF_KIND["xpath"]]:
         try:
-            expression = css2xpath(one.take.expression).replace("descendant-or-self::*/descendant-or-self", "//")
-        except (ValueError, SyntaxError):
+            expression = HTMLTranslator().css_to_xpath(one.take.expression)
+        except SelectorError:
             continue
         take = msgspec.structs.replace(
             one.take, source="xpath", expression=expression.replace("descendant-or-self::", "//", 1)
