@@ -7,12 +7,12 @@ that a caller whose thread has an event loop, as in a notebook, can iterate.
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from nephila.api import crawl
 from nephila.api.page import Page
@@ -27,7 +27,6 @@ from nephila_doors.scrapes import Scrapes
 
 BATCH: Final = 200
 """Rows of one list."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +75,22 @@ class Source:
                     if page.outcome == "stored":
                         yield _of_page(page)
             return
-        portal = _Portal()
-        try:
+        with ThreadPoolExecutor(1, "nephila-documents") as thread:
+            loop = asyncio.Runner()
             documents = self._stored()
-            while (found := portal.run(anext(documents, None))) is not None:
-                yield found
-            portal.run(documents.aclose())
-        finally:
-            portal.close()
+
+            async def next_document() -> PageDocument | None:
+                return await anext(documents, None)
+
+            async def end() -> None:
+                await documents.aclose()
+
+            try:
+                while (document := thread.submit(loop.run, next_document()).result()) is not None:
+                    yield document
+            finally:
+                thread.submit(loop.run, end()).result()
+                thread.submit(loop.close).result()
 
     async def _stored(self) -> AsyncGenerator[PageDocument]:
         async with self._control() as control:
@@ -158,27 +165,3 @@ def _facts(url: str, title: str, lang: str, kind: str, status: int, fetched: str
         "job": job,
     }
     return {name: value for name, value in found.items() if value}
-
-
-class _Portal:
-    """An event loop in a thread, for a caller that has one already or none."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="nephila-documents", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Awaitable[T]) -> T:
-        """The result, or what it raises."""
-
-        async def call() -> T:
-            return await work
-
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
-
-    def close(self) -> None:
-        """End the loop and what is left in it."""
-        asyncio.run_coroutine_threadsafe(self._loop.shutdown_asyncgens(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

@@ -15,6 +15,6 @@ class NephilaReader(BaseReader):
     """Pages as documents: Markdown as text, the key of the URL as id, the URL as `source` in the metadata."""
 
     def lazy_load_data(self, *urls: str, **where: Any) -> Iterator[Document]:
-        """Page by page; the arguments of `nephila_doors.documents.Source`."""
-        for one in Source(*urls, **where):
-            yield Document(id_=one.key, text=one.text, metadata=one.metadata)
+        """The arguments are those of `Source`."""
+        for page in Source(*urls, **where):
+            yield Document(id_=page.key, text=page.text, metadata=page.metadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import nephila
 import pytest
@@ -46,6 +47,10 @@ async def test_a_finished_directory_is_loaded_in_a_running_loop_and_searched(tmp
             pass
     loader = NephilaLoader(directory=tmp_path / "o")
     assert {one.metadata["title"] for one in loader.lazy_load()} == TITLES
+    begun = loader.lazy_load()
+    next(begun)
+    begun.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("nephila-documents")]
     found = [one async for one in loader.alazy_load()]
     assert {one.page_content.splitlines()[0] for one in found} == {f"# {title}" for title in TITLES}
     assert {
