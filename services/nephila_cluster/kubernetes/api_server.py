@@ -21,59 +21,51 @@ MERGE: Final = "application/merge-patch+json"
 
 
 class Answer(NamedTuple):
-    """An answer of the API server."""
-
     status: int
     reason: str
     body: bytes
 
 
 class ApiServer:
-    """One connection pool with one login."""
+    """One pool of connections. `log_in` runs at the start, and again on a thread after a 401."""
 
-    def __init__(
-        self, login: Login, timeout_s: float = TIMEOUT_S, log_in_again: Callable[[], Login] | None = None
-    ) -> None:
-        """`log_in_again` runs on a thread after a 401, and the request is sent once more. Raises `UserError`."""
+    def __init__(self, log_in: Callable[[], Login], timeout_s: float = TIMEOUT_S) -> None:
+        self._log_in = log_in
+        self._login = log_in()
+        self._tls = self._login.tls()
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._log_in_again = log_in_again
         self._session: aiohttp.ClientSession | None = None
-        self._use(login)
 
-    def _use(self, login: Login) -> None:
-        self._login, self._tls = login, login.tls()
-
-    async def close(self) -> None:
-        """End the connections."""
+    async def aclose(self) -> None:
         if self._session is not None:
             await self._session.close()
 
     async def request(self, method: str, path: str, body: Any = None) -> Answer:
         """The answer, of any status. Raises `NotReadyError` where there is none."""
         answer = await self._send(method, path, body)
-        if answer.status != 401 or self._log_in_again is None:
-            return answer
-        # The kubelet has written another token, or that of a login program has expired.
-        self._use(await asyncio.to_thread(self._log_in_again))
-        return await self._send(method, path, body)
+        if answer.status == 401:
+            # The kubelet has written another token, or that of a login program has expired.
+            self._login = await asyncio.to_thread(self._log_in)
+            self._tls = self._login.tls()
+            answer = await self._send(method, path, body)
+        return answer
 
     async def _send(self, method: str, path: str, body: Any) -> Answer:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout)
-        kind = MERGE if method == "PATCH" else "application/json"
+        login = self._login
         try:
             async with self._session.request(
                 method,
-                self._login.server + path,
+                login.server + path,
                 data=None if body is None else json.dumps(body),
-                headers={"Content-Type": kind, **self._login.headers},
+                headers={"Content-Type": MERGE if method == "PATCH" else "application/json", **login.headers},
                 ssl=self._tls,
-                server_hostname=self._login.server_name,
-                proxy=self._login.proxy,
+                server_hostname=login.server_name,
+                proxy=login.proxy,
                 allow_redirects=False,
             ) as answer:
                 return Answer(answer.status, answer.reason or "", await answer.read())
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             reason = " ".join(str(error).split())[:300] or f"no answer in {self._timeout.total:g} s"
-            message = f"the API server at {self._login.server} cannot be reached: {reason}"
-            raise NotReadyError(message) from None
+            raise NotReadyError(f"the API server at {login.server} cannot be reached: {reason}") from None

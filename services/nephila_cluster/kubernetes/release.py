@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -67,30 +68,23 @@ class Forbidden(UserError):
 
 async def read_release(login: Login, namespace: str, name: str) -> Release:
     """The state of a release; `name` empty: the only one of the namespace. Raises `UserError`."""
-    server = ApiServer(login)
-    try:
-        return await _read(server, namespace, name)
-    finally:
-        await server.close()
-
-
-async def _read(server: ApiServer, namespace: str, name: str) -> Release:
-    selector = f"{NAME_LABEL}={NEPHILA}"
-    release = Release(namespace, name or await _only_release(server, namespace, selector))
-    labels = quote(f"{selector},{INSTANCE_LABEL}={release.name}")
-    paths = {kind: f"{path.format(namespace)}?labelSelector={labels}" for kind, path in KINDS.items()}
-    paths |= {kind: path.format(namespace) for kind, path in RESOURCES.items()}
-    lists = await asyncio.gather(*(_items(server, path) for path in paths.values()), return_exceptions=True)
-    for kind, items in zip(paths, lists, strict=True):
-        if isinstance(items, Forbidden):
-            release.hidden.append(f"{kind}: {items}")
-            release.objects[kind] = []
-        elif isinstance(items, BaseException):
-            raise items
-        else:
-            release.objects[kind] = items
-    await _ask_pods(server, release)
-    return release
+    async with aclosing(ApiServer(lambda: login)) as server:
+        selector = f"{NAME_LABEL}={NEPHILA}"
+        release = Release(namespace, name or await _only_release(server, namespace, selector))
+        labels = quote(f"{selector},{INSTANCE_LABEL}={release.name}")
+        paths = {kind: f"{path.format(namespace)}?labelSelector={labels}" for kind, path in KINDS.items()}
+        paths |= {kind: path.format(namespace) for kind, path in RESOURCES.items()}
+        lists = await asyncio.gather(*(_items(server, path) for path in paths.values()), return_exceptions=True)
+        for kind, items in zip(paths, lists, strict=True):
+            if isinstance(items, Forbidden):
+                release.hidden.append(f"{kind}: {items}")
+                release.objects[kind] = []
+            elif isinstance(items, BaseException):
+                raise items
+            else:
+                release.objects[kind] = items
+        await _ask_pods(server, release)
+        return release
 
 
 async def _items(server: ApiServer, path: str) -> list[Object]:

@@ -49,11 +49,11 @@ class Cluster:
     def __init__(self, namespace: str, timeout_s: float = TIMEOUT_S) -> None:
         """Raises `UserError` without a service account and without a kubeconfig."""
         self.namespace = namespace
-        self._server = ApiServer(log_in(), timeout_s, log_in)
+        self._server = ApiServer(log_in, timeout_s)
 
     async def close(self) -> None:
         """End the connections."""
-        await self._server.close()
+        await self._server.aclose()
 
     async def missing_kinds(self) -> list[str]:
         """Names of the custom resources that the API server does not serve."""
