@@ -48,17 +48,17 @@ def parse_endpoint(line: str, *, kind: str = "", country: str = "", trusted: boo
     """The proxy of a line; `kind` and `country` apply where the line has none. Raises ValueError, whose text does not
     repeat the line: it may contain a password."""
     text, *options = line.split()
-    given = {"class": kind, "country": country, "provider": ""}
+    values = {"class": kind, "country": country, "provider": ""}
     for option in options:
         key, _, value = option.partition("=")
-        if key not in given:
+        if key not in values:
             raise ValueError(f"option {key[:20]!r} is unknown; known are class, country and provider")
-        given[key] = value.lower()
-    if given["class"] and not _WORD.match(given["class"]):
-        raise ValueError(f"class {given['class'][:40]!r} is not a word")
-    if given["country"] and not _COUNTRY.match(given["country"]):
-        raise ValueError(f"country {given['country'][:40]!r} is not a code of two letters")
-    if len(given["provider"]) > MAX_PROVIDER_CHARS:
+        values[key] = value.lower()
+    if values["class"] and not _WORD.match(values["class"]):
+        raise ValueError(f"class {values['class'][:40]!r} is not a word")
+    if values["country"] and not _COUNTRY.match(values["country"]):
+        raise ValueError(f"country {values['country'][:40]!r} is not a code of two letters")
+    if len(values["provider"]) > MAX_PROVIDER_CHARS:
         raise ValueError("the provider is too long")
     scheme, host, port, user, password = _parts(text)
     check_credentials(user, password)
@@ -68,9 +68,9 @@ def parse_endpoint(line: str, *, kind: str = "", country: str = "", trusted: boo
         port=port,
         user=user,
         password=password,
-        kind=given["class"],
-        country=given["country"],
-        provider=provider_of(given["provider"]),
+        kind=values["class"],
+        country=values["country"],
+        provider=provider_of(values["provider"]),
         trusted=trusted,
     )
 

@@ -55,10 +55,10 @@ class ProxyKeeper:
 
     async def start(self) -> None:
         """Load the stored pool, read the sources that need no network, and begin."""
-        known = {source.name for source in self._sources if source.stored}
+        names = {source.name for source in self._sources if source.stored}
         stored = self._file.load()
         for proxy in stored:
-            proxy.sources &= known
+            proxy.sources &= names
             # A proxy that the operator named has to be in the settings again.
             if proxy.sources and not proxy.endpoint.trusted:
                 self._pool.restore(proxy)
@@ -145,16 +145,16 @@ class ProxyKeeper:
         finally:
             self._checking.pop(proxy.name, None)
 
-    def _apply(self, proxy: Proxy, found: CheckResult) -> None:
+    def _apply(self, proxy: Proxy, result: CheckResult) -> None:
         now = self._clock.monotonic()
-        if found.fault is ProxyFault.REFUSED:
-            self.on_fault(proxy, found.fault)
-            self._pool.failed(proxy, found.fault, "", now)
-        elif found.fault is not None:
+        if result.fault is ProxyFault.REFUSED:
+            self.on_fault(proxy, result.fault)
+            self._pool.failed(proxy, result.fault, "", now)
+        elif result.fault is not None:
             if proxy.state in (ALIVE, CANDIDATE):
-                log.warning("proxy %s is evicted: %s: %s", proxy.name, found.fault.value, found.detail)
+                log.warning("proxy %s is evicted: %s: %s", proxy.name, result.fault.value, result.detail)
             self._pool.check_failed(proxy, now)
         else:
-            proxy.anonymity, proxy.https = found.anonymity, found.https
-            proxy.country = proxy.endpoint.country or found.country or proxy.country
-            self._pool.check_passed(proxy, found.took_s, now)
+            proxy.anonymity, proxy.https = result.anonymity, result.https
+            proxy.country = proxy.endpoint.country or result.country or proxy.country
+            self._pool.check_passed(proxy, result.took_s, now)

@@ -16,16 +16,16 @@ WEB, FILE = ("list", "json"), "file"
 _NO_PASSWORD = "..."  # noqa: S105 - what stands in its place
 
 
-def proxies_of(given: Iterable[str]) -> tuple[str, ...]:
+def proxies_of(entries: Iterable[str]) -> tuple[str, ...]:
     """The entries of the setting. Raises `UsageError`, which does not repeat the entry: it may have a password."""
-    found = []
-    for number, entry in enumerate(given, 1):
+    resolved = []
+    for number, entry in enumerate(entries, 1):
         word, _, rest = entry.strip().partition(" ")
         if word == FILE:
             path, _, options = rest.strip().partition(" ")
-            found.append(f"{FILE} {os.path.abspath(path)} {options}".strip())
+            resolved.append(f"{FILE} {os.path.abspath(path)} {options}".strip())
         elif word in WEB:
-            found.append(entry)
+            resolved.append(entry)
         else:
             try:
                 endpoint = parse_endpoint(entry, trusted=True)
@@ -38,19 +38,19 @@ def proxies_of(given: Iterable[str]) -> tuple[str, ...]:
                     f"--proxy {endpoint.name}: give it again with its password, run.json keeps no secrets; "
                     "--proxy 'file PATH' is read again"
                 )
-            found.append(entry)
-    return tuple(found)
+            resolved.append(entry)
+    return tuple(resolved)
 
 
-def redacted(given: Iterable[str]) -> list[str]:
+def redacted(entries: Iterable[str]) -> list[str]:
     """The entries as run.json keeps them: without passwords."""
-    found = []
-    for entry in given:
+    texts = []
+    for entry in entries:
         word, _, options = entry.strip().partition(" ")
         if word not in (FILE, *WEB):
             endpoint = parse_endpoint(entry)
             if endpoint.password:
                 name = endpoint.name.replace("@", f":{_NO_PASSWORD}@", 1)
                 entry = f"{name} {options}".strip()
-        found.append(entry)
-    return found
+        texts.append(entry)
+    return texts

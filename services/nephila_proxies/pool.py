@@ -111,29 +111,29 @@ class ProxyPool:
     def replace(self, source: str, endpoints: Iterable[Endpoint]) -> int:
         """Set the proxies that a source has now. Those that no source has any more leave the pool. Returns how many
         are not taken, because the pool has `MAX_PROXIES`. O(n)."""
-        found: dict[str, Endpoint] = {}
+        by_name: dict[str, Endpoint] = {}
         for endpoint in endpoints:
-            found[endpoint.name] = endpoint
+            by_name[endpoint.name] = endpoint
         refused = 0
         for proxy in [proxy for proxy in self._proxies.values() if source in proxy.sources]:
-            if proxy.name not in found:
+            if proxy.name not in by_name:
                 proxy.sources.discard(source)
                 self._distrust(proxy, source)
                 if not proxy.sources:
                     del self._proxies[proxy.name]
                     self._move(proxy, CANDIDATE)
-        for name, endpoint in found.items():
-            known = self._proxies.get(name)
-            if known is None:
+        for name, endpoint in by_name.items():
+            pooled = self._proxies.get(name)
+            if pooled is None:
                 if len(self._proxies) >= MAX_PROXIES:
                     refused += 1
                     continue
-                known = self._proxies[name] = Proxy(endpoint)
-            elif known.endpoint != endpoint and (endpoint.trusted or not known.trusted_sources - {source}):
-                self._renew(known, endpoint)
-            known.sources.add(source)
+                pooled = self._proxies[name] = Proxy(endpoint)
+            elif pooled.endpoint != endpoint and (endpoint.trusted or not pooled.trusted_sources - {source}):
+                self._renew(pooled, endpoint)
+            pooled.sources.add(source)
             if endpoint.trusted:
-                known.trusted_sources.add(source)
+                pooled.trusted_sources.add(source)
         self._version += 1
         return refused
 
@@ -301,7 +301,7 @@ class ProxyPool:
     def lied(self, proxy: Proxy, host: str, now: float) -> bool:
         """A proxy returned another page than others for a host: it is not used for this host. True: it is a liar now,
         out for all hosts."""
-        proxy.lies = {known: until for known, until in proxy.lies.items() if until > now}
+        proxy.lies = {name: until for name, until in proxy.lies.items() if until > now}
         proxy.lies[host] = now + LIE_S
         proxy.agreed = 0
         self._version += 1
@@ -348,13 +348,13 @@ class ProxyPool:
     def due(self, now: float) -> list[Proxy]:
         """Proxies whose check is due, the longest overdue first; a liar whose time is over is a candidate again.
         O(n log n)."""
-        found = [proxy for proxy in self._proxies.values() if proxy.state is not REFUSED and proxy.check_at <= now]
-        for proxy in found:
+        due = [proxy for proxy in self._proxies.values() if proxy.state is not REFUSED and proxy.check_at <= now]
+        for proxy in due:
             if proxy.state is LIAR:
                 proxy.lies.clear()
                 proxy.agreed = 0
                 self._move(proxy, CANDIDATE)
-        return sorted(found, key=lambda proxy: proxy.check_at)
+        return sorted(due, key=lambda proxy: proxy.check_at)
 
     def _evict(self, proxy: Proxy, now: float) -> None:
         if proxy.state is ALIVE:

@@ -23,16 +23,13 @@ class ProxyRouter(DirectRouter):
         self._keeper = keeper
 
     async def start(self) -> None:
-        """See `Router.start`."""
         await self._keeper.start()
 
     async def close(self) -> None:
-        """See `Router.close`."""
         await self._keeper.close()
         await super().close()
 
     def cached(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route | None:
-        """See `Router.cached`."""
         try:
             return super().cached(target, request)
         except ResolveError:
@@ -41,7 +38,6 @@ class ProxyRouter(DirectRouter):
             return unresolved_route(target)
 
     async def route(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route:
-        """See `Router.route`."""
         try:
             return await super().route(target, request)
         except ResolveError:

@@ -53,10 +53,10 @@ def lines_of_tables(text: str) -> Iterator[str]:
 
 def _rows(text: str) -> Iterator[list[str]]:
     start: int | None = None
-    for found in islice(_ROW.finditer(text), MAX_ROWS):
+    for row in islice(_ROW.finditer(text), MAX_ROWS):
         if start is not None:
-            yield _CELL.split(text[start : found.start()], MAX_CELLS)[1:]
-        start = found.end()
+            yield _CELL.split(text[start : row.start()], MAX_CELLS)[1:]
+        start = row.end()
     if start is not None:
         yield _CELL.split(text[start:], MAX_CELLS)[1:]
 
@@ -69,12 +69,12 @@ def _text(cell: str) -> str:
 
 def _columns(cells: list[str]) -> dict[str, int]:
     """Name → number of the columns, if these cells are their heads."""
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     for number, cell in enumerate(cells):
         for name, words in _COLUMNS.items():
             if cell.lower() in words:
-                found.setdefault(name, number)
-    return found if "host" in found else {}
+                columns.setdefault(name, number)
+    return columns if "host" in columns else {}
 
 
 def _line(cells: list[str], columns: dict[str, int]) -> str:
@@ -86,7 +86,7 @@ def _line(cells: list[str], columns: dict[str, int]) -> str:
 
     at = next((number for number, cell in enumerate(cells) if _ADDRESS.match(cell)), -1)
     host, port = (cells[at], "") if at >= 0 else (named("host"), "")
-    if at < 0 and (pair := next((found for cell in cells if (found := _WITH_PORT.match(cell))), None)):
+    if at < 0 and (pair := next((match for cell in cells if (match := _WITH_PORT.match(cell))), None)):
         host, port = pair[1], pair[2]
     if not port:
         port = named("port") or next((cell for cell in cells[at + 1 :] if cell.isascii() and cell.isdigit()), "")

@@ -47,14 +47,14 @@ class Ring(Generic[P]):
         free, members, size = self._free, self._members, len(self._members)
         if not size:
             return None
-        known = self._position.get(domain)
-        start = (known or 0) % size
+        position = self._position.get(domain)
+        start = (position or 0) % size
         for first, last in ((start, size), (0, start)):
             number = free.find(1, first, last)
             while number >= 0:
                 member = members[number]
                 if accepts(member):
-                    if known is None and len(self._position) >= self._max_domains:
+                    if position is None and len(self._position) >= self._max_domains:
                         del self._position[next(iter(self._position))]
                     self._position[domain] = start + 1
                     return member

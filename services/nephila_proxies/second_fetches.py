@@ -153,12 +153,12 @@ class SecondFetches:
     def _common(self, host: str, seen: list[tuple[str, Signature]]) -> set[bytes]:
         """Digests of the bodies that came for many hosts, or for many URLs of this one."""
         return {
-            one.digest
-            for name, one in seen
-            if one.digest not in self._true_bodies
+            signature.digest
+            for name, signature in seen
+            if signature.digest not in self._true_bodies
             and (
-                len(self._bodies.get((name, one.digest), ())) >= SAME_BODY_HOSTS
-                or len(self._pages.get((host, one.digest), ())) >= SAME_BODY_URLS
+                len(self._bodies.get((name, signature.digest), ())) >= SAME_BODY_HOSTS
+                or len(self._pages.get((host, signature.digest), ())) >= SAME_BODY_URLS
             )
         }
 
@@ -166,10 +166,12 @@ class SecondFetches:
         """Who agrees and who has lied; None while it is open."""
         common = self._common(host, seen)
         if common:
-            liars = tuple(name for name, one in seen if one.digest in common)
-            others = tuple(name for name, one in seen if one.digest not in common)
+            liars = tuple(name for name, signature in seen if signature.digest in common)
+            others = tuple(name for name, signature in seen if signature.digest not in common)
             if len(others) > 1:
-                hosts_of = (self._bodies.get((name, one.digest), set()) for name, one in seen if name in liars)
+                hosts_of = (
+                    self._bodies.get((name, signature.digest), set()) for name, signature in seen if name in liars
+                )
                 hosts = frozenset[str]().union(*hosts_of)
                 return SecondFetch(lied=liars, hosts=hosts, acquitted=self._acquit(liars))
             if len(liars) < 3:
@@ -178,8 +180,8 @@ class SecondFetches:
             while len(self._true_bodies) > MAX_BODIES:
                 self._true_bodies.popitem(last=False)
             return SecondFetch()
-        for _, one in seen:
-            alike = tuple(name for name, other in seen if other.is_like(one))
+        for _, signature in seen:
+            alike = tuple(name for name, other in seen if other.is_like(signature))
             if len(alike) > 1:
                 lied = tuple(name for name, _ in seen if name not in alike)
                 if lied:
@@ -192,7 +194,7 @@ class SecondFetches:
         void = [verdict for verdict in self._verdicts if sum(name not in liars for name in verdict[1]) < 2]
         if void:
             gone = {id(verdict) for verdict in void}
-            self._verdicts = deque((one for one in self._verdicts if id(one) not in gone), MAX_VERDICTS)
+            self._verdicts = deque((verdict for verdict in self._verdicts if id(verdict) not in gone), MAX_VERDICTS)
         return tuple((name, host) for host, _, lied in void for name in lied if name not in liars)
 
     def _is_sampled(self, proxy: Proxy) -> bool:
@@ -229,10 +231,10 @@ class SecondFetches:
     def take_served(self, name: str, hosts: Collection[str] | None) -> list[Served]:
         """Remove and return the pages of these hosts that came through a proxy; None: of all hosts.
         O(`MAX_SERVED`)."""
-        taken = [one for one in self._served if one.proxy == name and (hosts is None or one.host in hosts)]
+        taken = [page for page in self._served if page.proxy == name and (hosts is None or page.host in hosts)]
         if taken:
-            gone = {id(one) for one in taken}
-            self._served = deque((one for one in self._served if id(one) not in gone), MAX_SERVED)
+            gone = {id(page) for page in taken}
+            self._served = deque((page for page in self._served if id(page) not in gone), MAX_SERVED)
         return taken
 
     def check(self) -> None:

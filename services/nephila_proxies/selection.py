@@ -304,16 +304,16 @@ class ProxySelection:
         assert selector is not None
         need, now = self._need(target, None), self._clock.monotonic()
         seconds = self.second_fetches
-        found = seconds.judge(
+        judgement = seconds.judge(
             proxy, request, target, response, lambda avoid: self.pool.has_alive(selector, need, avoid, now)
         )
-        for name in found.agreed:
+        for name in judgement.agreed:
             if (agreed := self.pool.find(name)) is not None:
                 self.pool.confirmed(agreed)
-        for name in found.lied:
+        for name in judgement.lied:
             if (liar := self.pool.find(name)) is not None:
                 self._fail(liar, ProxyFault.LIED, target.host)
-                hosts = found.hosts | {target.host}
+                hosts = judgement.hosts | {target.host}
                 is_liar = sum(self.pool.lied(liar, host, now) for host in hosts) > 0  # each host counts
                 pages = seconds.take_served(name, None if is_liar else hosts)
                 log.warning(
@@ -321,19 +321,19 @@ class ProxySelection:
                     "fetched again",
                     name,
                     target.host,
-                    " and ".join(found.agreed) or "another proxy",
+                    " and ".join(judgement.agreed) or "another proxy",
                     "any host" if is_liar else "this host",
                     len(pages),
                 )
                 self.retracted += len(pages)
                 for page in pages:
                     self.on_retract(page)
-        for name, host in found.acquitted:
+        for name, host in judgement.acquitted:
             if (honest := self.pool.find(name)) is not None:
                 self.pool.acquitted(honest, host)
-        if not found.again:
+        if not judgement.again:
             seconds.accepted(proxy.name, target.host, partition, response.status, request)
-        return found.again
+        return judgement.again
 
     def _fail(self, proxy: Proxy, fault: ProxyFault, host: str) -> None:
         self.faults[fault] += 1

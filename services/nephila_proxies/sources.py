@@ -90,7 +90,6 @@ class StaticSource:
         self._endpoints: Sequence[Endpoint] | None = endpoints
 
     async def read(self) -> Collected | None:
-        """See `ProxySource.read`."""
         endpoints, self._endpoints = self._endpoints, None
         return None if endpoints is None else Collected(list(endpoints))
 
@@ -107,17 +106,16 @@ class FileSource:
         self._read: tuple[int, int] | None = None
 
     async def read(self) -> Collected | None:
-        """See `ProxySource.read`."""
         try:
-            found = os.stat(self._path)
-            if self._read == (found.st_mtime_ns, found.st_size):
+            state = os.stat(self._path)
+            if self._read == (state.st_mtime_ns, state.st_size):
                 return None
             collected = await asyncio.to_thread(self._parse)
         except OSError as error:
             raise SourceError(error.strerror or str(error)) from None
         except ValueError as error:
             raise SourceError(str(error)) from None
-        self._read = (found.st_mtime_ns, found.st_size)
+        self._read = (state.st_mtime_ns, state.st_size)
         return collected
 
     def _parse(self) -> Collected:
@@ -149,7 +147,6 @@ class WebSource:
         self._credential = credential
 
     async def read(self) -> Collected | None:
-        """See `ProxySource.read`."""
         target = self._target
         try:
             route = direct_route(target, *await self._resolver.resolve(target.dial_host, target.port))
@@ -179,24 +176,24 @@ def parse_lines(data: bytes, kind: str, country: str, *, trusted: bool) -> Colle
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    for found in _LINE.finditer(data):
+    for match in _LINE.finditer(data):
         # A longer line is no proxy; what is left of it is skipped and counted.
-        line = data[found.start() : min(found.end(), found.start() + MAX_LINE_BYTES)].decode("utf-8", "replace")
+        line = data[match.start() : min(match.end(), match.start() + MAX_LINE_BYTES)].decode("utf-8", "replace")
         if line := line.partition("#")[0].strip():
             yield line
 
 
 def parse_json(body: bytes, path: str, kind: str, country: str) -> Collected:
     """Objects or lines below a path of keys, as `data.items`. Raises ValueError."""
-    found = msgspec.Raw(body)
+    part = msgspec.Raw(body)
     try:
         for key in path.split(".") if path else ():
-            keys = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
+            keys = msgspec.json.decode(part, type=dict[str, msgspec.Raw])
             if key not in keys:
                 raise ValueError(f"no {path!r} in the answer")
-            found = keys[key]
+            part = keys[key]
         # Items stay bytes until each one is read: objects of 16 MB would take 200 MB and more.
-        items = msgspec.json.decode(found, type=list[msgspec.Raw])
+        items = msgspec.json.decode(part, type=list[msgspec.Raw])
         return _collect(items, lambda item: _endpoint_of(msgspec.json.decode(item), kind, country))
     except msgspec.ValidationError:
         raise ValueError(f"{path or 'the answer'} is not a list") from None
@@ -209,19 +206,19 @@ def _endpoint_of(item: Any, kind: str, country: str) -> Endpoint:
         return parse_endpoint(item, kind=kind, country=country)
     if not isinstance(item, dict):
         raise ValueError("not an object")
-    given = {name: next((item[key] for key in keys if item.get(key)), "") for name, keys in _KEYS.items()}
-    scheme = given["scheme"]
+    fields = {name: next((item[key] for key in keys if item.get(key)), "") for name, keys in _KEYS.items()}
+    scheme = fields["scheme"]
     if isinstance(scheme, list):
-        scheme = "socks5" if scheme and all("socks" in str(one) for one in scheme) else "http"
+        scheme = "socks5" if scheme and all("socks" in str(name) for name in scheme) else "http"
     scheme = "http" if scheme in ("", "https") else scheme
     endpoint = parse_endpoint(
-        f"{scheme}://{given['host']}:{given['port']}",
-        kind=str(given["class"]).lower() or kind,
-        country=str(given["country"]).lower() or country,
+        f"{scheme}://{fields['host']}:{fields['port']}",
+        kind=str(fields["class"]).lower() or kind,
+        country=str(fields["country"]).lower() or country,
     )
-    user, password = str(given["user"]), str(given["password"])
+    user, password = str(fields["user"]), str(fields["password"])
     check_credentials(user, password)
-    provider = provider_of(str(given["provider"]))
+    provider = provider_of(str(fields["provider"]))
     return msgspec.structs.replace(endpoint, user=user, password=password, provider=provider)
 
 
@@ -267,9 +264,9 @@ def make_sources(
 
 
 def _options(text: str) -> tuple[str, dict[str, str]]:
-    location, *given = text.split()
+    location, *words = text.split()
     options = {"class": "", "country": "", "path": "", "token": ""}
-    for option in given:
+    for option in words:
         key, _, value = option.partition("=")
         if key not in options:
             raise ValueError(f"option {key[:20]!r} is unknown; known are {', '.join(options)}")

@@ -117,8 +117,8 @@ class Validator:
         https = True
         if self._https_url:
             https = _judge(*await self._echo(self._https_url, proxy))[0] is None
-        if self._country_header and (found := response.headers.get(self._country_header, "")):
-            country = found.strip().lower()[:2]
+        if self._country_header and (header := response.headers.get(self._country_header, "")):
+            country = header.strip().lower()[:2]
         return CheckResult(None, "", took_s, addresses, self._anonymity(response), https, country)
 
     async def _reach(self, proxy: Proxy, addresses: tuple[str, ...], port: int, country: str) -> CheckResult:
