@@ -43,18 +43,18 @@ class Block(NamedTuple):
 
 def cleaned(blocks: Iterable[Block]) -> list[Block]:
     """Blocks without control characters and doubled white space; empty ones are left out."""
-    found = []
+    clean = []
     for block in blocks:
         if block.kind is BlockKind.TABLE:
             rows = tuple(tuple(one_line(cell) for cell in row) for row in block.rows)
             if any(map(any, rows)):
-                found.append(block._replace(rows=tuple(row for row in rows if any(row))))
+                clean.append(block._replace(rows=tuple(row for row in rows if any(row))))
         elif block.kind is BlockKind.CODE:
             if block.text.strip():
-                found.append(block._replace(text=spelled_text(without_controls(block.text)).strip("\n")))
+                clean.append(block._replace(text=spelled_text(without_controls(block.text)).strip("\n")))
         elif text := one_line(block.text):
-            found.append(block._replace(text=text))
-    return found
+            clean.append(block._replace(text=text))
+    return clean
 
 
 def text_of(blocks: Iterable[Block]) -> str:
@@ -77,8 +77,8 @@ def structure_of(blocks: Iterable[Block], text: bytes) -> bytes:
 
 def page_structure(html: bytes, text: bytes) -> bytes:
     """The structure of all of a page beside a text of it."""
-    found, structure = structure_by(html, "utf-8", [])
-    return recoded(structure, found, text)
+    page_text, structure = structure_by(html, "utf-8", [])
+    return recoded(structure, page_text, text)
 
 
 def _html(block: Block) -> str:

@@ -43,7 +43,6 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
     return _encode(read(_decode(payload)))
 
 
@@ -90,13 +89,13 @@ def _read(document: Any, request: PdfRequest) -> DocumentContent:
     if broken and not content.problem:
         content.problem = f"broken: {broken} of {count} pages cannot be read"
     outline, sizes = _outline(document, len(pages)), sizes_of(pieces for pieces, _ in pages)
-    found: list[Block] = []
+    page_blocks: list[Block] = []
     for number, (pieces, rules) in enumerate(pages):
         if time.monotonic() > until + _LAYOUT_S:
             content.problem = f"{number} of {count} pages laid out in {request.budget_s + _LAYOUT_S:g} s"
             break
-        found += _blocks(pieces, grids_of(pieces, rules), sizes, outline.get(number, {}))
-    blocks = cleaned(found)
+        page_blocks += _blocks(pieces, grids_of(pieces, rules), sizes, outline.get(number, {}))
+    blocks = cleaned(page_blocks)
     content.text = cut_utf8(text_of(blocks).encode("utf-8", "replace"), request.max_text_bytes)
     content.structure = structure_of(blocks, content.text)
     content.links = list(links.items())
@@ -105,9 +104,9 @@ def _read(document: Any, request: PdfRequest) -> DocumentContent:
 
 def _blocks(pieces: list[Piece], grids: list[Grid], sizes: Sizes, outline: dict[str, int]) -> Iterator[Block]:
     """Blocks of one page: text between tables, and tables where their first piece stands."""
-    taken = frozenset().union(*(one.pieces for one in grids))
+    taken = frozenset().union(*(grid.pieces for grid in grids))
     at = 0
-    for grid in sorted(grids, key=lambda one: one.first):
+    for grid in sorted(grids, key=lambda grid: grid.first):
         yield from blocks_of([pieces[n] for n in range(at, grid.first) if n not in taken], sizes, outline)
         yield grid.block
         at = grid.first
@@ -116,16 +115,16 @@ def _blocks(pieces: list[Piece], grids: list[Grid], sizes: Sizes, outline: dict[
 
 def _outline(document: Any, pages: int) -> dict[int, dict[str, int]]:
     """The headings that the document's outline has on each page, with their levels from 1."""
-    found: dict[int, dict[str, int]] = {}
+    headings: dict[int, dict[str, int]] = {}
     try:
         for entry in islice(document.get_toc(max_depth=6), _OUTLINE):
-            place = entry.get_dest()
-            number = place.get_index() if place is not None else None
+            target = entry.get_dest()
+            number = target.get_index() if target is not None else None
             if number is not None and 0 <= number < pages and (key := key_of(entry.get_title())):
-                found.setdefault(number, {})[key] = entry.level + 1
+                headings.setdefault(number, {})[key] = entry.level + 1
     except (pdfium.PdfiumError, UnicodeDecodeError):
         pass
-    return found
+    return headings
 
 
 def _page(document: Any, number: int, links: dict[str, str], max_links: int) -> tuple[list[Piece], list[Rule], int]:
@@ -171,18 +170,18 @@ def _annotated(document: Any, page: Any, text_page: Any) -> Iterator[tuple[str, 
 
 def _written(text_page: Any) -> Iterator[tuple[str, str]]:
     """Addresses that stand in the text."""
-    found = raw.FPDFLink_LoadWebLinks(text_page)
-    if not found:
+    links = raw.FPDFLink_LoadWebLinks(text_page)
+    if not links:
         return
     try:
-        for number in range(min(raw.FPDFLink_CountWebLinks(found), _LINKS_OF_PAGE)):
-            units = raw.FPDFLink_GetURL(found, number, None, 0)
+        for number in range(min(raw.FPDFLink_CountWebLinks(links), _LINKS_OF_PAGE)):
+            units = raw.FPDFLink_GetURL(links, number, None, 0)
             if 0 < units <= MAX_URL_CHARS:
                 buffer = (ctypes.c_ushort * units)()
-                raw.FPDFLink_GetURL(found, number, buffer, units)
+                raw.FPDFLink_GetURL(links, number, buffer, units)
                 yield bytes(buffer).decode("utf-16-le", "replace").rstrip("\0").strip(), ""
     finally:
-        raw.FPDFLink_CloseWebLinks(found)
+        raw.FPDFLink_CloseWebLinks(links)
 
 
 def _word(document: Any, key: str) -> str:

@@ -45,7 +45,7 @@ def grids_of(pieces: Sequence[Piece], rules: Sequence[Rule]) -> list[Grid]:
     """The tables of a page."""
     if not 4 <= len(rules) <= MAX_LINES:
         return []
-    found = []
+    grids = []
     for group in _touching(list(rules)):
         across = _places([(rule.top + rule.bottom) / 2 for rule in group if rule.is_flat])[::-1]
         down = _places([(rule.left + rule.right) / 2 for rule in group if not rule.is_flat])
@@ -54,8 +54,8 @@ def grids_of(pieces: Sequence[Piece], rules: Sequence[Rule]) -> list[Grid]:
         left, right = min(rule.left for rule in group), max(rule.right for rule in group)
         down = _places([left, *down, right])
         if len(down) >= 3 and (grid := _grid(pieces, across, down)) is not None:
-            found.append(grid)
-    return found
+            grids.append(grid)
+    return grids
 
 
 def _touching(rules: list[Rule]) -> list[list[Rule]]:
@@ -63,16 +63,16 @@ def _touching(rules: list[Rule]) -> list[list[Rule]]:
     for rule in rules:
         mine = [group for group in groups if any(_touch(rule, other) for other in group)]
         groups = [group for group in groups if group not in mine]
-        groups.append([rule, *(one for group in mine for one in group)])
+        groups.append([rule, *(member for group in mine for member in group)])
     return groups
 
 
-def _touch(one: Rule, other: Rule) -> bool:
+def _touch(rule: Rule, other: Rule) -> bool:
     return (
-        one.left <= other.right + NEAR
-        and other.left <= one.right + NEAR
-        and one.bottom <= other.top + NEAR
-        and other.bottom <= one.top + NEAR
+        rule.left <= other.right + NEAR
+        and other.left <= rule.right + NEAR
+        and rule.bottom <= other.top + NEAR
+        and other.bottom <= rule.top + NEAR
     )
 
 

@@ -229,17 +229,17 @@ def _with_drop_caps(pieces: list[Piece], sizes: Sizes) -> list[Piece]:
         if is_letter and sizes.body and piece.size > DROP_CAP_RATIO * sizes.body:
             waiting.append(piece)
             continue
-        cap = next((one for one in waiting if _begins(one, piece)), None)
+        cap = next((candidate for candidate in waiting if _begins(candidate, piece)), None)
         if cap is not None:
             waiting.remove(cap)
             piece = piece._replace(text=cap.text.strip() + piece.text.lstrip())
         out.append(piece)
     for cap in waiting:
-        place = next((at for at, piece in enumerate(out) if _begins(cap, piece)), None)
-        if place is None:
+        index = next((at for at, piece in enumerate(out) if _begins(cap, piece)), None)
+        if index is None:
             out.append(cap)
         else:
-            out[place] = out[place]._replace(text=cap.text.strip() + out[place].text.lstrip())
+            out[index] = out[index]._replace(text=cap.text.strip() + out[index].text.lstrip())
     return out
 
 
@@ -256,7 +256,7 @@ def _heading(lines: list[Line], at: int, sizes: Sizes, outline: Mapping[str, int
     line = lines[at]
     # A heading may take two lines.
     for count in (1, 2, 3):
-        text = joined([one.text for one in lines[at : at + count]])
+        text = joined([row.text for row in lines[at : at + count]])
         if (level := outline.get(key_of(text))) and (line.size >= sizes.body or line.pieces[0].bold):
             return Block(BlockKind.HEADING, text, level), at + count
     level = sizes.level_of(line)
@@ -267,7 +267,7 @@ def _heading(lines: list[Line], at: int, sizes: Sizes, outline: Mapping[str, int
         end < len(lines) and sizes.level_of(lines[end]) == level and lines[end - 1].bottom - lines[end].top < line.size
     ):
         end += 1
-    text = joined([one.text for one in lines[at:end]])
+    text = joined([row.text for row in lines[at:end]])
     return (Block(BlockKind.HEADING, text, level), end) if len(text) <= MAX_HEADING_CHARS else (None, at)
 
 
@@ -371,14 +371,14 @@ def _columns(rows: list[list[Piece]]) -> list[tuple[float, float]]:
 
 def _cells(rows: list[list[Piece]], columns: list[tuple[float, float]]) -> Iterable[tuple[str, ...]]:
     """Text by column; a line that leaves the first column empty continues the row above."""
-    found: list[list[str]] = []
+    table: list[list[str]] = []
     for row in rows:
         cells = [""] * len(columns)
         for piece in row:
-            at = next(place for place, (left, right) in enumerate(columns) if left <= piece.left <= right)
+            at = next(column for column, (left, right) in enumerate(columns) if left <= piece.left <= right)
             cells[at] = f"{cells[at]} {piece.text.strip()}".strip()
-        if found and not cells[0] and sum(map(bool, cells)) < sum(map(bool, found[-1])):
-            found[-1] = [joined(list(filter(None, pair))) for pair in zip(found[-1], cells, strict=True)]
+        if table and not cells[0] and sum(map(bool, cells)) < sum(map(bool, table[-1])):
+            table[-1] = [joined(list(filter(None, pair))) for pair in zip(table[-1], cells, strict=True)]
         else:
-            found.append(cells)
-    return map(tuple, found)
+            table.append(cells)
+    return map(tuple, table)

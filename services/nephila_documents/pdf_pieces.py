@@ -69,23 +69,23 @@ def pieces_of(text_page: Any) -> list[Piece]:
 
 def rules_of(page: Any) -> list[Rule]:
     """The lines and rectangles that a page draws, as far as they are horizontal or vertical."""
-    found: list[Rule] = []
+    rules: list[Rule] = []
     bounds = [ctypes.c_float() for _ in range(4)]
-    references = [ctypes.byref(one) for one in bounds]
+    references = [ctypes.byref(bound) for bound in bounds]
     for at in range(min(raw.FPDFPage_CountObjects(page), MAX_OBJECTS)):
         drawn = raw.FPDFPage_GetObject(page, at)
         if raw.FPDFPageObj_GetType(drawn) != raw.FPDF_PAGEOBJ_PATH or not raw.FPDFPageObj_GetBounds(drawn, *references):
             continue
-        left, bottom, right, top = (one.value for one in bounds)
+        left, bottom, right, top = (bound.value for bound in bounds)
         if min(right - left, top - bottom) < THIN:
             if max(right - left, top - bottom) > 2 * THIN:
-                found.append(Rule(left, bottom, right, top))
+                rules.append(Rule(left, bottom, right, top))
         elif raw.FPDFPath_CountSegments(drawn) <= 5:
-            found += [Rule(left, bottom, right, bottom), Rule(left, top, right, top)]
-            found += [Rule(left, bottom, left, top), Rule(right, bottom, right, top)]
-        if len(found) > MAX_LINES:
+            rules += [Rule(left, bottom, right, bottom), Rule(left, top, right, top)]
+            rules += [Rule(left, bottom, left, top), Rule(right, bottom, right, top)]
+        if len(rules) > MAX_LINES:
             return []
-    return found
+    return rules
 
 
 def _is_apart(box: Any, left: float, bottom: float, right: float, top: float) -> bool:
@@ -99,9 +99,9 @@ def _is_apart(box: Any, left: float, bottom: float, right: float, top: float) ->
     return bool(box.left - right > GAP * height or box.right < left - height)
 
 
-def _piece(text_page: Any, at: int, text: str, place: tuple[float, float, float, float]) -> Piece:
+def _piece(text_page: Any, at: int, text: str, box: tuple[float, float, float, float]) -> Piece:
     flags = ctypes.c_int(0)
     name = ctypes.create_string_buffer(128)
     size = raw.FPDFText_GetFontInfo(text_page, at, name, 128, ctypes.byref(flags))
     bold = 0 < size <= 128 and b"bold" in name.value.lower()
-    return Piece(text, *place, size=place[3] - place[1], bold=bold or bool(flags.value & _FLAGS_BOLD))
+    return Piece(text, *box, size=box[3] - box[1], bold=bold or bool(flags.value & _FLAGS_BOLD))

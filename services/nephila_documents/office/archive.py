@@ -58,13 +58,13 @@ class Archive:
         """Relations of an OOXML part: id → target and whether that is outside; inside targets are member names."""
         folder, _, name = part.rpartition("/")
         data = self.read(f"{folder}/_rels/{name}.rels" if folder else f"_rels/{name}.rels")
-        found = {}
-        for one in elements(data, ("Relationship",)):
-            target, outside = one.get("Target", ""), one.get("TargetMode") == "External"
+        targets = {}
+        for relation in elements(data, ("Relationship",)):
+            target, outside = relation.get("Target", ""), relation.get("TargetMode") == "External"
             if not outside:
                 target = posixpath.normpath(posixpath.join("/" + folder, target)).lstrip("/")
-            found[one.get("Id", "")] = (target, outside)
-        return found
+            targets[relation.get("Id", "")] = (target, outside)
+        return targets
 
 
 def local(element: Any) -> str:
@@ -75,9 +75,9 @@ def local(element: Any) -> str:
 
 def attribute(element: Any, name: str, default: str = "") -> str:
     """Value of an attribute by its name without namespace."""
-    found = element.get(name)
-    if found is not None:
-        return str(found)
+    plain = element.get(name)
+    if plain is not None:
+        return str(plain)
     return next((str(value) for key, value in element.attrib.items() if key.rpartition("}")[2] == name), default)
 
 

@@ -18,14 +18,17 @@ _BASE: Final = "https://book.invalid/"
 def read_book(archive: Archive) -> Iterator[tuple[str, bytes]]:
     """Text and body of each chapter."""
     root = next(
-        (one.get("full-path", "") for one in elements(archive.read("META-INF/container.xml"), ("rootfile",))), ""
+        (element.get("full-path", "") for element in elements(archive.read("META-INF/container.xml"), ("rootfile",))),
+        "",
     )
     package = archive.read(root)
-    members = {one.get("id"): one.get("href", "") for one in elements(package, ("item",))}
-    chapters = [members[name] for one in elements(package, ("itemref",)) if (name := one.get("idref")) in members]
+    members = {element.get("id"): element.get("href", "") for element in elements(package, ("item",))}
+    chapters = [
+        members[name] for element in elements(package, ("itemref",)) if (name := element.get("idref")) in members
+    ]
     if len(chapters) > MAX_CHAPTERS:
         archive.problem = f"more than {MAX_CHAPTERS:,} chapters"
     for href in chapters[:MAX_CHAPTERS]:
         body = archive.read(posixpath.normpath(posixpath.join(posixpath.dirname(root), unquote(href))))
-        found = page_pass(body, _BASE, "utf-8", PassOptions(main_text=False))
-        yield found.text.decode(), body
+        facts = page_pass(body, _BASE, "utf-8", PassOptions(main_text=False))
+        yield facts.text.decode(), body

@@ -46,7 +46,7 @@ def _blocks(element: Any, depth: int) -> Iterator[Block]:
             if attribute(element, "class") in _SLIDE_FRAME:
                 return
             if name == "frame" and attribute(element, "class") == "title":
-                yield Block(BlockKind.HEADING, " ".join(_text(one) for one in element.iter("{*}p")), 2)
+                yield Block(BlockKind.HEADING, " ".join(_text(paragraph) for paragraph in element.iter("{*}p")), 2)
                 return
             for child in element:
                 yield from _blocks(child, depth + 1)
@@ -72,7 +72,7 @@ def _rows(table: Any) -> Iterator[tuple[str, ...]]:
         for cell in row.iterchildren("{*}table-cell", "{*}covered-table-cell"):
             repeated = attribute(cell, "number-columns-repeated", "1")
             times = min(int(repeated), MAX_REPEATED) if repeated.isdecimal() and len(repeated) < 9 else 1
-            cells += [" ".join(_text(one) for one in cell.iter("{*}p", "{*}h"))] * times
+            cells += [" ".join(_text(paragraph) for paragraph in cell.iter("{*}p", "{*}h"))] * times
         while cells and not cells[-1]:
             cells.pop()
         yield tuple(cells)

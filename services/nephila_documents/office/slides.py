@@ -21,8 +21,8 @@ _FRAME: Final = ("dt", "ftr", "sldNum", "hdr")
 def read_slides(archive: Archive, links: dict[str, str]) -> Iterator[Block]:
     """The blocks of all slides; addresses of links are added."""
     targets = archive.targets(_MAIN)
-    order = [attribute(one, "{*}id") or _relation(one) for one in elements(archive.read(_MAIN), ("sldId",))]
-    names = [targets[one][0] for one in order if one in targets]
+    order = [attribute(slide, "{*}id") or _relation(slide) for slide in elements(archive.read(_MAIN), ("sldId",))]
+    names = [targets[relation][0] for relation in order if relation in targets]
     if len(names) > MAX_SLIDES:
         archive.problem = f"more than {MAX_SLIDES:,} slides"
     for name in names[:MAX_SLIDES]:
@@ -32,7 +32,7 @@ def read_slides(archive: Archive, links: dict[str, str]) -> Iterator[Block]:
         if notes:
             for shape in elements(archive.read(notes), ("sp",)):
                 if _placeholder(shape) == "body":
-                    yield from (Block(BlockKind.PARAGRAPH, _text(one)) for one in shape.iter("{*}p"))
+                    yield from (Block(BlockKind.PARAGRAPH, _text(paragraph)) for paragraph in shape.iter("{*}p"))
 
 
 def _relation(element: Any) -> str:
@@ -45,28 +45,28 @@ def _slide(data: bytes, targets: dict[str, tuple[str, bool]], links: dict[str, s
         for link in shape.iter("{*}hlinkClick"):
             target, outside = targets.get(_relation(link), ("", False))
             if outside and target:
-                run = next((one for one in link.iterancestors("{*}r")), None)
+                run = next((ancestor for ancestor in link.iterancestors("{*}r")), None)
                 links.setdefault(target, _text(run) if run is not None else "")
         if local(shape) == "graphicFrame":
             for table in shape.iter("{*}tbl"):
                 rows = (tuple(_text(cell) for cell in row.iterchildren("{*}tc")) for row in table.iterchildren("{*}tr"))
                 yield Block(BlockKind.TABLE, rows=tuple(rows))
             continue
-        place = _placeholder(shape)
-        if place in _FRAME:
+        placeholder = _placeholder(shape)
+        if placeholder in _FRAME:
             continue
         paragraphs = list(shape.iter("{*}p"))
-        if place in _TITLES:
+        if placeholder in _TITLES:
             yield Block(BlockKind.HEADING, " ".join(map(_text, paragraphs)), 2)
             continue
         for paragraph in paragraphs:
-            yield _paragraph(paragraph, is_list=place in ("body", "obj"))
+            yield _paragraph(paragraph, is_list=placeholder in ("body", "obj"))
 
 
 def _placeholder(shape: Any) -> str:
     """Type of a placeholder; empty for other shapes."""
-    found = next(shape.iter("{*}ph"), None)
-    return attribute(found, "type", "obj") if found is not None else ""
+    placeholder = next(shape.iter("{*}ph"), None)
+    return attribute(placeholder, "type", "obj") if placeholder is not None else ""
 
 
 def _paragraph(paragraph: Any, *, is_list: bool) -> Block:
@@ -79,4 +79,4 @@ def _paragraph(paragraph: Any, *, is_list: bool) -> Block:
 
 
 def _text(element: Any) -> str:
-    return "".join(one.text or "" if local(one) == "t" else " " for one in element.iter("{*}t", "{*}br", "{*}p"))
+    return "".join(node.text or "" if local(node) == "t" else " " for node in element.iter("{*}t", "{*}br", "{*}p"))

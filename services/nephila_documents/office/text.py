@@ -45,7 +45,6 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def run(payload: bytes) -> bytes:
-    """See `nephila.parser.sandbox.task.Task.module`."""
     return _encode(read(_decode(payload)))
 
 
@@ -70,20 +69,20 @@ def read(request: OfficeRequest) -> DocumentContent:
 def _content(
     blocks: Iterable[Block], links: dict[str, str], problem: Callable[[], str], request: OfficeRequest
 ) -> DocumentContent:
-    most, size, kept = request.max_text_bytes, 0, []
+    most, size, taken = request.max_text_bytes, 0, []
     why = ""
     for block in blocks:
         size += (
             sum(len(cell) for row in block.rows for cell in row) if block.kind is BlockKind.TABLE else len(block.text)
         )
-        kept.append(block)
+        taken.append(block)
         if size > most:
             why = f"more than {most:,} bytes of text"
             break
-    known = cleaned(kept)
+    clean = cleaned(taken)
     content = DocumentContent(problem=why or problem())
-    content.text = cut_utf8(text_of(known).encode("utf-8", "replace"), most)
-    content.structure = structure_of(known, content.text)
+    content.text = cut_utf8(text_of(clean).encode("utf-8", "replace"), most)
+    content.structure = structure_of(clean, content.text)
     content.links = [
         (address, one_line(text)[:MAX_WORD_CHARS]) for address, text in links.items() if len(address) <= MAX_URL_CHARS
     ][: request.max_links]

@@ -35,7 +35,7 @@ def read_words(archive: Archive, links: dict[str, str]) -> Iterator[Block]:
 
 def _styles(archive: Archive) -> dict[str, tuple[str, int]]:
     """Style id → its name in lower case and the level of a heading, 0 for none."""
-    found: dict[str, tuple[str, int]] = {}
+    by_id: dict[str, tuple[str, int]] = {}
     parents: dict[str, str] = {}
     for style in elements(archive.read("word/styles.xml"), ("style",)):
         name, level = "", 0
@@ -51,13 +51,13 @@ def _styles(archive: Archive) -> dict[str, tuple[str, int]]:
             level = 1
         elif name.startswith("heading ") and not level:
             level = _number(name[8:], 0)
-        found[attribute(style, "styleId")] = (name, level if level <= 9 else 0)
-    for style_id, (name, level) in found.items():
+        by_id[attribute(style, "styleId")] = (name, level if level <= 9 else 0)
+    for style_id, (name, level) in by_id.items():
         above, steps = parents.get(style_id, ""), 0
         while not level and above and steps < 10:
-            level, above, steps = found.get(above, ("", 0))[1], parents.get(above, ""), steps + 1
-        found[style_id] = (name, level)
-    return found
+            level, above, steps = by_id.get(above, ("", 0))[1], parents.get(above, ""), steps + 1
+        by_id[style_id] = (name, level)
+    return by_id
 
 
 def _block(
@@ -73,9 +73,9 @@ def _block(
         return
     name, level, item = "", 0, -1
     for part in element.iterchildren("{*}pPr"):
-        for one in part.iter("{*}pStyle", "{*}outlineLvl", "{*}ilvl"):
-            value = attribute(one, "val")
-            match local(one):
+        for property_ in part.iter("{*}pStyle", "{*}outlineLvl", "{*}ilvl"):
+            value = attribute(property_, "val")
+            match local(property_):
                 case "pStyle":
                     name, level = styles.get(value, (value.lower(), _heading(value)))
                 case "outlineLvl":
@@ -101,7 +101,7 @@ def _cells(row: Any) -> Iterator[str]:
     for cell in row.iter("{*}tc"):
         if next(cell.iterancestors("{*}tr"), None) is row or local(row) != "tr":
             yield _text(cell)
-            span = next((attribute(one, "val") for one in cell.iter("{*}gridSpan")), "")
+            span = next((attribute(mark, "val") for mark in cell.iter("{*}gridSpan")), "")
             yield from ("",) * min(_number(span, 1) - 1, 100)
 
 
