@@ -31,8 +31,6 @@ SMALL_BYTES: Final = 200
 
 
 class Bodies(SeriesBackend):
-    """See `Sink`."""
-
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         super().__init__(FileSeries(config, ledger, PREFIX, SUFFIX, config.raw_bytes))
         self._limit = config.raw_total_bytes
@@ -41,13 +39,12 @@ class Bodies(SeriesBackend):
         self._staged: list[bytes] = []
 
     def open(self) -> None:
-        """See `Sink`. Bodies of an earlier run are not remembered."""
+        """Bodies of an earlier run are not remembered."""
         self._locations.clear()
         self._staged.clear()
         super().open()
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         if not batch.pages:
             return
         self._files.rotate()
@@ -86,12 +83,11 @@ class Bodies(SeriesBackend):
             self._locations.popitem(last=False)
 
     def after_commit(self) -> None:
-        """See `Sink`."""
         self._staged.clear()
         super().after_commit()
 
     def rollback(self) -> None:
-        """See `Sink`. No reference may lead to a body that was rolled back."""
+        """No reference may lead to a body that was rolled back."""
         for digest in self._staged:
             self._locations.pop(digest, None)
         self._staged.clear()

@@ -152,8 +152,8 @@ class Days:
         newest: dict[Key, Row] = {}
         for row in batch.fetches():
             key = (row[JOB], row[URL_KEY])
-            known = newest.get(key)
-            if known is None or row[FETCH_NO] >= known[FETCH_NO]:
+            stored = newest.get(key)
+            if stored is None or row[FETCH_NO] >= stored[FETCH_NO]:
                 newest[key] = row
         timed = [row[FETCHED_AT][:10] for row in newest.values() if row[FETCHED_AT]]
         self._today = max([self._today, *timed])

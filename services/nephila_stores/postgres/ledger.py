@@ -106,13 +106,13 @@ class _TranslatedConnection(PostgresReadConnection):
         self._url = url
 
     def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
-        """See `ReadConnection.execute`. Raises `StoreLost`, `UserError`."""
+        """Raises `StoreLost`, `UserError`."""
         with translate_errors(self._url):
             return super().execute(query, values)
 
 
 class Postgres:
-    """See `Ledger`. One connection, used by the writer's thread."""
+    """One connection, used by the writer's thread."""
 
     def __init__(self, config: StorageConfig) -> None:
         self.path = config.directory
@@ -129,21 +129,19 @@ class Postgres:
 
     @property
     def reading(self) -> PostgresReadConnection:
-        """See `Ledger`."""
         with self._speaking() as connection:
             return _TranslatedConnection(connection, self._url)
 
     def examine(self, ended: Mapping[str, int]) -> None:
-        """See `Ledger`. The server checks its own pages, and other users may have deleted rows."""
+        """The server checks its own pages, and other users may have deleted rows."""
 
     def last_fetches(self) -> dict[str, int]:
-        """See `Ledger`."""
         query = f"SELECT job, max(fetch_no) FROM {'page_keys' if self._days is not None else 'pages'} GROUP BY job"
         with self._speaking() as connection:
             return dict(connection.execute(query).fetchall())
 
     def open(self) -> None:
-        """See `Ledger`. Creates or completes the tables."""
+        """Tables that are missing are created."""
         self._connection = connection = connect(self._url, fsync=self._fsync)
         try:
             register(connection)
@@ -164,11 +162,11 @@ class Postgres:
         self._statements = _BY_DAY
         self._drop_old()
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
-        """See `Ledger`. Begins the transaction and waits for other holders of these buckets."""
-        keys = {job: list(of_job) for job, of_job in wanted.items()}
+    def durable(self, keys_by_job: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
+        """The transaction begins here and waits for other holders of these buckets."""
+        keys = {job: list(of_job) for job, of_job in keys_by_job.items()}
         buckets = sorted({int(key[:2], 16) for of_job in keys.values() for key in of_job})
-        found: dict[Key, StoredVersion] = {}
+        versions: dict[Key, StoredVersion] = {}
         days = self._days
         if days is not None:
             days.begin()
@@ -178,51 +176,48 @@ class Postgres:
             for job, of_job in keys.items():
                 cursor = connection.execute(self._statements.durable, (job, text_array(of_job)), prepare=True)
                 for key, fetch_no, outcome, copy, copy_hash, first_at, changed_at, is_away, is_dead, *day in cursor:
-                    found[job, key] = StoredVersion(
+                    versions[job, key] = StoredVersion(
                         *(fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash)),
                         *(first_at, changed_at, is_away, is_dead),
                     )
                     if days is not None:
                         days.found((job, key), day[0], fetch_no, is_dead)
-        return found
+        return versions
 
-    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
-        """See `Ledger`. In the transaction of `durable`."""
+    def copies(self, keys: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+        """Reads in the transaction of `durable`."""
         with self._speaking() as connection:
-            found = connection.execute(_COPIES, columns(list(wanted)))
-            return {(job, key): (title, text.encode()) for job, key, title, text in found}
+            rows = connection.execute(_COPIES, columns(list(keys)))
+            return {(job, key): (title, text.encode()) for job, key, title, text in rows}
 
     def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
-        """See `Ledger`. In the transaction of `durable`."""
+        """Reads in the transaction of `durable`."""
         with self._speaking() as connection, connection.cursor("simhashes") as cursor:
             cursor.itersize = _SIMHASHES
             yield from cursor.execute(f"SELECT url_key, simhash {_ORIGINALS} ORDER BY fetch_no", (job,))
 
     def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
-        """See `Ledger`."""
         query = f"SELECT url_key, url, simhash {_ORIGINALS} AND url_key >= %s AND url_key < %s"
         with self._speaking() as connection:
             return connection.execute(query, (job, prefix, prefix + "g"), prepare=True).fetchall()
 
     def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
-        """See `Ledger`."""
         with self._speaking() as connection:
-            found = connection.execute(_RECENT, (RECENT_CHANGES, text_array(list(ids))))
-            return [ChangeRow(*row) for row in found]
+            rows = connection.execute(_RECENT, (RECENT_CHANGES, text_array(list(ids))))
+            return [ChangeRow(*row) for row in rows]
 
     def sinks(self) -> dict[str, int]:
-        """See `Ledger`. Only files of this writer, by the name in the configuration."""
+        """Lengths of the files of this writer only, by the name in the configuration."""
         with self._speaking() as connection:
             rows = connection.execute("SELECT name, length FROM sinks WHERE writer = %s", (self._writer,)).fetchall()
         return committed_lengths(rows)
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
-        """See `Ledger`. Uses a connection of its own, since a flush may be running on the other one."""
+        """The write uses a connection of its own, since a flush may be running on the other one."""
         with translate_errors(self._url), connect(self._url, fsync=self._fsync) as connection:
             connection.execute(_REGISTER, (self._writer, name, length, last_fetch))
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Ledger`."""
         attempt_and_old_hash = batch.attempt_and_old_hash
         self._written += len(batch.rows)
         days, statements = self._days, self._statements
@@ -282,7 +277,6 @@ class Postgres:
                 connection.execute(_CHANGES, columns(batch.changes), prepare=True)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
-        """See `Ledger`."""
         query = "UPDATE sinks SET length = %s WHERE writer = %s AND name = %s"
         with self._speaking() as connection:
             for name, length in lengths.items():
@@ -303,7 +297,6 @@ class Postgres:
                 self._days.drop_old(connection)
 
     def rollback(self) -> None:
-        """See `Ledger`."""
         if self._connection is not None and self._connection.info.transaction_status not in (
             TransactionStatus.IDLE,
             TransactionStatus.UNKNOWN,  # the connection is lost, and the transaction with it
@@ -312,11 +305,10 @@ class Postgres:
                 connection.execute("ROLLBACK")
 
     def restore(self) -> str:
-        """See `Ledger`. Nothing to do on a server."""
+        """A server needs no restore."""
         return ""
 
     def close(self) -> None:
-        """See `Ledger`."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -92,20 +92,20 @@ def translate_errors(url: str) -> Iterator[None]:
 
 def fault(error: psycopg.Error, url: str) -> UserError:
     """The translation of an error on an open connection."""
-    place, state = display_name(url), error.sqlstate
+    server, state = display_name(url), error.sqlstate
     if state is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreLost(f"the connection to {place} is lost ({_line(error)})")
+        return StoreLost(f"the connection to {server} is lost ({_line(error)})")
     if state is not None and state.startswith(_PASSING):
-        return StoreLost(f"{place} does not serve now ({_line(error)})")
+        return StoreLost(f"{server} does not serve now ({_line(error)})")
     if state == _DISK_FULL:
-        return UserError(f"disk full on the server of {place}; free space there and run again with --resume")
+        return UserError(f"disk full on the server of {server}; free space there and run again with --resume")
     if state == "42501":
-        return UserError(f"{place}: {_line(error)}; grant this user the right to make and write tables there")
-    return UserError(f"{place}: {_line(error)} (SQLSTATE {state})")
+        return UserError(f"{server}: {_line(error)}; grant this user the right to make and write tables there")
+    return UserError(f"{server}: {_line(error)} (SQLSTATE {state})")
 
 
 def _unreachable(error: psycopg.Error, url: str) -> UserError:
-    place, text = display_name(url), _line(error)
+    server, text = display_name(url), _line(error)
     remedy = "is the server running, and the host and port right?"
     if "does not match host name" in text:
         remedy = "use the name in its certificate, or sslmode=verify-ca"
@@ -123,7 +123,7 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
         remedy = "make the user with createuser, or name another one"
     elif "starting up" in text or "shutting down" in text or "recovery mode" in text or "too many" in text:
         remedy = "try again in a moment"
-    return StoreLost(f"cannot connect to {place}: {text}; {remedy}")
+    return StoreLost(f"cannot connect to {server}: {text}; {remedy}")
 
 
 def _line(error: psycopg.Error) -> str:

@@ -73,12 +73,12 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
     """Create what is missing, or refuse. Raises `UserError`; `psycopg.Error` for the caller to translate."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, -1)", (LOCKS,))
-        found = version(connection, url, newest=max(steps))
-        missing = [number for number in sorted(steps) if number > found]
+        present = version(connection, url, newest=max(steps))
+        missing = [number for number in sorted(steps) if number > present]
         for number in missing:
             for statement in steps[number]:
                 connection.execute(statement)
-        if not found:
+        if not present:
             if connection.execute(_HAS_LZ4).fetchone():
                 connection.execute(_COMPRESS)
             connection.execute("INSERT INTO meta VALUES ('created_by', %s)", (created_by,))
@@ -99,16 +99,16 @@ def version(connection: Connection, url: str, newest: int = SCHEMA_VERSION) -> i
     if not {"pages", "fetches", "meta"} <= names:
         raise UserError(f"{display_name(url)} holds tables of another program by these names; choose another database")
     meta: dict[str, str] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
-    theirs = meta.get("schema_version", "")
-    if not theirs.isdecimal() or int(theirs) > newest:
+    stored = meta.get("schema_version", "")
+    if not stored.isdecimal() or int(stored) > newest:
         raise _refusal(url, meta, "schema_version", newest)
     if meta.get("key_version") != str(KEY_VERSION):
         raise _refusal(url, meta, "key_version", KEY_VERSION)
-    return int(theirs)
+    return int(stored)
 
 
-def _refusal(url: str, meta: Mapping[str, str], what: str, needed: int) -> UserError:
+def _refusal(url: str, meta: Mapping[str, str], entry: str, needed: int) -> UserError:
     return UserError(
-        f"{display_name(url)} has {what} {meta.get(what, 'none')} (written by {meta.get('created_by', 'unknown')}),"
+        f"{display_name(url)} has {entry} {meta.get(entry, 'none')} (written by {meta.get('created_by', 'unknown')}),"
         f" this program needs {needed}; use the program that wrote it, or choose another database"
     )

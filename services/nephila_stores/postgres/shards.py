@@ -29,7 +29,7 @@ from nephila_stores.postgres.ledger import Postgres
 
 
 class Shards:
-    """See `Ledger`. Each server has a connection of its own, used by one thread at a time."""
+    """Each server has a connection of its own, used by one thread at a time."""
 
     def __init__(self, config: StorageConfig) -> None:
         self.path = config.directory
@@ -39,22 +39,21 @@ class Shards:
 
     @property
     def reading(self) -> ReadConnection:
-        """See `Ledger`. Raises `UserError`: what needs it reads rows of all hosts."""
+        """Raises `UserError`: what needs it reads rows of all hosts."""
         raise UserError("keyword schemes are evaluated in one database, and `store` names several servers")
 
     def examine(self, ended: Mapping[str, int]) -> None:
-        """See `Ledger`. Nothing to do on servers."""
+        """Servers check their own pages."""
 
     def last_fetches(self) -> dict[str, int]:
-        """See `Ledger`."""
-        found: dict[str, int] = defaultdict(int)
+        numbers: dict[str, int] = defaultdict(int)
         for server in self._servers:
             for job, fetch_no in server.last_fetches().items():
-                found[job] = max(found[job], fetch_no)
-        return dict(found)
+                numbers[job] = max(numbers[job], fetch_no)
+        return dict(numbers)
 
     def open(self) -> None:
-        """See `Ledger`. Opens all servers: a flush nearly always has rows of each."""
+        """All servers are opened: a flush nearly always has rows of each."""
         self._threads = ThreadPoolExecutor(len(self._servers), "shard")
         try:
             for server in self._servers:
@@ -63,53 +62,51 @@ class Shards:
             self.close()
             raise
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
-        """See `Ledger`. Begins a transaction on each server."""
+    def durable(self, keys_by_job: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
+        """A transaction begins on each server."""
         parts: list[dict[str, list[str]]] = [defaultdict(list) for _ in self._servers]
-        for job, keys in wanted.items():
+        for job, keys in keys_by_job.items():
             for key in keys:
                 parts[self._number(key)][job].append(key)
-        found: dict[Key, StoredVersion] = {}
+        versions: dict[Key, StoredVersion] = {}
         for server, part in zip(self._servers, parts, strict=True):
-            found |= server.durable(part)
-        return found
+            versions |= server.durable(part)
+        return versions
 
-    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
-        """See `Ledger`."""
+    def copies(self, keys: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
         parts: dict[int, list[Key]] = defaultdict(list)
-        for job, key in wanted:
+        for job, key in keys:
             parts[self._number(key)].append((job, key))
         return {key: copy for number, part in parts.items() for key, copy in self._servers[number].copies(part).items()}
 
     def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
-        """See `Ledger`. In the order of the fetches of each server."""
+        """Fingerprints come in the order of the fetches of each server."""
         for server in self._servers:
             yield from server.simhashes(job)
 
     def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
-        """See `Ledger`."""
         last = self._number(prefix[:HOST_DIGITS].ljust(HOST_DIGITS, "f"))
         for server in self._servers[self._number(prefix) : last + 1]:
             yield from server.pages_by_prefix(job, prefix)
 
     def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
-        """See `Ledger`. In the order of each server."""
+        """Changes come in the order of each server."""
         return [change for server in self._servers for change in server.recorded_changes(ids)]
 
     def sinks(self) -> dict[str, int]:
-        """See `Ledger`. There are no files."""
+        """A database has no files."""
         return {}
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
-        """See `Ledger`. Raises `UserError`."""
+        """Raises `UserError`."""
         raise UserError(f"{name}: files need one database, and `store` names several servers")
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Ledger`. The rows are sent by `commit`, to all servers at the same time."""
+        """The rows are sent by `commit`, to all servers at the same time."""
         self._staged = split(batch, self._number)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
-        """See `Ledger`. Raises after all servers have ended; some may have committed then."""
+        """Errors are raised after all servers have ended; some may have committed then."""
         staged, self._staged = self._staged, {}
 
         def write(number: int) -> None:
@@ -121,22 +118,19 @@ class Shards:
         self._on_all(write)
 
     def after_commit(self) -> None:
-        """See `Ledger`."""
         for server in self._servers:
             server.after_commit()
 
     def rollback(self) -> None:
-        """See `Ledger`."""
         self._staged = {}
         for server in self._servers:
             server.rollback()
 
     def restore(self) -> str:
-        """See `Ledger`. Nothing to do on servers."""
+        """Servers need no restore."""
         return ""
 
     def close(self) -> None:
-        """See `Ledger`."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown()
@@ -151,7 +145,7 @@ class Shards:
         if self._threads is None:
             raise RuntimeError("the database is not open")
         waiting = [self._threads.submit(work, number) for number in range(len(self._servers))]
-        errors = [error for one in waiting if (error := one.exception()) is not None]
+        errors = [error for future in waiting if (error := future.exception()) is not None]
         if errors:
             raise next((error for error in errors if not isinstance(error, StoreLost)), errors[0])
 

@@ -42,8 +42,6 @@ _decode = msgspec.json.Decoder(list[str | int]).decode
 
 
 class Dataset:
-    """See `Sink`."""
-
     raw = False
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
@@ -63,11 +61,10 @@ class Dataset:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink`."""
         return self._spool.lengths
 
     def open(self) -> None:
-        """See `Sink`. Uploads the segments of an earlier run."""
+        """Segments of an earlier run are uploaded first."""
         if not self._reached:
             try:
                 self._store.put(PROBE, b"")
@@ -81,7 +78,6 @@ class Dataset:
         self._publish()
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         buffer = bytearray()
         for row in batch.fetches():
             text = row[TEXT]
@@ -94,18 +90,17 @@ class Dataset:
                 self._count(row)
 
     def after_commit(self) -> None:
-        """See `Sink`. A segment ends at its number of rows or bytes, and with a second day."""
+        """A segment ends at its number of rows or bytes, and with a second day."""
         self._spool.after_commit()
         if self._rows >= self._limit or self._spool.file.length >= _SEGMENT_BYTES or len(self._days) > 1:
             self._seal()
             self._publish()
 
     def rollback(self) -> None:
-        """See `Sink`. The count of rows is an estimate then."""
+        """The count of rows is an estimate after a rollback."""
         self._spool.rollback()
 
     def restore(self) -> str:
-        """See `Sink`."""
         return self._spool.file.restore()
 
     def close(self) -> None:

@@ -50,8 +50,6 @@ _object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class OpenSearch:
-    """See `Sink`."""
-
     raw = False
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
@@ -67,7 +65,6 @@ class OpenSearch:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink`."""
         return self._spool.lengths
 
     @property
@@ -75,7 +72,7 @@ class OpenSearch:
         return self._spool.name + ".sent"
 
     def open(self) -> None:
-        """See `Sink`. Raises `UserError` if the server is unreachable at the first start."""
+        """Raises `UserError` if the server is unreachable at the first start."""
         if not self._reached:
             try:
                 self._client.check()
@@ -86,12 +83,11 @@ class OpenSearch:
         self._sent = self._ledger.sinks().get(self._offset_name, 0)
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         buffer = bytearray()
-        not_modified, kept = set(map(id, batch.not_modified)), set(map(id, batch.copy_kept))
+        not_modified, unchanged = set(map(id, batch.not_modified)), set(map(id, batch.copy_kept))
         for row in sorted(batch.fetches(), key=lambda row: int(row[FETCH_NO])):
             document = _document(row)
-            if id(row) in not_modified or id(row) in kept:
+            if id(row) in not_modified or id(row) in unchanged:
                 fields = {name: document[name] for name in _OF_FETCH}
                 fields["reason"] = "" if id(row) in not_modified else document["reason"]
                 action: dict[str, Any] = {"update": {"_id": _id(row), "retry_on_conflict": 3}}
@@ -100,13 +96,13 @@ class OpenSearch:
                 action = {"index": {"_id": _id(row), "version": row[FETCH_NO], "version_type": "external_gte"}}
                 items = batch.items.get((row[JOB], row[URL_KEY]))
                 if items is not None and items.data and items.fetch_id == row[FETCH_ID]:
-                    document["items"] = {items.rule: [msgspec.Raw(one.encode()) for one in items.data]}
+                    document["items"] = {items.rule: [msgspec.Raw(item.encode()) for item in items.data]}
             buffer += _encode(action) + b"\n" + _encode(document) + b"\n"
         if buffer:
             self._spool.append(buffer)
 
     def after_commit(self) -> None:
-        """See `Sink`. Sends what is committed."""
+        """The sink sends what is committed."""
         self._spool.after_commit()
         if self._spool.file.length >= _SEGMENT_BYTES:
             self._spool.seal()
@@ -120,11 +116,9 @@ class OpenSearch:
         self._skipped = 0
 
     def rollback(self) -> None:
-        """See `Sink`."""
         self._spool.rollback()
 
     def restore(self) -> str:
-        """See `Sink`."""
         return self._spool.file.restore()
 
     def close(self) -> None:
@@ -180,7 +174,7 @@ class OpenSearch:
     def _bury(self, actions: list[tuple[bytes, bytes]], refused: list[tuple[int, str]]) -> None:
         with self._dead.open("ab") as file:
             for number, error in refused:
-                action, document = (json.loads(one) for one in actions[number])
+                action, document = (json.loads(line) for line in actions[number])
                 (target,) = action.values()
                 file.write(_encode({"id": target["_id"], "error": error, "document": document}) + b"\n")
             file.flush()
@@ -214,8 +208,7 @@ class _BulkAnswer(msgspec.Struct):
 class _NoRedirects(HTTPRedirectHandler):
     """A redirect is an error: the request with its credentials would be sent to another server."""
 
-    def redirect_request(self, *_: Any) -> None:
-        """See `HTTPRedirectHandler`."""
+    def redirect_request(self, *_: Any) -> None: ...
 
 
 class _Client:

@@ -58,28 +58,27 @@ class Spool:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink.lengths`."""
         return {self.file.path.name: self.file.length}
 
     def open(self) -> None:
         """Restore the committed segments; delivered ones are removed. Raises `UserError`, `OSError`."""
         self._staged = False
-        known = {int(found[2]): length for found, length in self._known()}
+        lengths = {int(match[2]): length for match, length in self._known()}
         self.sealed = []
-        if not known:
+        if not lengths:
             self._id = uuid.uuid4().hex[:8]
             self._begin(0)
             return
-        last = max(known)
-        for number in sorted(known.keys() - {last}):
+        last = max(lengths)
+        for number in sorted(lengths.keys() - {last}):
             path = self._path(number)
-            if known[number]:
-                check_length(path, path.stat().st_size if path.exists() else -1, known[number])
+            if lengths[number]:
+                check_length(path, path.stat().st_size if path.exists() else -1, lengths[number])
                 self.sealed.append(path)
             else:
                 path.unlink(missing_ok=True)
         self._number = last
-        self._file = AppendFile(self._path(last), known[last], self._fsync)
+        self._file = AppendFile(self._path(last), lengths[last], self._fsync)
 
     def append(self, data: bytes | bytearray) -> None:
         """Write all of it and make it durable. Raises `OSError`."""
@@ -87,12 +86,10 @@ class Spool:
         self.file.append(data)
 
     def after_commit(self) -> None:
-        """See `Sink.after_commit`."""
         self.file.after_commit()
         self._staged = False
 
     def rollback(self) -> None:
-        """See `Sink.rollback`."""
         self.file.rollback()
         self._staged = False
 
@@ -118,10 +115,10 @@ class Spool:
 
     def _known(self) -> list[tuple[re.Match[str], int]]:
         matches = [(self._name.fullmatch(name), length) for name, length in self._ledger.sinks().items()]
-        found = [(match, length) for match, length in matches if match is not None]
-        if found:
-            self._id = found[0][0][1]
-        return found
+        segments = [(match, length) for match, length in matches if match is not None]
+        if segments:
+            self._id = segments[0][0][1]
+        return segments
 
     def _begin(self, number: int) -> None:
         # The ledger has the name before the file exists.

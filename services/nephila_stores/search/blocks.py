@@ -24,22 +24,22 @@ def newest_first(last: int, size: int, in_block: InBlock) -> Matches:
     """The pages of a search. `last`: number of the newest page; `size`: pages of a block."""
     until, cpu_until = time.monotonic() + LONGEST_S, time.thread_time() + CPU_S
     titles: list[Key] = []
-    found: list[Key] = []
+    matches: list[Key] = []
     top = last + 1
     for block in range(last // size, -1, -1):
         if top <= last and (time.monotonic() > until or time.thread_time() > cpu_until):
             break
         try:
-            here = in_block(block, "", COUNTED - len(found)) if len(found) < COUNTED else None
-            found += here or ()
+            here = in_block(block, "", COUNTED - len(matches)) if len(matches) < COUNTED else None
+            matches += here or ()
             # Where no page has the words, none has them in its title.
             if here != [] and len(titles) < RANKED // 2:
                 titles += in_block(block, "title", RANKED // 2 - len(titles))
         except OutOfTimeError:
             break
         top = block * size
-        if len(found) >= COUNTED and len(titles) >= RANKED // 2:
+        if len(matches) >= COUNTED and len(titles) >= RANKED // 2:
             break
-    whole = len(found) >= COUNTED or not top
-    keys = dict.fromkeys(titles) | dict.fromkeys(found)
-    return Matches([*keys][:RANKED], max(len(found), len(titles)), 0 if whole else max(1, last + 1 - top))
+    whole = len(matches) >= COUNTED or not top
+    keys = dict.fromkeys(titles) | dict.fromkeys(matches)
+    return Matches([*keys][:RANKED], max(len(matches), len(titles)), 0 if whole else max(1, last + 1 - top))

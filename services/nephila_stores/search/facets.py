@@ -30,15 +30,15 @@ def host_token(host: str) -> str:
 
 def facets(job: str, host: str, at: str) -> str:
     """The tokens of a page; `at`: ISO 8601, or empty."""
-    found = [job_token(job)]
+    tokens = [job_token(job)]
     name, _, port = host.partition(":")
     labels = name.split(".")
-    found += [host_token(".".join(labels[start:])) for start in range(min(len(labels), 20))]
+    tokens += [host_token(".".join(labels[start:])) for start in range(min(len(labels), 20))]
     if port:
-        found.append(host_token(host))
+        tokens.append(host_token(host))
     if len(at) >= 10:
-        found += ["xd" + at[:4], "xd" + at[:4] + at[5:7], "xd" + at[:4] + at[5:7] + at[8:10]]
-    return " ".join(found)
+        tokens += ["xd" + at[:4], "xd" + at[:4] + at[5:7], "xd" + at[:4] + at[5:7] + at[8:10]]
+    return " ".join(tokens)
 
 
 def days(query: Query) -> list[str]:
@@ -49,19 +49,19 @@ def days(query: Query) -> list[str]:
 def span(since: str, until: str) -> list[str]:
     """Tokens of which one is in each page of these days."""
     day, last = date.fromisoformat(since or FIRST), date.fromisoformat(until or "2099-12-31")
-    found: list[str] = []
+    tokens: list[str] = []
     while day <= last:
         year_end, month_end = date(day.year, 12, 31), _month_end(day)
         if (day.month, day.day) == (1, 1) and year_end <= last:
-            found.append(f"xd{day.year}")
+            tokens.append(f"xd{day.year}")
             day = year_end
         elif day.day == 1 and month_end <= last:
-            found.append(f"xd{day:%Y%m}")
+            tokens.append(f"xd{day:%Y%m}")
             day = month_end
         else:
-            found.append(f"xd{day:%Y%m%d}")
+            tokens.append(f"xd{day:%Y%m%d}")
         day += timedelta(1)
-    return found
+    return tokens
 
 
 def _month_end(day: date) -> date:

@@ -37,18 +37,18 @@ def _of_term(term: Term) -> str:
 
 def _of_word(word: str) -> str:
     letters = (
-        [f"[{re.escape(one + VARIANTS[one])}]" if one in VARIANTS else re.escape(one) for one in part]
+        [f"[{re.escape(letter + VARIANTS[letter])}]" if letter in VARIANTS else re.escape(letter) for letter in part]
         for part in word.split("ss")
     )
     return "(?:ss|ß)".join("".join(part) for part in letters)
 
 
-def passage(text: str, found: re.Pattern[str]) -> list[Fragment]:
+def passage(text: str, words: re.Pattern[str]) -> list[Fragment]:
     """The part of a text with the most different words of the search; its beginning without any."""
-    hits = [(hit.start(), hit.end(), hit.lastgroup) for hit in islice(found.finditer(text), HITS)]
+    hits = [(hit.start(), hit.end(), hit.lastgroup) for hit in islice(words.finditer(text), HITS)]
     start, best = 0, 0
     for at, (begin, _, _) in enumerate(hits):
-        near = [one for one in hits[at : at + 50] if one[1] <= begin + PASSAGE_CHARS - 60]
+        near = [hit for hit in hits[at : at + 50] if hit[1] <= begin + PASSAGE_CHARS - 60]
         worth = 10 * len({name for _, _, name in near}) + min(len(near), 5)
         if worth > best:
             start, best = begin, worth

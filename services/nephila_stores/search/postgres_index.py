@@ -57,7 +57,6 @@ _ADD: Final = (
 
 @contextlib.contextmanager
 def open_postgres_index(source: Source, *, fresh: bool) -> Iterator[PostgresIndex]:
-    """See `OpenIndex`."""
     url = str(source)
     connection = connect(url)
     try:
@@ -81,13 +80,11 @@ def _prepare(connection: Connection, *, fresh: bool) -> None:
 
 
 class PostgresIndex:
-    """See `Index`."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def read_on(self, source: Source, seconds: float) -> Iterator[int]:
-        """See `Index`. While another program reads on, this one leaves it to that."""
+        """While another program reads on, this one leaves it to that."""
         until = time.monotonic() + seconds
         first = True
         while True:
@@ -98,7 +95,6 @@ class PostgresIndex:
                 return
 
     def behind(self, source: Source) -> int:
-        """See `Index`."""
         query = "SELECT (SELECT coalesce(max(id), 0) FROM fetches) - last_fetch FROM search_position"
         row = self._connection.execute(query).fetchone()
         return int(row[0]) if row is not None else 0
@@ -114,10 +110,10 @@ class PostgresIndex:
             after, newest, number = row if row is not None else (0, 0, 0)
             end = min(newest or 0, after + BATCH)
             start = max(0, after - RECENT_CHANGES) if again else after
-            found = {(one[0], one[1]): one for one in self._connection.execute(_ROWS, (start, end))}
+            fetches = {(fetch[0], fetch[1]): fetch for fetch in self._connection.execute(_ROWS, (start, end))}
             values = [
-                (1 + (number or 0) + at, *one[:2], one[4], _vector(1 + (number or 0) + at, one))
-                for at, one in enumerate(found.values())
+                (1 + (number or 0) + at, *fetch[:2], fetch[4], _vector(1 + (number or 0) + at, fetch))
+                for at, fetch in enumerate(fetches.values())
             ]
             with self._connection.cursor() as cursor:
                 cursor.executemany(_ADD, values)
@@ -125,7 +121,6 @@ class PostgresIndex:
             return int((newest or 0) - end)
 
     def find(self, query: Query, jobs: Collection[str] | None) -> Matches:
-        """See `Index`."""
         (last,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM search").fetchone() or (0,)
         matches = {field: _match(query, jobs, field) for field in ("", "title")}
         until = time.monotonic() + LONGEST_S
@@ -161,12 +156,12 @@ def _vector(number: int, row: Sequence[Any]) -> str:
                     places.setdefault(letter + token, []).append(position)
     parts = [f"b{number // BLOCK}", *facets(job, host_of(url), at).split()]
     size = 0
-    for token, found in places.items():
-        size += len(token.encode()) + 2 * min(len(found), 256) + 4
+    for token, positions in places.items():
+        size += len(token.encode()) + 2 * min(len(positions), 256) + 4
         if size > MAX_BYTES:
             break
-        kept = [place for place in found[:256] if place <= MAX_POSITION]
-        parts.append(f"{token}:{','.join(map(str, kept))}" if kept else token)
+        usable = [at_word for at_word in positions[:256] if at_word <= MAX_POSITION]
+        parts.append(f"{token}:{','.join(map(str, usable))}" if usable else token)
     return " ".join(parts)
 
 

@@ -62,24 +62,24 @@ def parse(text: str) -> Query:
     hosts: list[str] = []
     limits = {"since": "", "until": ""}
     at = 0
-    while found := _PART.match(text, at := _blank(text, at)):
-        at = found.end()
-        name, value = (found["field"] or "").lower(), found["phrase"] if found["phrase"] is not None else found["word"]
+    while part := _PART.match(text, at := _blank(text, at)):
+        at = part.end()
+        name, value = (part["field"] or "").lower(), part["phrase"] if part["phrase"] is not None else part["word"]
         if name in ("host", *limits):
-            if found["minus"]:
+            if part["minus"]:
                 raise UsageError(f"-{name}: a search cannot leave a {name} out; write -url: and a word of the address")
             if name == "host":
                 hosts.append(_host(value))
             else:
                 limits[name] = _day(name, value)
             continue
-        (without if found["minus"] else terms).extend(_term(name, value, star=bool(found["star"])))
+        (without if part["minus"] else terms).extend(_term(name, value, star=bool(part["star"])))
     if at < len(text):
         raise UsageError(f"the search cannot be read at {text[at : at + 20]!a}")
     if not terms:
         raise UsageError("the search has no word to look for; write at least one word that has to be in a page")
     every = (*terms, *without)
-    if len(every) > MAX_TERMS or sum(len(one.tokens) for one in every) > MAX_TOKENS:
+    if len(every) > MAX_TERMS or sum(len(term.tokens) for term in every) > MAX_TOKENS:
         raise UsageError(f"the search is too long: at most {MAX_TERMS} words and phrases, {MAX_TOKENS} words in all")
     if limits["since"] and limits["until"] and limits["since"] > limits["until"]:
         raise UsageError(f"since:{limits['since']} is after until:{limits['until']}")
@@ -103,15 +103,15 @@ def _term(name: str, value: str, *, star: bool) -> list[Term]:
         if name:
             raise UsageError(f"{name}: has no word behind it")
         return []
-    found: list[str] = []
+    tokens: list[str] = []
     for word, spaceless in words:
-        found += [word[i : i + 2] for i in range(len(word) - 1)] if spaceless and len(word) > 1 else [word]
+        tokens += [word[i : i + 2] for i in range(len(word) - 1)] if spaceless and len(word) > 1 else [word]
     last, last_spaceless = words[-1]
     # A single character of such a script is the beginning of a pair, wherever the run goes on.
     single = last_spaceless and len(last) == 1
     if prefix and not last_spaceless and len(last) < MIN_PREFIX:
         raise UsageError(f"{value!a}: at least {MIN_PREFIX} characters have to be before the *")
-    return [Term(tuple(found), tuple(word for word, _ in words), prefix or single, name)]  # type: ignore[arg-type]
+    return [Term(tuple(tokens), tuple(word for word, _ in words), prefix or single, name)]  # type: ignore[arg-type]
 
 
 def _host(value: str) -> str:
@@ -125,12 +125,12 @@ def _host(value: str) -> str:
 
 
 def _day(name: str, value: str) -> str:
-    found = _DATE.match(value)
+    match = _DATE.match(value)
     try:
-        if found is None:
+        if match is None:
             raise ValueError
-        year, month, day = int(found[1]), int(found[2] or (1 if name == "since" else 12)), int(found[3] or 1)
-        if name == "until" and not found[3]:
+        year, month, day = int(match[1]), int(match[2] or (1 if name == "since" else 12)), int(match[3] or 1)
+        if name == "until" and not match[3]:
             day = 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days
         return date(year, month, day).isoformat()
     except ValueError:

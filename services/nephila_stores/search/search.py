@@ -37,10 +37,10 @@ def search(source: Source, text: str, *, jobs: Collection[str] | None = None, sk
     with open_index(source) as index:
         behind = index.behind(source)
         matches = index.find(query, jobs) if jobs is None or jobs else Matches([], 0, 0)
-    found = pattern(query.terms)
+    words = pattern(query.terms)
     with open_for_reading(source) as rows:
         ranked = _ranked(rows, query, matches.keys)
-        hits = [hit for key in ranked[skip : skip + limit] if (hit := _hit(rows, key, found)) is not None]
+        hits = [hit for key in ranked[skip : skip + limit] if (hit := _hit(rows, key, words)) is not None]
     return Found(hits, matches.total, matches.looked_at, behind)
 
 
@@ -50,10 +50,10 @@ def _ranked(rows: ReadConnection, query: Query, keys: list[tuple[str, str]]) -> 
     order: list[tuple[float, int]] = []
     for at, key in enumerate(keys):
         if time.thread_time() > until:
-            return [*(keys[place] for _, place in sorted(order)), *keys[at:]]
+            return [*(keys[index] for _, index in sorted(order)), *keys[at:]]
         if (row := _short(rows, key)) is not None:
             order.append((-score(query.terms, *row), at))
-    return [keys[place] for _, place in sorted(order)]
+    return [keys[index] for _, index in sorted(order)]
 
 
 def make_index(source: Source, *, fresh: bool = False) -> Iterator[int]:
@@ -82,7 +82,7 @@ def _short(rows: ReadConnection, key: tuple[str, str]) -> tuple[str, str, str] |
     return (row[0], row[1], row[2]) if row is not None else None
 
 
-def _hit(rows: ReadConnection, key: tuple[str, str], found: re.Pattern[str]) -> Hit | None:
+def _hit(rows: ReadConnection, key: tuple[str, str], words: re.Pattern[str]) -> Hit | None:
     query = (
         f"SELECT url, substr(title, 1, {_TITLE_CHARS}), lang, fetched_at, substr(text, 1, {_PASSAGE_CHARS}) FROM pages"
         " WHERE job = :job AND url_key = :key"
@@ -91,7 +91,7 @@ def _hit(rows: ReadConnection, key: tuple[str, str], found: re.Pattern[str]) -> 
     if row is None:
         return None
     url, title, lang, fetched_at, text = row
-    return Hit(url, key[1], key[0], passage(title, found), lang, fetched_at, passage(text, found))
+    return Hit(url, key[1], key[0], passage(title, words), lang, fetched_at, passage(text, words))
 
 
 def find(source: Source, text: str, *, jobs: Collection[str] | None, skip: int, limit: int, fresh: bool) -> Found:

@@ -26,8 +26,6 @@ STEP_S: Final = 0.5
 
 
 class SearchIndex:
-    """See `Sink`."""
-
     raw = False
     lengths: Mapping[str, int] = {}
 
@@ -36,7 +34,7 @@ class SearchIndex:
         self._pending = 0
 
     def open(self) -> None:
-        """See `Sink`. The index is opened for each reading."""
+        """The index is opened for each reading."""
 
     def stage(self, batch: RowBatch) -> None:
         """Nothing to do: the rows are first durable in the database."""
@@ -47,11 +45,10 @@ class SearchIndex:
         if self._pending >= BATCH:
             self._read_on(STEP_S)
 
-    def rollback(self) -> None:
-        """See `Sink`."""
+    def rollback(self) -> None: ...
 
     def restore(self) -> str:
-        """See `Sink`. The index is made of the rows; a file that is gone is made again."""
+        """The index is made of the rows; a file that is gone is made again."""
         return ""
 
     def close(self) -> None:

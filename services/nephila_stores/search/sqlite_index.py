@@ -59,7 +59,6 @@ _FOUND: Final = (
 
 @contextlib.contextmanager
 def open_sqlite_index(source: Source, *, fresh: bool) -> Iterator[SqliteIndex]:
-    """See `OpenIndex`."""
     path = Path(source) / SEARCH_DATABASE
     try:
         if fresh:
@@ -107,13 +106,11 @@ def _remove(path: Path) -> None:
 
 
 class SqliteIndex:
-    """See `Index`."""
-
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
     def read_on(self, source: Source, seconds: float) -> Iterator[int]:
-        """See `Index`. A second program waits until the first one has written its batch."""
+        """A second program waits until the first one has written its batch."""
         until = time.monotonic() + seconds
         with open_for_reading(source) as rows:
             self._check_position(rows)
@@ -124,7 +121,6 @@ class SqliteIndex:
                     return
 
     def behind(self, source: Source) -> int:
-        """See `Index`."""
         with open_for_reading(source) as rows:
             (newest,) = rows.execute("SELECT max(id) FROM fetches", {}).fetchone()
             fetch, key, _ = self._position()
@@ -207,7 +203,6 @@ class SqliteIndex:
         return number + 1
 
     def find(self, query: Query, jobs: Collection[str] | None) -> Matches:
-        """See `Index`."""
         last = self._position()[2]
         matches = {field: _match(query, jobs, field) for field in ("", "title")}
 
@@ -230,10 +225,10 @@ def _match(query: Query, jobs: Collection[str] | None, field: str) -> str:
     parts = [_phrase(term, field) for term in query.terms]
     choices = [[job_token(job) for job in jobs or ()], [host_token(host) for host in query.hosts], days(query)]
     parts += ["facets : (" + " OR ".join(choice) + ")" for choice in choices if choice]
-    found = " AND ".join(parts)
+    expression = " AND ".join(parts)
     for term in query.without:
-        found = f"({found}) NOT {_phrase(term, '')}"
-    return found
+        expression = f"({expression}) NOT {_phrase(term, '')}"
+    return expression
 
 
 def _phrase(term: Term, field: str) -> str:

@@ -28,12 +28,12 @@ _MARKS: Final = re.compile("[\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u200d
 
 
 def _accents() -> dict[int, str]:
-    found = {}
+    plain_letters = {}
     for code in (*range(0xC0, 0x250), *range(0x370, 0x400), *range(0x1E00, 0x2000)):
         plain = _MARKS.sub("", unicodedata.normalize("NFD", chr(code)))
         if len(plain) == 1 and plain != chr(code):
-            found[code] = plain
-    return found | {0x451: "е", 0x3C2: "σ"}
+            plain_letters[code] = plain
+    return plain_letters | {0x451: "е", 0x3C2: "σ"}
 
 
 _PLAIN: Final = _accents()
@@ -47,8 +47,8 @@ def fold(text: str) -> str:
     """The text in lower case, compatibility forms and Latin accents removed."""
     if text.isascii():
         return text.lower()
-    found = unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN)
-    return _MARKS.sub("", found)
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_PLAIN)
+    return _MARKS.sub("", folded)
 
 
 def index_text(text: str) -> str:
@@ -58,8 +58,8 @@ def index_text(text: str) -> str:
     return SPACELESS.sub(_pairs, _BREAK.sub(" ", fold(text)))
 
 
-def _pairs(found: re.Match[str]) -> str:
-    run = found[0]
+def _pairs(match: re.Match[str]) -> str:
+    run = match[0]
     return f" {' '.join([run[at : at + 2] for at in range(len(run) - 1)])} {run[-1]} "
 
 
@@ -73,11 +73,11 @@ def runs(text: str) -> list[tuple[str, bool]]:
     parts = []
     for word in _BREAK.sub(" ", fold(text)).split():
         at = 0
-        for found in SPACELESS.finditer(word):
-            if found.start() > at:
-                parts.append((word[at : found.start()], False))
-            parts.append((found[0], True))
-            at = found.end()
+        for match in SPACELESS.finditer(word):
+            if match.start() > at:
+                parts.append((word[at : match.start()], False))
+            parts.append((match[0], True))
+            at = match.end()
         if at < len(word):
             parts.append((word[at:], False))
     return parts

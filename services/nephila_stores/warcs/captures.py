@@ -47,12 +47,12 @@ class Captures:
 
     def find(self, page: m.Page) -> Capture | None:
         """The record that a 304 confirms."""
-        found = self._known.get(without_credentials(page.url))
-        if found is None and not self._read:
+        capture = self._known.get(without_credentials(page.url))
+        if capture is None and not self._read:
             self._read = True
             self._read_archive()
-            found = self._known.get(without_credentials(page.url))
-        return found
+            capture = self._known.get(without_credentials(page.url))
+        return capture
 
     def _read_archive(self) -> None:
         newer, self._known = self._known, OrderedDict()

@@ -105,20 +105,20 @@ def surt_key(url: str) -> str:
     at = f":{port}" if port is not None and port != _DEFAULT_PORTS[parts.scheme] else ""
     path = _without_sessions(_PATH_SESSIONS, _escaped(_resolved(_unescaped(parts.path))).lower())
     query = _without_sessions(_QUERY_SESSIONS, _escaped(_unescaped(parts.query)).lower())
-    arguments = sorted(one.split("=", 1) for one in query.split("&"))
-    query = "&".join("=".join(one) for one in arguments)
+    arguments = sorted(pair.split("=", 1) for pair in query.split("&"))
+    query = "&".join("=".join(pair) for pair in arguments)
     return f"{name}{at}){path.rstrip('/') or '/'}{'?' if query else ''}{query}"
 
 
 def _answer(http: bytes) -> tuple[str, str]:
     """(status, media type) of an HTTP head."""
     lines = http[: max(http.find(_END), 0) or len(http)].decode("latin-1").split("\r\n")
-    found = _STATUS.match(lines[0])
+    status = _STATUS.match(lines[0])
     for line in lines[1:]:
         name, _, value = line.partition(":")
         if name.strip().lower() == "content-type":
-            return found[1] if found else "", re.split(r"[;\s]", value.strip(), maxsplit=1)[0]
-    return found[1] if found else "", "unk"
+            return status[1] if status else "", re.split(r"[;\s]", value.strip(), maxsplit=1)[0]
+    return status[1] if status else "", "unk"
 
 
 def _ascii(host: str) -> str:
@@ -136,23 +136,23 @@ def _unescaped(text: str) -> bytes:
 
 
 def _escaped(data: bytes) -> str:
-    return "".join(chr(one) if 0x20 < one < 0x7F and one not in b"#%" else f"%{one:02x}" for one in data)
+    return "".join(chr(byte) if 0x20 < byte < 0x7F and byte not in b"#%" else f"%{byte:02x}" for byte in data)
 
 
 def _resolved(path: bytes) -> bytes:
-    kept: list[str] = []
+    resolved: list[str] = []
     parts = _SLASHES.sub("/", path.decode("latin-1")).split("/")[1:]
     for part in parts:
         if part == "..":
-            del kept[-1:]
+            del resolved[-1:]
         elif part != ".":
-            kept.append(part)
-    return ("/" + "/".join(kept)).encode("latin-1")
+            resolved.append(part)
+    return ("/" + "/".join(resolved)).encode("latin-1")
 
 
 def _without_sessions(patterns: Iterable[re.Pattern[str]], text: str) -> str:
     for pattern in patterns:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            text = found[1] + (found[2] or "")
+        match = pattern.fullmatch(text)
+        if match is not None:
+            text = match[1] + (match[2] or "")
     return text

@@ -34,8 +34,6 @@ _NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Warc(SeriesBackend):
-    """See `Sink`."""
-
     exchanges = True
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
@@ -50,7 +48,7 @@ class Warc(SeriesBackend):
         return [(self._directory / name, length) for name, length in self._files.committed_files().items()]
 
     def open(self) -> None:
-        """See `Sink`. Reads the file that is written to, for its index, and files whose index is missing."""
+        """The sink reads the file that it writes to, for its index, and files whose index is missing."""
         super().open()
         self._staged_lines = []
         *finished, (current, length) = self._committed()
@@ -60,7 +58,6 @@ class Warc(SeriesBackend):
         self._lines = list(lines_of_file(current, length))
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         pages = [*batch.exchanges, *batch.pages]
         if not pages:
             return
@@ -93,18 +90,16 @@ class Warc(SeriesBackend):
             self._staged_lines.append(line)
 
     def after_commit(self) -> None:
-        """See `Sink`."""
         super().after_commit()
         self._lines += self._staged_lines
         self._staged_lines = []
 
     def rollback(self) -> None:
-        """See `Sink`."""
         super().rollback()
         self._staged_lines = []
 
     def close(self) -> None:
-        """See `Sink`. Writes the index of the last file; if that fails, an export reads the file instead."""
+        """The index of the last file is written; if that fails, an export reads the file instead."""
         if self._lines and not self._staged_lines:
             write_index(self._directory / self._files.name, self._lines)
         self._lines = []

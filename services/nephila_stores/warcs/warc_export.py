@@ -37,10 +37,10 @@ _BLOCK: Final = 1 << 20
 
 def warc_files(directory: Path) -> list[Path]:
     """The WARC files of a crawl, by name. Raises `UserError` if there are none."""
-    found = sorted(directory.glob("*.warc.gz"))
-    if not found:
+    paths = sorted(directory.glob("*.warc.gz"))
+    if not paths:
         raise UserError(f"{directory} has no WARC files; crawl with --format warc")
-    return found
+    return paths
 
 
 class Packed(NamedTuple):
@@ -149,9 +149,9 @@ class _Package:
                 member.write(block)
                 digest.update(block)
                 size += len(block)
-        found = f"sha256:{digest.hexdigest()}"
-        self._resources.append({"name": Path(name).name.lower(), "path": name, "hash": found, "bytes": size})
-        return found
+        sha256 = f"sha256:{digest.hexdigest()}"
+        self._resources.append({"name": Path(name).name.lower(), "path": name, "hash": sha256, "bytes": size})
+        return sha256
 
     def close(self) -> None:
         """Add the description of the package and its digest."""
@@ -182,13 +182,13 @@ def _pages(connection: ReadConnection, job: str | None) -> Iterator[tuple[str, s
     )
     while True:
         at = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
-        found = connection.execute(query, {"job": job, **at}).fetchall()
-        for row in found:
+        rows = connection.execute(query, {"job": job, **at}).fetchall()
+        for row in rows:
             url_key, url, title, fetched_at = row[len(key) :]
             yield url_key, url, title or url, f"{fetched_at[:19]}Z"
-        if len(found) < _PAGE_ROWS:
+        if len(rows) < _PAGE_ROWS:
             return
-        last = found[-1][: len(key)]
+        last = rows[-1][: len(key)]
 
 
 def export_archive(
@@ -198,7 +198,7 @@ def export_archive(
     out: Path | None,
     *,
     job: str | None = None,
-    shown: Shown | None = None,
+    on_progress: Shown | None = None,
 ) -> Packed:
     """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them. Returns its number of lines or
     pages, and the number of stored pages that a package does not have. `out` None is standard output, for WACZ
@@ -206,4 +206,4 @@ def export_archive(
     warc_files(directory)
     if format == "wacz":
         return write_file(out or directory / "export.wacz", lambda part: write_wacz(directory, source, part, job))
-    return Packed(write_rows(out, lambda stream: write_cdxj(directory, stream), shown), 0)
+    return Packed(write_rows(out, lambda stream: write_cdxj(directory, stream), on_progress), 0)

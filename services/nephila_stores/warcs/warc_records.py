@@ -82,14 +82,14 @@ def metadata(page: m.Page, record: m.Record, response: bytes, date: str) -> byte
     fields += [("outlink", url) for url, _, _ in unpack_links(record.links)] if record.links is not None else []
     block = _fields(fields)
     head = response[: response.find(_CRLF * 2)]
-    found = _RECORD_ID.search(head)
+    record_id = _RECORD_ID.search(head)
     return _record(
         {
             "WARC-Type": "metadata",
             "WARC-Record-ID": _new_id(),
             "WARC-Target-URI": uri_of(page),
             "WARC-Date": date,
-            **({"WARC-Refers-To": found[1].decode()} if found is not None else {}),
+            **({"WARC-Refers-To": record_id[1].decode()} if record_id is not None else {}),
             "Content-Type": "application/warc-fields",
             "WARC-Block-Digest": _digest(block),
         },
@@ -171,7 +171,7 @@ def resource_records(page: m.Page, response: bytes) -> Iterator[bytes]:
     """
     if not page.rendered:
         return
-    found = _RECORD_ID.search(response[: response.find(_CRLF * 2)])
+    record_id = _RECORD_ID.search(response[: response.find(_CRLF * 2)])
     document = m.Capture("document", without_credentials(page.url), "text/html; charset=utf-8", bytes(page.body))
     for capture in (document, *page.captures):
         if not capture.body:
@@ -182,7 +182,7 @@ def resource_records(page: m.Page, response: bytes) -> Iterator[bytes]:
             "WARC-Record-ID": _new_id(),
             "WARC-Target-URI": url if capture.kind == "xhr" else f"urn:{capture.kind}:{url}",
             "WARC-Date": warc_date(page),
-            **({"WARC-Concurrent-To": found[1].decode()} if found is not None else {}),
+            **({"WARC-Concurrent-To": record_id[1].decode()} if record_id is not None else {}),
             "Nephila-Fetch-ID": f"{page.url_key.hex()}-{page.fetch_no}-{page.attempt}",
             "Content-Type": _UNSAFE.sub("", capture.content_type) or "application/octet-stream",
             "WARC-Block-Digest": _digest(bytes(capture.body)),
@@ -196,7 +196,7 @@ def true_head(head: bytes, body_bytes: int, decoded: bool) -> bytes:
     `decoded`: the content encoding was removed from the body. The transfer encoding is always removed.
     """
     lines = _LINE_END.split(bytes(head).strip(_CRLF))
-    kept, length_told, length_false = lines[:1], False, False
+    headers, length_told, length_false = lines[:1], False, False
     for line in lines[1:]:
         name, _, value = line.partition(b":")
         lower, value = name.strip().lower(), value.strip()
@@ -207,12 +207,12 @@ def true_head(head: bytes, body_bytes: int, decoded: bool) -> bytes:
         )
         length_told |= lower == b"content-length" and not wrong
         length_false |= wrong
-        kept.append(b"X-Crawler-" + line if wrong else line)
+        headers.append(b"X-Crawler-" + line if wrong else line)
     if not length_false:
         return _terminated(head)
     if not length_told:
-        kept.append(b"Content-Length: %d" % body_bytes)
-    return _CRLF.join(kept) + _CRLF * 2
+        headers.append(b"Content-Length: %d" % body_bytes)
+    return _CRLF.join(headers) + _CRLF * 2
 
 
 def _record(headers: dict[str, str], block: bytes) -> bytes:
@@ -247,7 +247,7 @@ def uri_of(page: m.Page) -> str:
 
 def record_uri(url: str) -> str:
     """A URL without credentials as records have it: a line break in it creates no header."""
-    return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", url).encode("utf-8", "replace").decode()
+    return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", url).encode("utf-8", "replace").decode()
 
 
 def _address(address: str) -> dict[str, str]:
