@@ -59,7 +59,7 @@ class Checks(NamedTuple):
 
 
 def export_broken_links(
-    place: str,
+    origin: str,
     source: Source,
     format: str,
     out: Path | None,
@@ -72,7 +72,7 @@ def export_broken_links(
     checks = Checks(*checks)
     if format not in FORMATS:
         raise UsageError(f"--broken-links has --format {' or '.join(FORMATS)}")
-    directory = Path(place)
+    directory = Path(origin)
     if any(checks) and not directory.is_dir():
         raise UsageError(
             "checks need the directory of a crawl, not a database: it keeps their results and has the bodies"
@@ -102,8 +102,8 @@ def export_broken_links(
 
     if refused := sum(checked[url].reason == ROBOTS for url in set(to_request) if url in checked):
         note(f"{refused:,} URLs are not checked: robots.txt of their hosts forbids it")
-    found = write_rows(out, write_all, escape_controls)
-    note(f"{found:,} broken links{f' written to {out}' if out is not None else ''}")
+    written = write_rows(out, write_all, escape_controls)
+    note(f"{written:,} broken links{f' written to {out}' if out is not None else ''}")
 
 
 def _if_broken(
@@ -116,11 +116,11 @@ def _if_broken(
 def _references(directory: Path, checks: Checks) -> References:
     if not (checks.requisites or checks.fragments):
         return References()
-    found = references_of(directory, requisites=checks.requisites, places=checks.fragments)
-    if found.unread:
-        note(f"{found.unread:,} pages are not checked: they are nested too deep")
-    note(f"checking what {found.pages:,} kept pages refer to")
-    return found
+    references = references_of(directory, requisites=checks.requisites, places=checks.fragments)
+    if references.unread:
+        note(f"{references.unread:,} pages are not checked: they are nested too deep")
+    note(f"checking what {references.pages:,} kept pages refer to")
+    return references
 
 
 def _lost_places(directory: Path, source: Source, job: str | None, references: References) -> list[PlaceLink]:
@@ -129,11 +129,11 @@ def _lost_places(directory: Path, source: Source, job: str | None, references: R
     if not links:
         return []
     ends = stored_ends(source, job, {link.target for link in links})
-    wanted: dict[str, set[str]] = {}
+    fragments: dict[str, set[str]] = {}
     for link in links:
         if end := ends.get(link.target):
-            wanted.setdefault(end, set()).add(link.fragment)
-    missing, read = missing_places(directory, wanted)
+            fragments.setdefault(end, set()).add(link.fragment)
+    missing, read = missing_places(directory, fragments)
     if unread := sum(ends.get(link.target) not in read for link in links):
         note(f"{unread:,} links to places are not checked: the crawl has no body of their page")
     return [link for link in links if link.fragment in missing.get(ends.get(link.target, ""), ())]
@@ -146,10 +146,10 @@ def _checked(path: Path, urls: Iterable[str]) -> dict[str, CheckedLink]:
 
     directory = OutputDirectory(path)
     file = directory.path / NAME
-    found = {one.url: one for one in _read(file)}
-    urls = [url for url in dict.fromkeys(urls) if url not in found]
+    results = {result.url: result for result in _read(file)}
+    urls = [url for url in dict.fromkeys(urls) if url not in results]
     if not urls:
-        return found
+        return results
     run = directory.read()
     options = {**defaults(), **(run.options if run is not None else {})}
     config = config_of(
@@ -164,12 +164,12 @@ def _checked(path: Path, urls: Iterable[str]) -> dict[str, CheckedLink]:
     with file.open("ab") as stream:
 
         def keep(url: str, status: int, reason: str) -> None:
-            found[url] = CheckedLink(url, status, reason)
-            stream.write(_encode(found[url]._asdict()) + b"\n")
+            results[url] = CheckedLink(url, status, reason)
+            stream.write(_encode(results[url]._asdict()) + b"\n")
             stream.flush()
 
         check_links(urls, config, options["delay"], keep, obey_robots=not options["ignore_robots"])
-    return found
+    return results
 
 
 def _read(file: Path) -> Iterator[CheckedLink]:

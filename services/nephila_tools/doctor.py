@@ -135,10 +135,10 @@ def _show(checks: list[Check], usable: bool) -> None:
 
 def check_python() -> list[Check]:
     """The interpreter."""
-    found = f"{platform.python_implementation()} {platform.python_version()}"
+    version = f"{platform.python_implementation()} {platform.python_version()}"
     if sys.version_info[:2] < PYTHON:
-        return [Check("python", "fail", found, "install Python 3.11 or newer, then: make install PYTHON=python3.12")]
-    return [Check("python", "ok", found)]
+        return [Check("python", "fail", version, "install Python 3.11 or newer, then: make install PYTHON=python3.12")]
+    return [Check("python", "ok", version)]
 
 
 def check_native() -> list[Check]:
@@ -147,11 +147,11 @@ def check_native() -> list[Check]:
         from nephila.native import IMPLEMENTATION, KEY_VERSION
     except ImportError as error:
         return [Check("native core", "fail", str(error), "make install")]
-    found = f"{'Rust' if IMPLEMENTATION == 'rust' else 'Python fallback'}, URL keys of version {KEY_VERSION}"
+    core = f"{'Rust' if IMPLEMENTATION == 'rust' else 'Python fallback'}, URL keys of version {KEY_VERSION}"
     if IMPLEMENTATION == "rust":
-        return [Check("native core", "ok", found)]
+        return [Check("native core", "ok", core)]
     return [
-        Check("native core", "warn", found + ": slow, and its main text is simpler", _native_remedy()),
+        Check("native core", "warn", core + ": slow, and its main text is simpler", _native_remedy()),
     ]
 
 
@@ -163,8 +163,8 @@ def _native_remedy() -> str:
 
 def base_libraries() -> list[str]:
     """Libraries of every installation, by this distribution's own metadata; those with a condition are in `FASTER`."""
-    wanted = metadata.requires("nephila") or []
-    return [found[0] for line in wanted if ";" not in line and (found := re.match(r"[\w.-]+", line))]
+    requirements = metadata.requires("nephila") or []
+    return [name[0] for line in requirements if ";" not in line and (name := re.match(r"[\w.-]+", line))]
 
 
 def check_libraries() -> list[Check]:
@@ -187,8 +187,8 @@ def check_commands() -> list[CommandNeed]:
     rows = []
     for command, needs, extra in COMMANDS:
         missing = [name for name in needs if not _version(name)]
-        found = f"not installed: {', '.join(missing)}" if missing else "all"
-        rows.append(CommandNeed(command, list(needs), found, install_line(extra) if missing else ""))
+        state = f"not installed: {', '.join(missing)}" if missing else "all"
+        rows.append(CommandNeed(command, list(needs), state, install_line(extra) if missing else ""))
     return rows
 
 
@@ -217,8 +217,8 @@ def check_browser() -> list[Check]:
 
     configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")
     if reason := missing(configured):
-        found, _, remedy = reason.partition(": ")
-        return [Check("browser", "warn", f"{found}; crawl --render does not work", remedy)]
+        problem, _, remedy = reason.partition(": ")
+        return [Check("browser", "warn", f"{problem}; crawl --render does not work", remedy)]
     path = find_executable(configured)
     if fault := start_fault(path):
         return [Check("browser", "warn", f"{path} does not start: {fault.cause}", fault.remedy)]
@@ -236,10 +236,10 @@ def check_sqlite() -> list[Check]:
     """The database library."""
     import sqlite3
 
-    found = sqlite3.sqlite_version
+    version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < SQLITE:
-        return [Check("sqlite", "fail", found, "nephila.db needs SQLite 3.24 or newer; use a newer Python")]
-    return [Check("sqlite", "ok", found)]
+        return [Check("sqlite", "fail", version, "nephila.db needs SQLite 3.24 or newer; use a newer Python")]
+    return [Check("sqlite", "ok", version)]
 
 
 def check_open_files(limits: tuple[int, int] | None = None) -> list[Check]:
@@ -251,10 +251,12 @@ def check_open_files(limits: tuple[int, int] | None = None) -> list[Check]:
             return []
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (limit if limit >= 0 else sys.maxsize for limit in limits)
-    found = f"{'unlimited' if hard == sys.maxsize else hard} (now {'unlimited' if soft == sys.maxsize else soft})"
+    limit_text = f"{'unlimited' if hard == sys.maxsize else hard} (now {'unlimited' if soft == sys.maxsize else soft})"
     if hard < OPEN_FILES:
-        return [Check("open files", "warn", found, f"ulimit -n {OPEN_FILES}, or use a --concurrency below {hard // 4}")]
-    return [Check("open files", "ok", found)]
+        return [
+            Check("open files", "warn", limit_text, f"ulimit -n {OPEN_FILES}, or use a --concurrency below {hard // 4}")
+        ]
+    return [Check("open files", "ok", limit_text)]
 
 
 def check_directory() -> list[Check]:
@@ -267,11 +269,11 @@ def check_directory() -> list[Check]:
         return [Check("directory", "fail", f"{here}: {error.strerror}", "change to a directory that can be written")]
     checks = [Check("directory", "ok", f"{here} can be written")]
     free = shutil.disk_usage(here).free
-    found = f"{free / 1e9:.1f} GB free"
+    space = f"{free / 1e9:.1f} GB free"
     if free < DISK_BYTES:
-        checks.append(Check("disk", "warn", found, "free space, or crawl to another disk with --out"))
+        checks.append(Check("disk", "warn", space, "free space, or crawl to another disk with --out"))
     else:
-        checks.append(Check("disk", "ok", found))
+        checks.append(Check("disk", "ok", space))
     return checks
 
 
@@ -297,10 +299,10 @@ def check_clock(now: float | None = None, installed_at: float | None = None) -> 
     now = time.time() if now is None else now
     if installed_at is None:
         installed_at = Path(__file__).stat().st_mtime
-    found = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    clock = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < installed_at - 86_400:
-        return [Check("clock", "warn", f"{found} is before this program was installed", "set the clock (NTP)")]
-    return [Check("clock", "ok", found)]
+        return [Check("clock", "warn", f"{clock} is before this program was installed", "set the clock (NTP)")]
+    return [Check("clock", "ok", clock)]
 
 
 def check_middleware(directory: str) -> list[Check]:

@@ -16,18 +16,18 @@ from nephila_cluster.kubernetes.release import read_release
 def doctor_cluster(context: str, namespace: str, release: str, *, json: bool) -> None:
     """Print the findings. Exit code 1 when one of them fails. Raises `UserError`."""
     login = log_in(context)
-    found = asyncio.run(read_release(login, namespace or login.namespace, release))
-    lines = findings(found, time.time())
-    sound = all(one.state != "fail" for one in lines)
+    state = asyncio.run(read_release(login, namespace or login.namespace, release))
+    lines = findings(state, time.time())
+    sound = all(finding.state != "fail" for finding in lines)
     if json:
-        print_json({"sound": sound, "namespace": found.namespace, "release": found.name, "findings": lines})
+        print_json({"sound": sound, "namespace": state.namespace, "release": state.name, "findings": lines})
     else:
-        width = max((len(one.object) for one in lines), default=0)
-        for one in lines:
-            remedy = f" → {sanitize(one.remedy)}" if one.remedy else ""
-            typer.echo(f"{one.state}  {sanitize(one.object):<{width}}  {sanitize(one.found)}{remedy}")
-        pods = len(found.objects["pods"])
+        width = max((len(finding.object) for finding in lines), default=0)
+        for finding in lines:
+            remedy = f" → {sanitize(finding.remedy)}" if finding.remedy else ""
+            typer.echo(f"{finding.state}  {sanitize(finding.object):<{width}}  {sanitize(finding.found)}{remedy}")
+        pods = len(state.objects["pods"])
         verdict = "has no fault" if sound else "has faults"
-        typer.echo(f"release {found.name} in namespace {found.namespace} {verdict}: {pods} pods checked")
+        typer.echo(f"release {state.name} in namespace {state.namespace} {verdict}: {pods} pods checked")
     if not sound:
         raise typer.Exit(1)

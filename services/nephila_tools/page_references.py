@@ -83,15 +83,17 @@ def references_of(directory: Path, *, requisites: bool, places: bool) -> Referen
     return all_of
 
 
-def missing_places(directory: Path, wanted: dict[str, set[str]]) -> tuple[dict[str, set[str]], set[str]]:
+def missing_places(directory: Path, fragments: dict[str, set[str]]) -> tuple[dict[str, set[str]], set[str]]:
     """Of the fragments by page key: those that no element of the page has, and the keys of the pages that were read."""
     missing, keys = {}, set()
-    for read in _pages(directory, References(), wanted):
+    for read in _pages(directory, References(), fragments):
         key = parse_url(read.page.url).fingerprint.hex()
         keys.add(key)
         names = {node.attributes["id"] for node in css(read.tree.root, "[id]")}
         names |= {node.attributes["name"] for node in css(read.tree.root, "a[name]")}
-        missing[key] = {one for one in wanted[key] if one not in names and unquote(one) not in names}
+        missing[key] = {
+            fragment for fragment in fragments[key] if fragment not in names and unquote(fragment) not in names
+        }
     return missing, keys
 
 
@@ -105,9 +107,9 @@ def _pages(directory: Path, counts: References, keys: Container[str] | None = No
         except UrlError:
             continue
         encoding = encoding_of(page.body, page.charset, sniff_encoding)
-        found = page_pass(page.body, page.url, encoding, PassOptions(max_links=0, max_text_bytes=0, main_text=False))
-        if tree_is_linear(page.body, found.depth):
-            yield _Read(page, found, encoding, html_tree(to_utf8(page.body, encoding)))
+        facts = page_pass(page.body, page.url, encoding, PassOptions(max_links=0, max_text_bytes=0, main_text=False))
+        if tree_is_linear(page.body, facts.depth):
+            yield _Read(page, facts, encoding, html_tree(to_utf8(page.body, encoding)))
         else:
             counts.unread += 1
 

@@ -67,14 +67,14 @@ class Manifest(msgspec.Struct, kw_only=True):
 class Archive:
     """A backup while it is written. The file that is added last is the state at the latest time."""
 
-    def __init__(self, place: Path, kind: str, source: str, now: float) -> None:
+    def __init__(self, folder: Path, kind: str, source: str, now: float) -> None:
         """Raises `UserError` when there is a backup of this second, or nothing can be written."""
         name = time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(now))
-        self.path = place / name
+        self.path = folder / name
         self.manifest = Manifest(
             kind=kind, taken_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)), source=source
         )
-        self._part = place / (name + PART)
+        self._part = folder / (name + PART)
         if self.path.exists() or self._part.exists():
             raise UserError(f"{self.path} exists already; repeat the command")
         try:
@@ -186,8 +186,8 @@ def read_manifest(path: Path) -> Manifest:
         with open_member(path, MANIFEST) as file:
             manifest = msgspec.json.decode(file.read(), type=Manifest)
     except FileNotFoundError:
-        what = "an unfinished backup" if path.name.endswith(PART) else "no backup"
-        raise UserError(f"{path} is {what}: it has no {MANIFEST}{_newest(path)}") from None
+        state = "an unfinished backup" if path.name.endswith(PART) else "no backup"
+        raise UserError(f"{path} is {state}: it has no {MANIFEST}{_newest(path)}") from None
     except OSError as error:
         raise UserError(f"cannot read {path / MANIFEST}: {_cause(error)}") from None
     except UNREADABLE as error:
@@ -206,9 +206,9 @@ def read_manifest(path: Path) -> Manifest:
     return manifest
 
 
-def _newest(place: Path) -> str:
-    found = finished(place)
-    return f"; the newest backup in it is {found[-1]}" if found else ""
+def _newest(folder: Path) -> str:
+    backups = finished(folder)
+    return f"; the newest backup in it is {backups[-1]}" if backups else ""
 
 
 def verify(path: Path, manifest: Manifest) -> None:
@@ -245,9 +245,9 @@ def copy_to(path: Path, saved: SavedFile, target: Path) -> None:
             raise _refused(target, error) from None
 
 
-def finished(place: Path) -> list[Path]:
+def finished(folder: Path) -> list[Path]:
     """Complete backups in a place, oldest first."""
-    return sorted(path.parent for path in place.glob(f"*/{MANIFEST}") if not path.parent.name.endswith(PART))
+    return sorted(path.parent for path in folder.glob(f"*/{MANIFEST}") if not path.parent.name.endswith(PART))
 
 
 def rows_beside(path: Path) -> Path:
@@ -255,12 +255,12 @@ def rows_beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.rows.dump")
 
 
-def keep_newest(place: Path, keep: int) -> list[Path]:
+def keep_newest(folder: Path, keep: int) -> list[Path]:
     """Delete all but the newest backups, and those that were interrupted; returns what was deleted. Raises
     `UsageError` for fewer than one."""
     if keep < 1:
         raise UsageError(f"--keep {keep} would delete the new backup as well; 1 is the least")
-    gone = finished(place)[:-keep] + [path for path in place.glob(f"*Z{PART}") if path.is_dir()]
+    gone = finished(folder)[:-keep] + [path for path in folder.glob(f"*Z{PART}") if path.is_dir()]
     for path in gone:
         rows_beside(path).unlink(missing_ok=True)
         shutil.rmtree(path, ignore_errors=True)

@@ -42,14 +42,14 @@ def backup(
         raise UsageError("--to is missing: the directory of backups")
     if keep < 0:
         raise UsageError(f"--keep {keep}: a number of backups, or 0 for all")
-    place = Path(to)
+    folder = Path(to)
     if bootstrap:
         from nephila_tools.backup.system import back_up
 
-        path = back_up(bootstrap, place, time.time(), without_rows=without_rows)
+        path = back_up(bootstrap, folder, time.time(), without_rows=without_rows)
     else:
-        path = directory.back_up(OutputDirectory(out), place, time.time(), without_rows=without_rows)
-    gone = archive.keep_newest(place, keep) if keep else []
+        path = directory.back_up(OutputDirectory(out), folder, time.time(), without_rows=without_rows)
+    gone = archive.keep_newest(folder, keep) if keep else []
     manifest = archive.read_manifest(path)
     if json:
         print_json(
@@ -60,7 +60,7 @@ def backup(
                 "files": len(manifest.files),
                 "bytes": manifest.total_bytes,
                 "rows": manifest.rows,
-                "deleted": [str(one) for one in gone],
+                "deleted": [str(deleted) for deleted in gone],
             }
         )
         return
@@ -79,8 +79,8 @@ def restore(
     """Restore a backup into an empty directory, or into a system without a frontier whose services are stopped."""
     source = Path(path)
     manifest = archive.read_manifest(source)
-    wanted = "system" if bootstrap else directory.KIND
-    if manifest.kind != wanted:
+    kind = "system" if bootstrap else directory.KIND
+    if manifest.kind != kind:
         where = "the system of --bootstrap FILE" if manifest.kind == "system" else "a directory: --out DIR"
         raise UsageError(f"{source} is a backup of {manifest.source}; restore it into {where}")
     if bootstrap:

@@ -35,12 +35,12 @@ _WITHOUT_LENGTH: Final = ("markdown", "parquet")
 """Outputs whose files are complete when they have their name: no length is committed."""
 
 
-def back_up(directory: OutputDirectory, place: Path, now: float, *, without_rows: bool = False) -> Path:
+def back_up(directory: OutputDirectory, folder: Path, now: float, *, without_rows: bool = False) -> Path:
     """Back a directory up; returns where. `without_rows`: leave out those on a server. Raises `UserError`."""
     run = directory.read()
     if run is None:
         raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
-    written = Archive(place, KIND, str(directory.path), now)
+    written = Archive(folder, KIND, str(directory.path), now)
     try:
         _frontier(directory, written)
         _rows_and_files(directory, run, written, without_rows=without_rows)

@@ -35,11 +35,11 @@ def dump(store: str, target: Callable[[str], Path], snapshot: str = "") -> list[
     """Write the dump of each server; their names. Each is of an instant of its own: the next one is later. `target` is
     the path for a name. `snapshot`: of an open transaction (pg_export_snapshot) of one server. Raises `UserError`."""
     servers = addresses(store)
-    found = names(len(servers))
-    for url, name in zip(servers, found, strict=True):
+    files = names(len(servers))
+    for url, name in zip(servers, files, strict=True):
         words = ["--format=custom", "--no-owner", "--no-privileges", f"--file={target(name)}"]
         _run("pg_dump", url, [*words, *([f"--snapshot={snapshot}"] if snapshot else [])])
-    return found
+    return files
 
 
 def require_as_many(store: str, dumps: Sequence[Path]) -> None:
@@ -92,8 +92,8 @@ def _run(program: str, url: str, words: list[str]) -> None:
             f"no {program} in PATH: install the client of PostgreSQL (apt-get install postgresql-client), at least as "
             "new as the server; or save the rows by other means and use --without-rows"
         )
-    known = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
-    environment = {**os.environ, **{_VARIABLES[name]: known[name] for name in _VARIABLES if name in known}}
+    parameters = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
+    environment = {**os.environ, **{_VARIABLES[name]: parameters[name] for name in _VARIABLES if name in parameters}}
     try:
         done = subprocess.run([path, *words], env=environment, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -71,11 +71,11 @@ REPORT_S: Final = 30.0
 _MANIFEST, _LOG = "manifest", "log"
 
 
-def back_up(path: str, place: Path, now: float, *, without_rows: bool) -> Path:
+def back_up(path: str, folder: Path, now: float, *, without_rows: bool) -> Path:
     """Back up the system of a settings file; returns where. Raises `UserError`."""
     system, config = read(path, with_rows=not without_rows)
     try:
-        target = _back_up(system, config, place, now, without_rows=without_rows)
+        target = _back_up(system, config, folder, now, without_rows=without_rows)
     except BaseException as error:
         _report(system, config, now, str(error) or type(error).__name__)
         raise
@@ -113,8 +113,8 @@ async def publish_result(bus: LogBus, began: float, ended: float, problem: str) 
     )
 
 
-def _back_up(system: System, config: KafkaConfig, place: Path, now: float, *, without_rows: bool) -> Path:
-    written = Archive(place, KIND, system.place, now)
+def _back_up(system: System, config: KafkaConfig, folder: Path, now: float, *, without_rows: bool) -> Path:
+    written = Archive(folder, KIND, system.place, now)
     try:
 
         async def main() -> None:
@@ -188,8 +188,8 @@ async def _frontier_once(bus: LogBus, system: System, partition: int, written: A
             "the blob store of the schedulers (scheduler: blobs)"
         )
     commits = []
-    async for _, found in bus.read(FRONTIER, {partition: (first, end)}):
-        commits += [commit for offset, record in found if (commit := reading.take(offset, record)) is not None]
+    async for _, records in bus.read(FRONTIER, {partition: (first, end)}):
+        commits += [commit for offset, record in records if (commit := reading.take(offset, record)) is not None]
     if reading.birth is not None and manifest is None:
         raise UserError(
             f"partition {partition} was split from {reading.birth.parent} and has no snapshot of its own yet: "
@@ -209,7 +209,7 @@ def _save_object(blobs: Blobs, name: str, written: Archive, target: str) -> None
 
 
 async def _save_range(bus: LogBus, topic: Topic, partition: int, span: tuple[int, int], written: Archive) -> None:
-    messages = [m async for _, found in _ranges(bus, topic, partition, span) for _, m in found]
+    messages = [m async for _, records in _ranges(bus, topic, partition, span) for _, m in records]
     if messages:
         _write(written, f"topics/{topic.name}/{partition:04d}", topic.message, messages)
 

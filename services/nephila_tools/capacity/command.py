@@ -60,8 +60,8 @@ def capacity(
         raise UserError("; ".join(refused))
     lines = plan(target)
     if as_json:
-        found = [dataclasses.asdict(line) for line in lines]
-        print_json({"target": dataclasses.asdict(target), "plan": found})
+        entries = [dataclasses.asdict(line) for line in lines]
+        print_json({"target": dataclasses.asdict(target), "plan": entries})
         return
     print(table(lines))
 

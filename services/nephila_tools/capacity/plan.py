@@ -140,8 +140,8 @@ def size_of(target: CrawlVolume) -> Size:
         in_flight = target.fetches_per_s * target.fetch_s
         replicas["downloader"] = max(replicas["downloader"], math.ceil(in_flight / CONCURRENCY))
         replicas = {service: max(count, 1) for service, count in replicas.items()}
-        wanted = power_of_two(f.PARTITIONS_PER_MEMBER.value * max(replicas.values()))
-        size = Size(target.partitions or max(LEAST_PARTITIONS, wanted), replicas)
+        needed = power_of_two(f.PARTITIONS_PER_MEMBER.value * max(replicas.values()))
+        size = Size(target.partitions or max(LEAST_PARTITIONS, needed), replicas)
     return size
 
 
@@ -214,13 +214,13 @@ def _services(target: CrawlVolume, size: Size) -> list[PlanLine]:
 
 def _memory(target: CrawlVolume, size: Size) -> list[PlanLine]:
     """What schedulers keep."""
-    known = target.pages * target.urls_per_page
+    urls = target.pages * target.urls_per_page
     seen = f"{f.SEEN_BYTES_PER_URL.value:g} B x known URLs"
     hosts = f"{f.HOST_BYTES.value:g} B x hosts, 200 MB per replica, seen set"
     memory = scheduler_memory(target) + size.schedulers * f.SERVICE_BYTES.value
     disk = target.pages * (target.urls_per_page - 1) * f.QUEUED_BYTES.value
     return [
-        PlanLine("scheduler", "seen set", known * f.SEEN_BYTES_PER_URL.value, "B", seen, f.SEEN_BYTES_PER_URL.source),
+        PlanLine("scheduler", "seen set", urls * f.SEEN_BYTES_PER_URL.value, "B", seen, f.SEEN_BYTES_PER_URL.source),
         PlanLine("scheduler", "memory", memory, "B", hosts, f.HOST_BYTES.source),
         PlanLine("scheduler", "disk", disk, "B", "144 B x queued URLs, none fetched again", f.QUEUED_BYTES.source),
     ]
@@ -236,9 +236,9 @@ def _kafka(target: CrawlVolume, size: Size) -> list[PlanLine]:
     used = target.replication * (cpu.member + rate * cpu_per_page(target, cpu, size.partitions)) / UTILISATION
     replicas = f.KEYED_TOPICS * size.partitions * target.replication
     how = f"({cpu.member:g} + CPU per page x pages/s) x {target.replication} replicas / {UTILISATION:g}"
-    given = "--partitions" if target.partitions else "16 per member, a power of two"
+    basis = "--partitions" if target.partitions else "16 per member, a power of two"
     return [
-        PlanLine("kafka", "partitions", size.partitions, "", given, f.PARTITIONS_PER_MEMBER.source),
+        PlanLine("kafka", "partitions", size.partitions, "", basis, f.PARTITIONS_PER_MEMBER.source),
         PlanLine("kafka", "partition replicas", replicas, "", f"{f.KEYED_TOPICS} topics x partitions x replicas"),
         PlanLine("kafka", "broker cores", used, "cores", how, cpu.source),
         PlanLine("kafka", "bytes per page", per_page, "B", "all topics, one replica", f.TOPIC_BYTES.source),
@@ -257,13 +257,13 @@ def _kafka(target: CrawlVolume, size: Size) -> list[PlanLine]:
 def refusals(target: CrawlVolume) -> list[str]:
     """Why the plan cannot be: each limit that it passes, with its source and the remedy. Empty: none."""
     size = size_of(target)
-    found = []
+    reasons = []
     allowed, fetches = politest_rate(target), target.fetches_per_s
     if allowed < fetches:
         hosts = math.ceil(
             target.pages_per_s / (1 / (target.delay_s + target.fetch_s) - target.robots_per_s / target.hosts)
         )
-        found.append(
+        reasons.append(
             f"politeness allows {allowed:,.0f} fetches per second, the plan has {fetches:,.0f} with robots.txt: "
             + (f"{hosts:,} hosts are needed at this delay" if hosts > 0 else "robots.txt alone takes longer")
         )
@@ -274,8 +274,10 @@ def refusals(target: CrawlVolume) -> list[str]:
         (f.KEYED_TOPICS * size.partitions * target.replication, f.TOPIC_REPLICAS),
     ):
         if value > limit.value:
-            found.append(f"{value:,.0f} {limit.unit} are more than {limit.value:,.0f} ({limit.source}): {limit.remedy}")
-    return found
+            reasons.append(
+                f"{value:,.0f} {limit.unit} are more than {limit.value:,.0f} ({limit.source}): {limit.remedy}"
+            )
+    return reasons
 
 
 def power_of_two(count: float) -> int:

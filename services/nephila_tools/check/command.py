@@ -29,27 +29,27 @@ def check(
     if bootstrap:
         from nephila_tools.check.system import check as check_system
 
-        found = check_system(bootstrap, repair=repair)
+        checks = check_system(bootstrap, repair=repair)
     else:
         from nephila_tools.check.directory import check as check_directory
 
-        found = check_directory(OutputDirectory(out), repair=repair)
+        checks = check_directory(OutputDirectory(out), repair=repair)
     if json:
-        print_json({"sound": all(one.sound for one in found), "jobs": found})
-    for one in found if not json else ():
-        rows = "none without a row" if not one.lost else f"{one.lost:,} without a row"
-        typer.echo(f"{one.job}: {one.ended:,} URLs have ended, {rows}")
-        for url in one.urls[:SHOWN]:
+        print_json({"sound": all(job.sound for job in checks), "jobs": checks})
+    for job in checks if not json else ():
+        rows = "none without a row" if not job.lost else f"{job.lost:,} without a row"
+        typer.echo(f"{job.job}: {job.ended:,} URLs have ended, {rows}")
+        for url in job.urls[:SHOWN]:
             typer.echo(f"  lost {sanitize(url)}")
-        if len(one.urls) > SHOWN:
-            typer.echo(f"  lost {len(one.urls) - SHOWN:,} more (--json has all)")
-        if one.repaired:
+        if len(job.urls) > SHOWN:
+            typer.echo(f"  lost {len(job.urls) - SHOWN:,} more (--json has all)")
+        if job.repaired:
             then = "their rows are written again" if bootstrap else f"queued; continue: {continuation(out)}"
-            typer.echo(f"{one.job}: {one.repaired:,} {then}")
-        if one.forgotten:
+            typer.echo(f"{job.job}: {job.repaired:,} {then}")
+        if job.forgotten:
             again = f"{program()} crawl --refresh --out {out}"
-            note(f"{one.forgotten:,} lost URLs of {one.job} are named by nothing; {again} finds them")
-        if not one.sound:
-            note(f"{one.lost - one.repaired - one.forgotten:,} rows of {one.job} are lost; {program()} check --repair")
-    if not all(one.sound for one in found):
+            note(f"{job.forgotten:,} lost URLs of {job.job} are named by nothing; {again} finds them")
+        if not job.sound:
+            note(f"{job.lost - job.repaired - job.forgotten:,} rows of {job.job} are lost; {program()} check --repair")
+    if not all(job.sound for job in checks):
         raise typer.Exit(1)

@@ -35,7 +35,7 @@ def check(directory: OutputDirectory, *, repair: bool) -> list[JobCheck]:
     with directory.locked():
         dispatcher, _ = recorded_frontier(directory, run, time.monotonic(), time.time())
         lost: dict[str, dict[bytes, UrlState]] = {}
-        found: dict[str, JobCheck] = {}
+        checks: dict[str, JobCheck] = {}
         with open_for_reading(directory.rows(run), check=True) as rows:
             for uid, job in dispatcher.frontier.jobs.items():
                 counted = lost_urls.Counted(lost_urls.ended_keys(dispatcher, job))
@@ -44,13 +44,13 @@ def check(directory: OutputDirectory, *, repair: bool) -> list[JobCheck]:
                 lost[uid] = states = lost_urls.states(job, keys, log, rows)
                 lost_urls.complete_outcomes(job, rows, states)
                 urls = [state.url for state in states.values() if state.url]
-                found[uid] = JobCheck(job=uid, ended=counted.number, lost=len(keys), urls=urls)
+                checks[uid] = JobCheck(job=uid, ended=counted.number, lost=len(keys), urls=urls)
         if repair and any(lost.values()):
-            asyncio.run(_repair(directory, lost, found))
-    return list(found.values())
+            asyncio.run(_repair(directory, lost, checks))
+    return list(checks.values())
 
 
-async def _repair(directory: OutputDirectory, lost: Lost, found: Mapping[str, JobCheck]) -> None:
+async def _repair(directory: OutputDirectory, lost: Lost, checks: Mapping[str, JobCheck]) -> None:
     """Queue lost URLs again; forget those without a text and those that the scope refuses now. In one commit."""
     async with held_scheduler(directory) as scheduler:
         for uid, states in lost.items():
@@ -59,13 +59,13 @@ async def _repair(directory: OutputDirectory, lost: Lost, found: Mapping[str, Jo
                 continue
             for key, state in states.items():
                 if state.url and refetch.ended(state, conditional=False):
-                    found[uid].repaired += 1
+                    checks[uid].repaired += 1
                     continue
                 frontier = scheduler.frontier
                 fetch_no = refetch.job.last_fetch_no + 1
                 ended = ForgottenUrl(uid, key, state.outcome, fetch_no)
                 forget_urls.apply(frontier, ended)
                 frontier.pending.of(frontier.pending.partition(key)).forgotten.append(ended)
-                found[uid].forgotten += 1
+                checks[uid].forgotten += 1
         scheduler.refetched()
         await scheduler.durable()

@@ -61,8 +61,8 @@ def row_keys(rows: ReadConnection, uid: str) -> Iterator[bytes]:
     """Keys of the rows of a job, in order."""
     query = "SELECT url_key FROM pages WHERE job = :job AND url_key > :last ORDER BY url_key LIMIT :most"
     last = ""
-    while found := rows.execute(query, {"job": uid, "last": last, "most": _KEYS}).fetchall():
-        for (last,) in found:
+    while rows_read := rows.execute(query, {"job": uid, "last": last, "most": _KEYS}).fetchall():
+        for (last,) in rows_read:
             yield bytes.fromhex(last)
 
 
@@ -81,33 +81,33 @@ def states(
 ) -> dict[bytes, UrlState]:
     """What is known of these URLs; a URL that nothing names any more has an empty `url`. Sources: the due table, the
     commits behind the last snapshot, the table of links, the change feed, the seeds. O(commits + links + changes)."""
-    found = {key: job.due_table.get(key) or UrlState(job.uid, key, fetch_no=1) for key in keys}
+    states_by_key = {key: job.due_table.get(key) or UrlState(job.uid, key, fetch_no=1) for key in keys}
     for entry in log:
         if isinstance(entry, FrontierCommit):
             for queued in entry.queued:
-                _from_queue(found, job.uid, queued)
+                _from_queue(states_by_key, job.uid, queued)
             for ended in entry.ended:
-                if ended.job == job.uid and ended.url_key in found:
-                    found[ended.url_key].outcome = ended.outcome
-                    found[ended.url_key].fetch_no = ended.fetch_no
-    unknown = {key for key, state in found.items() if not state.url}
+                if ended.job == job.uid and ended.url_key in states_by_key:
+                    states_by_key[ended.url_key].outcome = ended.outcome
+                    states_by_key[ended.url_key].fetch_no = ended.fetch_no
+    unknown = {key for key, state in states_by_key.items() if not state.url}
     if unknown:
         for key, url, depth in _named_by_rows(rows, job.uid):
-            if key in unknown and (not found[key].url or depth < found[key].depth):
-                found[key].url, found[key].depth = url, depth
+            if key in unknown and (not states_by_key[key].url or depth < states_by_key[key].depth):
+                states_by_key[key].url, states_by_key[key].depth = url, depth
     for url in urls_of(job.document):
         try:
             key = parse_for(job.routes, url).fingerprint
         except UrlError:
             continue
         if key in unknown:
-            found[key].url, found[key].depth = url, 0
-    return found
+            states_by_key[key].url, states_by_key[key].depth = url, 0
+    return states_by_key
 
 
-def _from_queue(found: Mapping[bytes, UrlState], uid: str, queued: QueuedUrl) -> None:
-    if queued.job == uid and queued.url_key in found:
-        state = found[queued.url_key]
+def _from_queue(states_by_key: Mapping[bytes, UrlState], uid: str, queued: QueuedUrl) -> None:
+    if queued.job == uid and queued.url_key in states_by_key:
+        state = states_by_key[queued.url_key]
         state.url, state.depth, state.seed = queued.url, queued.depth, queued.seed
         state.fetch_no, state.context, state.render = queued.fetch_no, queued.context, queued.render
 

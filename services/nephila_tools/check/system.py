@@ -57,11 +57,11 @@ def rows_of(servers: Sequence[ReadConnection]) -> Rows:
         of_server: dict[int, list[str]] = defaultdict(list)
         for key in keys:
             of_server[shard_of(key.hex(), len(servers))].append(key.hex())
-        found: dict[bytes, int] = {}
+        numbers: dict[bytes, int] = {}
         for number, left in of_server.items():
             for part in (left[at : at + _KEYS] for at in range(0, len(left), _KEYS)):
-                found.update(_stored(servers[number], uid, part))
-        return found
+                numbers.update(_stored(servers[number], uid, part))
+        return numbers
 
     return stored
 
@@ -77,13 +77,13 @@ def _stored(server: ReadConnection, uid: str, keys: Sequence[str]) -> Iterator[t
 async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
     """Compare partition by partition. Raises `TemporaryError`."""
     jobs: dict[str, CrawlJob] = await newest(bus, JOBS)
-    found = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
+    checks = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
     for partition in range(bus.layout.count):
-        lost = _missing(await _receipts(bus, partition, found), rows, found)
+        lost = _missing(await _receipts(bus, partition, checks), rows, checks)
         if lost:
             records = await _records(bus, partition, lost)
-            await _tell(bus, partition, records.values(), found, repair=repair)
-    return list(found.values())
+            await _tell(bus, partition, records.values(), checks, repair=repair)
+    return list(checks.values())
 
 
 async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -> dict[Key, int]:
@@ -101,7 +101,7 @@ async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -
     return numbers
 
 
-def _missing(numbers: Mapping[Key, int], rows: Rows, found: Mapping[str, JobCheck]) -> dict[Key, int]:
+def _missing(numbers: Mapping[Key, int], rows: Rows, checks: Mapping[str, JobCheck]) -> dict[Key, int]:
     of_job: dict[str, list[bytes]] = {}
     for uid, url_key in numbers:
         of_job.setdefault(uid, []).append(url_key)
@@ -110,8 +110,8 @@ def _missing(numbers: Mapping[Key, int], rows: Rows, found: Mapping[str, JobChec
         stored = rows(uid, keys)
         gone = [key for key in keys if stored.get(key, 0) < numbers[uid, key]]
         lost.update(((uid, key), numbers[uid, key]) for key in gone)
-        found[uid].ended += len(keys)
-        found[uid].lost += len(gone)
+        checks[uid].ended += len(keys)
+        checks[uid].lost += len(gone)
     return lost
 
 
@@ -127,12 +127,12 @@ async def _records(bus: LogBus, partition: int, lost: Mapping[Key, int]) -> dict
 
 
 async def _tell(
-    bus: LogBus, partition: int, records: Iterable[Record], found: Mapping[str, JobCheck], *, repair: bool
+    bus: LogBus, partition: int, records: Iterable[Record], checks: Mapping[str, JobCheck], *, repair: bool
 ) -> None:
     receipts: list[Receipt] = []
     for record in records:
-        found[record.job].urls.append(record.url)
+        checks[record.job].urls.append(record.url)
         if repair:
             receipts.append(bus.publish(RECORDS, partition, record))
-            found[record.job].repaired += 1
+            checks[record.job].repaired += 1
     await all_of(receipts)

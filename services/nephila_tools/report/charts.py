@@ -51,11 +51,11 @@ def timeline(data: Timeline) -> str:
         parts.append("</g>")
     unit = "second" if data.step_s == 1 else span(data.step_s)
     length = data.step_s * len(data.counts)
-    for place, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        x = _LEFT + (WIDTH - _LEFT) * place
+    for fraction, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        x = _LEFT + (WIDTH - _LEFT) * fraction
         parts.append(
             f'<text class=axis x="{x:.1f}" y="{HEIGHT - 6}" text-anchor="{anchor}">'
-            f"{instant(data.start + length * place, date=wide)}</text>"
+            f"{instant(data.start + length * fraction, date=wide)}</text>"
         )
     return (
         f'<svg class=chart viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="URLs that ended over time">'
@@ -78,9 +78,9 @@ def shares(counts: Mapping[str, int], names: Sequence[str] = OUTCOMES) -> str:
     for name in present:
         width = WIDTH * counts[name] / total
         words = f"{count(counts[name])} {name}, {share(counts[name], total)}"
-        shown = max(width - 2, 1.0)
+        drawn = max(width - 2, 1.0)
         parts.append(
-            f'<rect class="fill {name}" x="{x:.2f}" y="0" width="{shown:.2f}" height="26"><title>{words}</title></rect>'
+            f'<rect class="fill {name}" x="{x:.2f}" y="0" width="{drawn:.2f}" height="26"><title>{words}</title></rect>'
         )
         x += width
     legend = "".join(

@@ -16,7 +16,7 @@ from nephila.storage.source import display_name, is_url
 
 
 def report(
-    place: Annotated[
+    origin: Annotated[
         str, typer.Option("--out", metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")
     ] = str(DEFAULT_OUT),
     out: Annotated[
@@ -32,12 +32,12 @@ def report(
     from nephila_tools.report.document import ReportHead, render
     from nephila_tools.report.facts import gather, options_of
 
-    source, only = find_rows(place)
+    source, only = find_rows(origin)
     head = ReportHead(name=display_name(source), program=f"nephila {__version__}", made_at=time.time())
-    if not is_url(place):
-        head.name = Path(place).resolve().name
+    if not is_url(origin):
+        head.name = Path(origin).resolve().name
         try:
-            run = OutputDirectory(Path(place)).read()
+            run = OutputDirectory(Path(origin)).read()
         except UserError as error:
             note(f"{error}; the report is made without it")
             run = None
@@ -53,7 +53,7 @@ def report(
     if out == "-":
         typer.get_binary_stream("stdout").write(page)
         return
-    target = Path(out) if out else (Path(place) if not is_url(place) else Path()) / "report.html"
+    target = Path(out) if out else (Path(origin) if not is_url(origin) else Path()) / "report.html"
     part = target.with_name(target.name + ".part")
     try:
         part.write_bytes(page)

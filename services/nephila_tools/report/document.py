@@ -73,10 +73,10 @@ def _title(facts: Facts, head: ReportHead) -> str:
     hosts = named or [host.name for host in facts.hosts] or head.seeds
     if not hosts:
         return "Crawl"
-    shown, more = hosts[:2], max(len(hosts), 0 if named else facts.hosts_total) - 2
+    named_hosts, more = hosts[:2], max(len(hosts), 0 if named else facts.hosts_total) - 2
     if more > 0:
-        return f"Crawl of {', '.join(text(host, 80) for host in shown)} and {count(more)} more"
-    return f"Crawl of {' and '.join(text(host, 80) for host in shown)}"
+        return f"Crawl of {', '.join(text(host, 80) for host in named_hosts)} and {count(more)} more"
+    return f"Crawl of {' and '.join(text(host, 80) for host in named_hosts)}"
 
 
 def _opening(facts: Facts, head: ReportHead, title: str) -> str:
@@ -113,12 +113,12 @@ def _many(number: int, noun: str) -> str:
 def _when(facts: Facts) -> str:
     if len(facts.timeline.counts) < 2:
         return ""
-    known = [
+    parts = [
         f"{count(facts.changes[name])} {name}"
         for name in ("changed", "same", "moved", "gone")
         if facts.changes.get(name)
     ]
-    lead = f"Pages that were fetched again: {', '.join(known)}." if known else ""
+    lead = f"Pages that were fetched again: {', '.join(parts)}." if parts else ""
     return section("Pages over time", timeline(facts.timeline), lead)
 
 
@@ -153,9 +153,9 @@ def _shapes(facts: Facts) -> str:
     parts = []
     groups = (("Size of pages", facts.sizes), ("Depth of links", facts.depths), ("Content types", facts.types))
     for title, rows in groups:
-        shown = [(text(name, 60), number, count(number)) for name, number in rows]
-        if len(shown) > 1:
-            parts.append(section(title, bars(shown)))
+        columns = [(text(name, 60), number, count(number)) for name, number in rows]
+        if len(columns) > 1:
+            parts.append(section(title, bars(columns)))
     return f"<div class=pair>{''.join(parts)}</div>"
 
 
@@ -193,8 +193,8 @@ def _why(reason: str) -> str:
     """A few words for a column, the sentence as a tooltip."""
     short = reason.replace("_", " ")
     if number := status_of(reason):
-        known = number in set(HTTPStatus)
-        short = f"{number} {HTTPStatus(number).phrase}" if known else str(number)
+        standard = number in set(HTTPStatus)
+        short = f"{number} {HTTPStatus(number).phrase}" if standard else str(number)
     return f'<span title="{text(words("failed", reason))}">{text(short, 40)}</span>'
 
 
@@ -205,8 +205,8 @@ def _referrers(fact: BrokenFact, facts: Facts) -> str:
         return "<ul class=on><li class=soft>no page that was stored links to it</li></ul>"
     lines = []
     for url, anchor in fact.referrers:
-        said = f" <span class=soft>“<bdi>{text(anchor, 60)}</bdi>”</span>" if anchor.strip() else ""
-        lines.append(f"<li>on {link(url)}{said}</li>")
+        quote = f" <span class=soft>“<bdi>{text(anchor, 60)}</bdi>”</span>" if anchor.strip() else ""
+        lines.append(f"<li>on {link(url)}{quote}</li>")
     more = fact.total - len(fact.referrers)
     if more > 0:
         lines.append(f"<li class=soft>and on {_many(more, 'more page')}</li>")

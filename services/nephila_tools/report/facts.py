@@ -212,8 +212,8 @@ def _time(facts: Facts, query: _Query) -> None:
     steps = int(span / step) + 1
     facts.timeline = Timeline(facts.first, step, [{} for _ in range(steps)])
     for at, outcome, number in groups:
-        place = min(max(int((_seconds(at + tail) - facts.first) / step), 0), steps - 1)
-        bin_ = facts.timeline.counts[place]
+        index = min(max(int((_seconds(at + tail) - facts.first) / step), 0), steps - 1)
+        bin_ = facts.timeline.counts[index]
         bin_[outcome] = bin_.get(outcome, 0) + number
 
 
@@ -222,13 +222,13 @@ def _shapes(facts: Facts, query: _Query) -> None:
     bounds = [4, 16, 64, 256, 1024, 4096]
     names = ["< 4 KB", "4-16 KB", "16-64 KB", "64-256 KB", "256 KB-1 MB", "1-4 MB", "> 4 MB"]
     case = " ".join(f"WHEN bytes < {bound * _KIB} THEN {number}" for number, bound in enumerate(bounds))
-    found = dict(
+    sizes = dict(
         query(
             f"SELECT CASE {case} ELSE {len(bounds)} END, count(*) FROM pages"
             " WHERE {only} AND outcome = 'stored' GROUP BY 1"
         )
     )
-    facts.sizes = [(name, found.get(number, 0)) for number, name in enumerate(names)]
+    facts.sizes = [(name, sizes.get(number, 0)) for number, name in enumerate(names)]
     depths = query("SELECT depth, count(*) FROM pages WHERE {only} AND outcome = 'stored' GROUP BY 1 ORDER BY 1")
     facts.depths = [(str(depth), count) for depth, count in depths[:12]]
     if rest := sum(count for _, count in depths[12:]):
@@ -247,10 +247,10 @@ def _pages(facts: Facts, query: _Query) -> None:
     )
     facts.largest = [PageFact(*row) for row in rows]
     keys = query("SELECT job, url_key, substr(meta, 1, 32) FROM pages WHERE {only} AND outcome = 'stored'")
-    timed = ((float(found[1]), job, key) for job, key, meta in keys if (found := _FETCH_S.match(meta)))
+    timed = ((float(match[1]), job, key) for job, key, meta in keys if (match := _FETCH_S.match(meta)))
     for took_s, job, key in heapq.nlargest(TOP, timed):
-        one = "SELECT url, title FROM pages WHERE {only} AND job = :of AND url_key = :key"
-        ((url, title),) = query(one, of=job, key=key)
+        statement = "SELECT url, title FROM pages WHERE {only} AND job = :of AND url_key = :key"
+        ((url, title),) = query(statement, of=job, key=key)
         facts.slowest.append(PageFact(url, title, took_s))
 
 
@@ -266,11 +266,11 @@ def _broken(facts: Facts, query: _Query) -> None:
     if broken and facts.links_kept:
         # One pass over the links: the table has no index by target.
         marks = ", ".join(f"'{key}'" for key in broken if key.isalnum())
-        found = query(
+        links = query(
             f"SELECT l.to_key, p.url, l.anchor FROM (SELECT * FROM links WHERE {{only}} AND to_key IN ({marks})) AS l"
             " JOIN pages AS p ON p.job = l.job AND p.url_key = l.from_key ORDER BY p.url"
         )
-        for key, url, anchor in found:
+        for key, url, anchor in links:
             fact = broken[key]
             fact.total += 1
             if len(fact.referrers) < REFERRERS:
@@ -290,13 +290,13 @@ def _items(facts: Facts, query: _Query) -> None:
 def options_of(run: Any) -> list[tuple[str, str]]:
     """The options of the crawl as text, without those that may hold secrets (headers, cookies, passwords)."""
     options = run.options
-    shown = []
+    pairs = []
     for name in ("scope", "include", "exclude", "strategy", "max_pages", "max_depth", "max_time", "delay", "render"):
         value = options.get(name)
         if value not in (None, "", [], 0, 0.0, -1, False):
-            shown.append((name.replace("_", " "), json.dumps(value) if isinstance(value, list) else str(value)))
+            pairs.append((name.replace("_", " "), json.dumps(value) if isinstance(value, list) else str(value)))
     if options.get("ignore_robots"):
-        shown.append(("robots.txt", "ignored"))
+        pairs.append(("robots.txt", "ignored"))
     if options.get("contact"):
-        shown.append(("contact", str(options["contact"])))
-    return shown
+        pairs.append(("contact", str(options["contact"])))
+    return pairs

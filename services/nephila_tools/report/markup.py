@@ -24,10 +24,10 @@ def text(value: object, limit: int = 200) -> str:
 
 def link(url: str, label: str = "") -> str:
     """A URL to follow by hand; one that is not http(s) is only shown."""
-    shown = f"<bdi>{text(label or url, SHOWN_URL)}</bdi>"
+    label_html = f"<bdi>{text(label or url, SHOWN_URL)}</bdi>"
     if not url.startswith(("http://", "https://")):
-        return f"<span class=url>{shown}</span>"
-    return f'<a class=url href="{text(url, 10_000)}" rel="noreferrer noopener nofollow">{shown}</a>'
+        return f"<span class=url>{label_html}</span>"
+    return f'<a class=url href="{text(url, 10_000)}" rel="noreferrer noopener nofollow">{label_html}</a>'
 
 
 def instant(seconds: float, *, date: bool = True) -> str:
@@ -37,8 +37,8 @@ def instant(seconds: float, *, date: bool = True) -> str:
 
 def section(title: str, body: str, lead: str = "", kind: str = "") -> str:
     """A part of the report under its heading."""
-    said = f"<p class=lead>{lead}</p>" if lead else ""
-    return f'<section class="{kind}"><h2>{title}</h2>{said}{body}</section>'
+    lead_html = f"<p class=lead>{lead}</p>" if lead else ""
+    return f'<section class="{kind}"><h2>{title}</h2>{lead_html}{body}</section>'
 
 
 def bars(rows: Sequence[tuple[str, float, str]], kind: str = "stored") -> str:
@@ -57,7 +57,9 @@ def table(heads: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]]) -> st
     heads = list(heads)
     top = "".join(f'<th scope=col class="{kind}">{words}</th>' for words, kind in heads)
     body = "".join(
-        "<tr>" + "".join(f'<td class="{kind}">{one}</td>' for one, (_, kind) in zip(row, heads, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f'<td class="{kind}">{cell}</td>' for cell, (_, kind) in zip(row, heads, strict=True))
+        + "</tr>"
         for row in rows
     )
     return f"<table class=list><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
