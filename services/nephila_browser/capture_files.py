@@ -27,7 +27,7 @@ def write_captures(directory: Path, stem: str, captures: Iterable[Capture]) -> l
             text = capture.body.decode("utf-8", "replace")
             responses.append({"url": capture.url, "content_type": capture.content_type, "body": text})
     if responses:
-        lines = b"".join(msgspec.json.encode(one) + b"\n" for one in responses)
+        lines = b"".join(msgspec.json.encode(response) + b"\n" for response in responses)
         names.append(_write(directory, f"{stem}.xhr.jsonl", lines))
     return names
 

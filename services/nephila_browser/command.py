@@ -37,14 +37,14 @@ def install() -> None:
 
     configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")
     for step in missing_steps(configured):
-        shown = " ".join(step.command)
-        note(f"{step.what} is missing: {shown}")
+        command = " ".join(step.command)
+        note(f"{step.what} is missing: {command}")
         try:
             code = subprocess.run(step.command, check=False, stdout=STDERR).returncode
         except OSError as error:
-            raise UserError(f"{shown}: {error.strerror}") from None
+            raise UserError(f"{command}: {error.strerror}") from None
         if code:
-            raise UserError(f"{step.what} is not installed, exit code {code} of: {shown}")
+            raise UserError(f"{step.what} is not installed, exit code {code} of: {command}")
     path = find_executable(configured)
     if not path:
         raise UserError("Chromium is not found after its installation; set NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE")

@@ -64,7 +64,6 @@ class _Rendering:
         self._task = task
 
     def abort(self) -> None:
-        """See `Handle.abort`."""
         self._task.cancel()
 
 
@@ -100,7 +99,6 @@ class BrowserFetcher:
         """Jobs whose archives lack pictures of rendered pages, as was logged."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> _Rendering:
-        """See `Fetcher.fetch`."""
         task = asyncio.get_running_loop().create_task(self._fetch(request, on_done))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -114,7 +112,6 @@ class BrowserFetcher:
             del self._storage[key]
 
     async def close(self) -> None:
-        """See `Fetcher.close`."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -203,13 +200,17 @@ class BrowserFetcher:
                     "%s: %d responses of the page are not archived: %s", target.shown, result.not_kept, _TOO_MUCH
                 )
         if memory is not None and response.rendered:
-            kept = sum(len(one.response.body) + len(one.response.wire_body or b"") for one in response.exchanges)
-            memory.settle(BODY_FACTOR * len(response.body) + kept)
+            exchange_bytes = sum(
+                len(exchange.response.body) + len(exchange.response.wire_body or b"") for exchange in response.exchanges
+            )
+            memory.settle(BODY_FACTOR * len(response.body) + exchange_bytes)
             response.memory = memory
         elif memory is not None:
             memory.release()
         if response.rendered and page is not None and page.captures:
-            response.captures = page.captures if config.raw_capture else [_without_body(one) for one in page.captures]
+            response.captures = (
+                page.captures if config.raw_capture else [_without_body(capture) for capture in page.captures]
+            )
         if response.captures and page is not None and config.browser_captures:
             stem = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}"
             try:
@@ -252,7 +253,7 @@ class BrowserFetcher:
         return response
 
     async def log_in(self, request: FetchRequest, login: RenderedLogin) -> LoggedInPage:
-        """See `BrowserLogin.log_in`. What scripts store is kept for the pages of the site."""
+        """What scripts store is kept for the pages of the site."""
         config, target = self._config, login.target
         site = site_of(target.host)
         instructions = self._instructions.of(request.job, target.href)
@@ -320,8 +321,8 @@ def _headers(request: HttpRequest, cookies: Sequence[SiteCookie]) -> dict[str, s
     headers = request.own_headers()
     if request.cookies is not None:
         headers.pop("Cookie", None)
-        found = [f"{one.name}={one.value}" for one in cookies if one.name.startswith(HOST_PREFIX)]
-        if value := "; ".join(filter(None, (request.cookies.configured, *found))):
+        pairs = [f"{cookie.name}={cookie.value}" for cookie in cookies if cookie.name.startswith(HOST_PREFIX)]
+        if value := "; ".join(filter(None, (request.cookies.configured, *pairs))):
             headers["Cookie"] = value
     return headers
 
@@ -349,7 +350,7 @@ def _with_route(href: str, url: str) -> str:
 def _left_origin(requested: str, url: str) -> str:
     """The URL of a page that a script navigated to another host; empty when it stayed."""
     try:
-        found = parse_url(url)
-        return found.href if found.host_key != parse_url(requested).host_key else ""
+        target = parse_url(url)
+        return target.href if target.host_key != parse_url(requested).host_key else ""
     except ValueError:
         return ""

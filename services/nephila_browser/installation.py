@@ -40,13 +40,13 @@ def find_executable(configured: str) -> str:
 
 def _of_playwright() -> str:
     """The newest Chromium that Playwright has installed."""
-    found = [path for pattern in PLAYWRIGHTS for path in _directory().glob(pattern) if os.access(path, os.X_OK)]
-    return str(max(found, key=lambda path: (_revision(path), str(path)))) if found else ""
+    paths = [path for pattern in PLAYWRIGHTS for path in _directory().glob(pattern) if os.access(path, os.X_OK)]
+    return str(max(paths, key=lambda path: (_revision(path), str(path)))) if paths else ""
 
 
 def _directory() -> Path:
-    if given := os.environ.get("PLAYWRIGHT_BROWSERS_PATH", ""):
-        return Path(given)
+    if directory := os.environ.get("PLAYWRIGHT_BROWSERS_PATH", ""):
+        return Path(directory)
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "ms-playwright"
 
 
@@ -86,8 +86,8 @@ def _requirements() -> list[str]:
     from importlib import metadata  # 25 ms, and only an installation needs it
 
     lines = [line.partition(";") for line in metadata.requires("nephila") or ()]
-    found = [name.strip() for name, _, condition in lines if "extra ==" in condition and "browser" in condition]
-    return found or ["nephila[browser]"]
+    names = [name.strip() for name, _, condition in lines if "extra ==" in condition and "browser" in condition]
+    return names or ["nephila[browser]"]
 
 
 def _chromium() -> list[tuple[str, ...]]:

@@ -44,7 +44,9 @@ class _RuleSteps:
 
     def reads(self, url: str) -> bool:
         """Whether the rule reads the page of a URL. Conditions on the content are not known yet."""
-        return any(one.search(url) for one in self.wanted) and not any(one.search(url) for one in self.unwanted)
+        return any(pattern.search(url) for pattern in self.wanted) and not any(
+            pattern.search(url) for pattern in self.unwanted
+        )
 
 
 @dataclass(slots=True)
@@ -107,11 +109,11 @@ class Instructions:
 
     def of(self, job: str, url: str) -> PageInstructions:
         """What is done with a page of a job."""
-        found = self._jobs.get(job)
-        if found is None:
+        state = self._jobs.get(job)
+        if state is None:
             return _DEFAULT
-        steps = next((rule.steps for rule in found.chosen if rule.reads(url)), tuple(found.browser.steps))
-        return PageInstructions(found.browser, steps, not found.ignore_robots, found.delay_s, found.requisites)
+        steps = next((rule.steps for rule in state.chosen if rule.reads(url)), tuple(state.browser.steps))
+        return PageInstructions(state.browser, steps, not state.ignore_robots, state.delay_s, state.requisites)
 
     def _choose(self) -> None:
         """Per job the rules with steps, in the order in which they count: highest priority, then first name."""

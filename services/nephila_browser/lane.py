@@ -45,7 +45,7 @@ class LazyEngine:
         self._making = asyncio.Lock()
 
     async def launch(self, on_gone: Callable[[BrowserProcess], None]) -> BrowserProcess:
-        """See `Engine.launch`. Raises `RenderError`."""
+        """Raises `RenderError`."""
         async with self._making:
             if self._engine is None:
                 from nephila_browser.playwright_engine import PlaywrightEngine
@@ -61,7 +61,6 @@ class LazyEngine:
         return await self._engine.launch(on_gone)
 
     async def close(self) -> None:
-        """See `Engine.close`."""
         if self._engine is not None:
             await self._engine.close()
 
@@ -102,7 +101,6 @@ class BrowserLane:
         self._instructions.on_rule(rule)
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Handle:
-        """See `Fetcher.fetch`."""
         origin = request.origin
         if origin is None or origin.kind is m.FetchKind.ROBOTS or names_list(request.target.path):
             return self._plain.fetch(request, on_done)
@@ -138,7 +136,6 @@ class BrowserLane:
         )
 
     async def log_in(self, request: m.FetchRequest, login: RenderedLogin) -> LoggedInPage:
-        """See `BrowserLogin.log_in`."""
         return await self.browser.log_in(request, login)
 
     def figures(self) -> dict[str, float]:
@@ -160,7 +157,6 @@ class BrowserLane:
         await asyncio.to_thread(self._file.save, self.verdicts.stored())
 
     async def close(self) -> None:
-        """See `Fetcher.close`."""
         await self.browser.close()
         if self._saving is not None:
             await self._saving

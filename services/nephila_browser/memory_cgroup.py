@@ -85,15 +85,15 @@ class MemoryCgroup:
 
 def delete_abandoned_cgroups(root: Path = ROOT, membership: Path = MEMBERSHIP) -> list[str]:
     """Delete the cgroups of programs that were killed; returns their names."""
-    found = []
+    names = []
     with contextlib.suppress(OSError):
         for path in _place(root, membership.read_text())[0].glob(PREFIX + "*"):
             owner = path.name.removeprefix(PREFIX).partition("-")[0]
             if not Path("/proc", owner).exists():
                 with contextlib.suppress(OSError):  # processes of it still end
                     path.rmdir()
-                    found.append(path.name)
-    return found
+                    names.append(path.name)
+    return names
 
 
 def _place(root: Path, membership: str) -> tuple[Path, _Files]:

@@ -129,26 +129,26 @@ async def _context(
 
 async def _add_cookies(context: BrowserContext, cookies: Sequence[SiteCookie]) -> list[SiteCookie]:
     """Begin with cookies; returns those that Chromium has accepted."""
-    given: list[Any] = [
+    entries: list[Any] = [
         {
-            "name": one.name,
-            "value": one.value,
-            "domain": one.domain if one.host_only else f".{one.domain}",
-            "path": one.path,
-            "secure": one.secure,
-            **({} if math.isinf(one.expires_at) else {"expires": one.expires_at}),
+            "name": cookie.name,
+            "value": cookie.value,
+            "domain": cookie.domain if cookie.host_only else f".{cookie.domain}",
+            "path": cookie.path,
+            "secure": cookie.secure,
+            **({} if math.isinf(cookie.expires_at) else {"expires": cookie.expires_at}),
         }
-        for one in cookies
+        for cookie in cookies
     ]
-    if not given:
+    if not entries:
         return []
     try:
-        await context.add_cookies(given)
+        await context.add_cookies(entries)
     except PlaywrightError:
         accepted = []
-        for cookie, one in zip(cookies, given, strict=True):
+        for cookie, entry in zip(cookies, entries, strict=True):
             with contextlib.suppress(PlaywrightError):
-                await context.add_cookies([one])
+                await context.add_cookies([entry])
                 accepted.append(cookie)
         return accepted
     return list(cookies)
@@ -225,15 +225,15 @@ async def _embed_frames_of_site(page: Page) -> None:
 async def _cookies(context: BrowserContext) -> list[SiteCookie]:
     return [
         SiteCookie(
-            one["name"],
-            one["value"],
-            one["domain"].removeprefix("."),
-            not one["domain"].startswith("."),
-            one["path"],
-            one["secure"],
-            one["expires"] if one["expires"] > 0 else math.inf,
+            cookie["name"],
+            cookie["value"],
+            cookie["domain"].removeprefix("."),
+            not cookie["domain"].startswith("."),
+            cookie["path"],
+            cookie["secure"],
+            cookie["expires"] if cookie["expires"] > 0 else math.inf,
         )
-        for one in await context.cookies()
+        for cookie in await context.cookies()
     ]
 
 
@@ -250,7 +250,7 @@ async def _open(context: BrowserContext) -> Page:
 
 async def _render(page: Page, task: RenderTask) -> RenderedPage:
     instructions = task.instructions
-    wanted = instructions.browser.capture
+    kinds = instructions.browser.capture
     responses: list[Response] = []
     began = await _add_cookies(page.context, task.cookies)
     in_flight: set[Request] = set()
@@ -258,7 +258,7 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
         page.on("request", lambda request: in_flight.add(request))
         page.on("requestfinished", lambda request: in_flight.discard(request))
         page.on("requestfailed", lambda request: in_flight.discard(request))
-    if "xhr" in wanted:
+    if "xhr" in kinds:
         page.on("response", lambda response: _note(responses, response))
     try:
         await page.goto(task.url, wait_until="commit", timeout=task.timeout_s * 1000)
@@ -277,18 +277,18 @@ async def _render(page: Page, task: RenderTask) -> RenderedPage:
     with contextlib.suppress(PlaywrightError):  # a page that navigates: its next document is read as it is
         html = str(await page.evaluate(DOCUMENT, task.url))
     html = html or await _content(page)
-    found = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
+    rendered = RenderedPage(html=html.encode("utf-8", "replace"), url=page.url)
     if task.keep_cookies:
-        found.first_cookies, found.cookies = began, await _cookies(page.context)
+        rendered.first_cookies, rendered.cookies = began, await _cookies(page.context)
     if task.login is not None:
-        found.storage = msgspec.convert(await page.evaluate(READ_STORAGE), dict[str, WebStorage])
+        rendered.storage = msgspec.convert(await page.evaluate(READ_STORAGE), dict[str, WebStorage])
     if responses:
-        found.captures += await _bodies(responses)
-    if "screenshot" in wanted:
-        found.captures.append(await _screenshot(page))
-    if "pdf" in wanted:
-        found.captures.append(Capture("pdf", page.url, "application/pdf", await page.pdf()))
-    return found
+        rendered.captures += await _bodies(responses)
+    if "screenshot" in kinds:
+        rendered.captures.append(await _screenshot(page))
+    if "pdf" in kinds:
+        rendered.captures.append(Capture("pdf", page.url, "application/pdf", await page.pdf()))
+    return rendered
 
 
 async def _content(page: Page) -> str:

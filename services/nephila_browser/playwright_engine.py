@@ -61,7 +61,6 @@ class PlaywrightProcess:
             self._on_gone(self)
 
     async def render(self, task: RenderTask) -> RenderedPage:
-        """See `BrowserProcess.render`."""
         rendering = asyncio.ensure_future(render_page(self._browser, self._gateway, self._blocked, task))
         rendering.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
@@ -91,21 +90,17 @@ class PlaywrightProcess:
         return self._killed_renderer or self._chromium.kernel_kills() > 0
 
     def end_page_above(self, size_bytes: int) -> bool:
-        """See `BrowserProcess.end_page_above`."""
-        found = self._chromium.kill_renderer_above(size_bytes)
-        self._killed_renderer |= found
-        return found
+        killed = self._chromium.kill_renderer_above(size_bytes)
+        self._killed_renderer |= killed
+        return killed
 
     def memory_bytes(self) -> int:
-        """See `BrowserProcess.memory_bytes`."""
         return self._chromium.memory_bytes()
 
     def cpu_s(self) -> float:
-        """See `BrowserProcess.cpu_s`."""
         return self._chromium.cpu_s()
 
     async def close(self) -> None:
-        """See `BrowserProcess.close`."""
         self._closing = True
         await self._chromium.kill()
 
@@ -132,7 +127,6 @@ class PlaywrightEngine:
         self._is_first = True
 
     async def launch(self, on_gone: Callable[[BrowserProcess], None]) -> BrowserProcess:
-        """See `Engine.launch`."""
         if self._is_first:
             self._is_first = False
             if reason := without_sandbox(sandbox=self._sandbox):
@@ -188,7 +182,6 @@ class PlaywrightEngine:
                 await asyncio.wait_for(driver.stop(), STOP_S)
 
     async def close(self) -> None:
-        """See `Engine.close`."""
         await self._stop_driver()
 
 

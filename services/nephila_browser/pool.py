@@ -87,7 +87,7 @@ class BrowserPool:
 
     def cpu_s(self) -> float:
         """CPU of all processes so far."""
-        return self._ended_cpu_s + sum(one.process.cpu_s() for one in self._members if one.process is not None)
+        return self._ended_cpu_s + sum(member.process.cpu_s() for member in self._members if member.process is not None)
 
     def memory_bytes(self) -> int:
         """Resident memory of all processes."""
@@ -170,9 +170,9 @@ class BrowserPool:
             while True:
                 if self._closed:
                     raise RenderError(Reason.BROWSER, "the browser is closed")
-                able = [one for one in self._members if one.process is not None and self._has_room(one)]
-                if able and (len(self._members) >= self._limit or min(one.pages for one in able) == 0):
-                    member = min(able, key=lambda one: one.pages)
+                able = [member for member in self._members if member.process is not None and self._has_room(member)]
+                if able and (len(self._members) >= self._limit or min(member.pages for member in able) == 0):
+                    member = min(able, key=lambda member: member.pages)
                     break
                 if len(self._members) < self._limit:
                     member = _Member()

@@ -14,7 +14,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 def members_of(group: int) -> list[int]:
     """Processes of a group that run; zombies are left out. O(processes of the machine)."""
-    found = []
+    pids = []
     for entry in _PROC.iterdir() if _PROC.is_dir() else ():
         if not entry.name.isdigit():
             continue
@@ -22,8 +22,8 @@ def members_of(group: int) -> list[int]:
             # The command in parentheses may contain any character.
             fields = (entry / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
             if int(fields[2]) == group and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 class GroupMemory:
@@ -44,12 +44,12 @@ class GroupMemory:
         for pid in pids - self._others - self._members:
             with contextlib.suppress(OSError, IndexError, ValueError):
                 (self._members if _group_of(pid) == self._group else self._others).add(pid)
-        found = {}
+        sizes = {}
         for pid in self._members:
             with contextlib.suppress(OSError, IndexError, ValueError):
                 _, resident, shared, *_ = (_PROC / str(pid) / "statm").read_text().split()
-                found[pid] = (int(resident) - int(shared)) * _PAGE_BYTES
-        return found
+                sizes[pid] = (int(resident) - int(shared)) * _PAGE_BYTES
+        return sizes
 
 
 def _group_of(pid: int) -> int:

@@ -33,14 +33,14 @@ class Profile:
 
 def delete_abandoned() -> list[str]:
     """Delete the profiles of programs that were killed; returns their paths. O(files in them)."""
-    found = []
+    paths = []
     for path in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         with contextlib.suppress(OSError):  # no lock yet, locked, or of another user
             lock = os.open(path / LOCK, os.O_RDWR)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
-                found.append(str(path))
+                paths.append(str(path))
             finally:
                 os.close(lock)
-    return found
+    return paths

@@ -75,12 +75,12 @@ def _check_site(url: str, login_url: str, number: int) -> None:
 
 
 async def _why_not(page: Page, target: str, step: Step) -> str:
-    found = 0
+    matches = 0
     with contextlib.suppress(PlaywrightError):
-        found = await page.locator(f"css={target}").count()
-    if not found:
+        matches = await page.locator(f"css={target}").count()
+    if not matches:
         return f"no element matches in {step.timeout}"
-    return f"{found} match, the first is hidden, covered or disabled for {step.timeout}"
+    return f"{matches} match, the first is hidden, covered or disabled for {step.timeout}"
 
 
 def _ms(step: Step) -> float:

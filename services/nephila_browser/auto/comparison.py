@@ -44,7 +44,6 @@ class LaneComparison:
         self._handle: Handle | None = plain.fetch(request, self._on_plain)
 
     def abort(self) -> None:
-        """See `Handle.abort`."""
         if self._timer is not None:
             self._timer.cancel()
         if self._handle is not None:

@@ -53,9 +53,9 @@ class WordsAndLinks:
     __slots__ = ("links", "words")
 
     def __init__(self, body: bytes, url: str, charset: str) -> None:
-        found = page_pass(body, url, charset)
-        self.words = frozenset(bytes(found.text).split())
-        packed = bytes(found.fingerprints)
+        facts = page_pass(body, url, charset)
+        self.words = frozenset(bytes(facts.text).split())
+        packed = bytes(facts.fingerprints)
         self.links = frozenset(packed[at : at + 16] for at in range(0, len(packed), 16))
 
 
@@ -94,13 +94,13 @@ def folder_of(pattern: str) -> str:
 def describe(stored: Iterable[StoredVerdict], job: str, url: str) -> str:
     """The verdict on pages like this one in one line; empty when none of them was compared."""
     verdicts = Verdicts()
-    verdicts.restore(one for one in stored if one.job == job)
+    verdicts.restore(verdict for verdict in stored if verdict.job == job)
     pattern = pattern_of(url)
     own, chosen = verdicts.evidence(job, pattern), verdicts.deciding(job, pattern)
-    shown = chosen or own
-    if shown is None or not shown.needed:
+    evidence = chosen or own
+    if evidence is None or not evidence.needed:
         return ""
-    needed = f"{sum(shown.needed)} of the last {len(shown.needed)} pages compared needed a browser"
+    needed = f"{sum(evidence.needed)} of the last {len(evidence.needed)} pages compared needed a browser"
     if chosen is None:
         return f"both: {needed}; {pattern} is still sampled"
     lane = Lane.BROWSER if chosen.verdict else Lane.HTTP
@@ -122,23 +122,23 @@ class Verdicts:
         if has_steps or is_route(url.partition("#")[2]):
             return Lane.BROWSER
         pattern = pattern_of(url)
-        found = self.deciding(job, pattern)
-        if found is None or found.is_due():
+        evidence = self.deciding(job, pattern)
+        if evidence is None or evidence.is_due():
             return Lane.BOTH
-        if found.verdict:
+        if evidence.verdict:
             return Lane.BROWSER
-        return Lane.HTTP if found is self.evidence(job, pattern) else Lane.CHECKED
+        return Lane.HTTP if evidence is self.evidence(job, pattern) else Lane.CHECKED
 
     def record(self, job: str, url: str, needed: bool) -> None:
         """Add the result of a comparison."""
         pattern = pattern_of(url)
-        for one in filter(None, (folder_of(pattern), pattern)):
-            found = self._known.get((job, one))
-            if found is None:
+        for folder in filter(None, (folder_of(pattern), pattern)):
+            evidence = self._known.get((job, folder))
+            if evidence is None:
                 if len(self._known) >= MAX_PATTERNS:
                     self._known.popitem(last=False)
-                found = self._known[job, one] = _empty(one)
-            found.add(needed)
+                evidence = self._known[job, folder] = _empty(folder)
+            evidence.add(needed)
         self.compared += 1
         self.needed += needed
 
@@ -148,27 +148,27 @@ class Verdicts:
 
     def deciding(self, job: str, pattern: str) -> Evidence | None:
         """The comparisons that decide about a pattern: its own, else those of its folder; None: no verdict."""
-        for one in filter(None, (pattern, folder_of(pattern))):
-            found = self._known.get((job, one))
-            if found is not None and found.verdict is not None:
-                self._known.move_to_end((job, one))
-                return found
+        for folder in filter(None, (pattern, folder_of(pattern))):
+            evidence = self._known.get((job, folder))
+            if evidence is not None and evidence.verdict is not None:
+                self._known.move_to_end((job, folder))
+                return evidence
         return None
 
     def stored(self) -> list[StoredVerdict]:
         """All comparisons that count, for the file."""
         return [
-            StoredVerdict(job, pattern, list(found.needed), found.pages, found.every)
-            for (job, pattern), found in self._known.items()
+            StoredVerdict(job, pattern, list(evidence.needed), evidence.pages, evidence.every)
+            for (job, pattern), evidence in self._known.items()
         ]
 
     def restore(self, stored: Iterable[StoredVerdict]) -> None:
         """Continue with the verdicts of the file."""
-        for one in stored:
+        for verdict in stored:
             if len(self._known) < MAX_PATTERNS:
-                found = self._known[one.job, one.pattern] = _empty(one.pattern)
-                found.needed.extend(one.needed)
-                found.pages, found.every = one.pages, one.every
+                evidence = self._known[verdict.job, verdict.pattern] = _empty(verdict.pattern)
+                evidence.needed.extend(verdict.needed)
+                evidence.pages, evidence.every = verdict.pages, verdict.every
 
     def forget(self, job: str) -> None:
         """A job is deleted."""

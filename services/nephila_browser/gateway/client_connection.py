@@ -53,7 +53,7 @@ class GatewayHost(Protocol):
 
 
 class ClientConnection(asyncio.Protocol):
-    """See the module. `_authority` is set after CONNECT; `_traffic` after the first valid credentials."""
+    """`_authority` is set after CONNECT; `_traffic` after the first valid credentials."""
 
     def __init__(self, host: GatewayHost) -> None:
         self._host = host

@@ -35,20 +35,20 @@ class DocumentRobots:
     async def allowed(self, target: TargetUrl, fetch: FetchRobots) -> bool:
         """Whether a document may be fetched. `fetch` gets robots.txt, redirects followed, when no rules are stored."""
         origin = f"{target.scheme}://{target.host}:{target.port}"
-        while (found := self._fresh(origin)) is None:
+        while (entry := self._fresh(origin)) is None:
             pending = self._pending.get(origin)
             if pending is not None:
                 await asyncio.shield(pending)
             else:
                 await self._load(origin, target, fetch)
-        policy, rules, _ = found
+        policy, rules, _ = entry
         if rules is None:
             return policy == "allow"
         return rules.allowed(self._agent, target.path)
 
     def _fresh(self, origin: str) -> tuple[robots.Policy, robots.Robots | None, float] | None:
-        found = self._rules.get(origin)
-        return found if found is not None and self._clock.monotonic() < found[2] else None
+        entry = self._rules.get(origin)
+        return entry if entry is not None and self._clock.monotonic() < entry[2] else None
 
     async def _load(self, origin: str, target: TargetUrl, fetch: FetchRobots) -> None:
         pending = self._pending[origin] = asyncio.get_running_loop().create_future()

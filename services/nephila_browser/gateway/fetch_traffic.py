@@ -245,7 +245,7 @@ class FetchTraffic:
             for name, value in limits.headers.items():
                 own = (request.secret_headers or {}).get("cookie", "") if name.lower() == "cookie" else ""
                 value = f"{own}; {value}" if own else value
-                request.headers = {key: one for key, one in (request.headers or {}).items() if key != name.lower()}
+                request.headers = {key: text for key, text in (request.headers or {}).items() if key != name.lower()}
                 request.add_secret_header(name.lower(), value)
         if call.method == "POST":
             request.body = call.body
@@ -267,14 +267,14 @@ class FetchTraffic:
         if response.reason:
             return self._refuse(response.reason, response.detail, True, response.cause)
         is_html = response.content_type in _HTML
-        kept = self._limits.keep_body
+        keep_body = self._limits.keep_body
         self._document = DocumentResponse(
             status=response.status,
             headers=response.headers,
             request_head=response.request_head,
             response_head=response.response_head,
-            body=response.body if kept or not is_html else b"",
-            wire_body=(response.wire_body or b"") if kept else b"",
+            body=response.body if keep_body or not is_html else b"",
+            wire_body=(response.wire_body or b"") if keep_body else b"",
             address=response.address,
             wire_bytes=response.wire_bytes,
         )

@@ -59,7 +59,7 @@ class _Registered:
 
 
 class ForwardingGateway:
-    """See `browser.contract.Gateway`. It owns its fetcher; the router belongs to the downloader."""
+    """The gateway owns its fetcher; the router belongs to the downloader."""
 
     def __init__(self, config: DownloaderConfig, clock: Clock, router: Router, fetcher: Fetcher) -> None:
         self.certificates = CertificateAuthority(datetime.fromtimestamp(clock.now(), UTC))
@@ -80,14 +80,13 @@ class ForwardingGateway:
     # ---- interface
 
     async def start(self) -> GatewayAddress:
-        """See `Gateway.start`."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: ClientConnection(self), LOOPBACK, 0, backlog=_BACKLOG)
         port = self._server.sockets[0].getsockname()[1]
         return GatewayAddress(LOOPBACK, port, self.certificates.spki_hash, self.certificates.pem)
 
     def register(self, fetch_id: str, limits: FetchLimits) -> Credentials:
-        """See `Gateway.register`. Raises `ValueError` for a URL that is none as well."""
+        """Raises `ValueError` also for a text that is no URL."""
         if fetch_id in self._fetches:
             raise ValueError(f"fetch {fetch_id} is registered")
         config = self._config
@@ -101,21 +100,19 @@ class ForwardingGateway:
             self._clock,
         )
         timer = self._clock.call_at(self._clock.monotonic() + limits.total_s, traffic.close)
-        found = _Registered(secrets.token_hex(8), secrets.token_hex(16), traffic, timer)
-        self._fetches[fetch_id] = self._by_username[found.username] = found
-        return Credentials(found.username, found.password)
+        registered = _Registered(secrets.token_hex(8), secrets.token_hex(16), traffic, timer)
+        self._fetches[fetch_id] = self._by_username[registered.username] = registered
+        return Credentials(registered.username, registered.password)
 
     def result(self, fetch_id: str) -> GatewayResult:
-        """See `Gateway.result`."""
-        found = self._fetches.pop(fetch_id)
-        del self._by_username[found.username]
-        found.timer.cancel()
-        result = found.traffic.result()
-        found.traffic.close(Limit.ENDED)
+        registered = self._fetches.pop(fetch_id)
+        del self._by_username[registered.username]
+        registered.timer.cancel()
+        result = registered.traffic.result()
+        registered.traffic.close(Limit.ENDED)
         return result
 
     async def close(self) -> None:
-        """See `Gateway.close`."""
         for fetch_id in list(self._fetches):
             self.result(fetch_id)
         if self._server is not None:
@@ -127,7 +124,6 @@ class ForwardingGateway:
     # ---- calls of connections
 
     def traffic_of(self, authorization: str) -> FetchTraffic | None:
-        """See `client_connection.Host`."""
         scheme, _, encoded = authorization.partition(" ")
         if scheme.lower() != "basic":
             return None
@@ -135,30 +131,26 @@ class ForwardingGateway:
             username, _, password = b64decode(encoded, validate=True).decode("latin-1").partition(":")
         except ValueError:
             return None
-        found = self._by_username.get(username)
-        if found is None or not hmac.compare_digest(found.password.encode(), password.encode("latin-1")):
+        registered = self._by_username.get(username)
+        if registered is None or not hmac.compare_digest(registered.password.encode(), password.encode("latin-1")):
             return None
-        return found.traffic
+        return registered.traffic
 
     async def dial_websocket(self, route: Route, make: Callable[[], WebSocketTunnel]) -> WebSocketTunnel:
-        """See `client_connection.Host`."""
         return await dial(route, self._tls, self._config.connect_timeout_s, make)
 
     def opened(self, connection: ClientConnection) -> None:
-        """See `client_connection.Host`."""
         self._connections.add(connection)
         self._unknown[connection] = self._clock.call_at(self._clock.monotonic() + UNKNOWN_S, connection.close)
         if len(self._unknown) > MAX_UNKNOWN:
             next(iter(self._unknown)).close()
 
     def authenticated(self, connection: ClientConnection) -> None:
-        """See `client_connection.Host`."""
         timer = self._unknown.pop(connection, None)
         if timer is not None:
             timer.cancel()
 
     def closed(self, connection: ClientConnection) -> None:
-        """See `client_connection.Host`."""
         self._connections.discard(connection)
         self.authenticated(connection)
 

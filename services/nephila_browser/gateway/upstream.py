@@ -54,7 +54,7 @@ class Sender(Protocol):
 
 
 class Upstream:
-    """See `Sender`; of one page. The router checks every address and port, also those of redirects of robots.txt."""
+    """Sends the requests of one page. The router checks every address, also those of redirects of robots.txt."""
 
     def __init__(self, router: Router, fetcher: Fetcher, page: Route) -> None:
         """`page`: the route of the page; all requests use its proxy, if it has one."""
@@ -63,7 +63,6 @@ class Upstream:
         self._page = page
 
     async def route(self, target: TargetUrl) -> Route:
-        """See `Sender.route`."""
         try:
             direct = self._router.cached(target) or await self._router.route(target)
         except EgressError as error:
@@ -76,7 +75,7 @@ class Upstream:
         return direct if self._router.proxies is None else self._router.proxies.follow(self._page, target, direct)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """See `Sender.send`. A request on a kept connection that broke is repeated once if its method allows it."""
+        """A request on a kept connection that broke is repeated once if its method allows it."""
         request.route = await self.route(request.target)
         response = await self._fetch(request)
         if response.reason == Reason.STALE and request.method in _REPEATABLE:
@@ -84,7 +83,6 @@ class Upstream:
         return response
 
     async def robots(self, target: TargetUrl, user_agent: str) -> HttpResponse:
-        """See `Sender.robots`."""
         response = HttpResponse()
         for _ in range(ROBOTS_REDIRECTS + 1):
             request = HttpRequest(target, NO_ROUTE, any_type=True, keep=ROBOTS_BYTES, forwarded=True)

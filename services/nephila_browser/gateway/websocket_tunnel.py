@@ -95,6 +95,6 @@ async def dial(
         except TimeoutError:
             failure = UpstreamRefused(Reason.TIMEOUT, f"connect: no connection within {timeout_s:g} s")
         except (OSError, ValueError) as error:
-            found = dial_error(error, "https" if route.tls_name else "http")
-            failure = UpstreamRefused(found.reason, found.detail)
+            refusal = dial_error(error, "https" if route.tls_name else "http")
+            failure = UpstreamRefused(refusal.reason, refusal.detail)
     raise failure
