@@ -64,14 +64,14 @@ class _Rules:
     """A set of rules and their documents."""
 
     def __init__(self, documents: list[RuleDocument]) -> None:
-        self._documents = {one.name: one for document in documents for one in document.page_rules}
+        self._documents = {page_rule.name: page_rule for document in documents for page_rule in document.page_rules}
         self._set = RuleSet(document.rule for document in documents)
 
     def run(self, runner: RuleRunner, page: StoredPage) -> tuple[RuleDocument, Extraction] | None:
         """The rule that matches a page and its extraction; None if no rule matches."""
         candidates = [self._documents[rule.name] for rule in self._set.for_url(page.url)]
-        rule, found = runner.run_first(candidates, page)
-        return None if rule is None else (rule, found)
+        rule, extraction = runner.run_first(candidates, page)
+        return None if rule is None else (rule, extraction)
 
 
 def _apply_to_files(rules: _Rules, runner: RuleRunner, path: Path) -> tuple[RuleComparison, list[Any]]:
@@ -97,16 +97,16 @@ def _apply_to_crawl(
             key = key_of(page.url)
             if result is None or not key:
                 continue
-            document, found = result
-            is_second_page = parts.add(document.name, page.url, found)
+            document, extraction = result
+            is_second_page = parts.add(document.name, page.url, extraction)
             for name in [job] if job else table.jobs(key):
                 if not is_second_page:
                     before = newest[name, key][1] if (name, key) in newest else table.of_page(name, key)
-                    newest[name, key] = (page.url, before, document.name, found.items)
+                    newest[name, key] = (page.url, before, document.name, extraction.items)
                 if write:
-                    data = [item.decode("utf-8", "replace") for item in found.items]
+                    data = [item.decode("utf-8", "replace") for item in extraction.items]
                     table.put(name, key, document.name, document.rule.version, data)
-            rows[key] = _rows(page, document, found)
+            rows[key] = _rows(page, document, extraction)
         comparison = RuleComparison()
         for (name, _), (url, before, rule, after) in newest.items():
             complete = parts.complete(rule, after, partial(table.target, name))
@@ -120,15 +120,15 @@ def _with_known_reasons(before: list[Any], after: list[Any]) -> list[Any]:
     for old, new in zip(before, after, strict=False):
         old_missing, new_missing = old.get(MISSING) or {}, new.get(MISSING) or {}
         for name, part in new_missing.items():
-            known = old_missing.get(name)
-            if part["why"] == NOT_YET and isinstance(known, dict) and known.get("url") == part["url"]:
-                new_missing[name] = known
+            reason = old_missing.get(name)
+            if part["why"] == NOT_YET and isinstance(reason, dict) and reason.get("url") == part["url"]:
+                new_missing[name] = reason
     return after
 
 
-def _rows(page: StoredPage, document: RuleDocument, found: Extraction) -> list[Any]:
+def _rows(page: StoredPage, document: RuleDocument, extraction: Extraction) -> list[Any]:
     head = {"url": page.url, "rule": document.name, "rule_version": document.rule.version}
-    return [{**head, "ordinal": ordinal, "data": data} for ordinal, data in enumerate(items_of(found))]
+    return [{**head, "ordinal": ordinal, "data": data} for ordinal, data in enumerate(items_of(extraction))]
 
 
 def diff(old: Path, new: Path, paths: Iterable[Path], *, scripts: bool, functions: str = "") -> RuleComparison:

@@ -25,14 +25,14 @@ MAX_FILES = 10_000
 
 def find(paths: Iterable[Path]) -> list[Path]:
     """The rule files below some paths, in order. Raises `UsageError` for a path without rules."""
-    found: dict[Path, None] = {}
+    ordered: dict[Path, None] = {}
     for path in paths:
         files = sorted(_below(path)) if path.is_dir() else [path] if path.exists() else []
         if not files:
-            what = f"holds no {FILE}, itself or below" if path.is_dir() else "is neither a file nor a directory"
-            raise UsageError(f"{path} {what}; nephila rules init DIR creates a rule")
-        found.update(dict.fromkeys(files))
-    return list(found)
+            fault = f"holds no {FILE}, itself or below" if path.is_dir() else "is neither a file nor a directory"
+            raise UsageError(f"{path} {fault}; nephila rules init DIR creates a rule")
+        ordered.update(dict.fromkeys(files))
+    return list(ordered)
 
 
 def _below(directory: Path) -> Iterator[Path]:

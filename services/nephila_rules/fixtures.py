@@ -72,9 +72,9 @@ def run(paths: Iterable[Path], *, scripts: bool, write: bool, functions: str = "
 
 
 def _pages_beside(path: Path) -> Iterator[Path]:
-    for found in sorted(path.parent.iterdir()):
-        if found.name.startswith("page") and found.name.endswith(SUFFIXES) and found.is_file():
-            yield found
+    for file in sorted(path.parent.iterdir()):
+        if file.name.startswith("page") and file.name.endswith(SUFFIXES) and file.is_file():
+            yield file
 
 
 def _matches(page: Path, document: RuleDocument) -> bool:
@@ -118,7 +118,9 @@ def _second_pages(runner: RuleRunner, document: RuleDocument, pages: Iterable[Pa
 
 
 def _has_only_second_pages(page: Path, document: RuleDocument) -> bool:
-    return all(any(one.rule.matches(stored.url) for one in document.rule.follow_ups) for stored in pages_of(page))
+    return all(
+        any(follow_up.rule.matches(stored.url) for follow_up in document.rule.follow_ups) for stored in pages_of(page)
+    )
 
 
 def _test(runner: RuleRunner, document: RuleDocument, page: Path, parts: SecondPageItems, write: bool) -> FixtureResult:
@@ -134,11 +136,11 @@ def _test(runner: RuleRunner, document: RuleDocument, page: Path, parts: SecondP
             if page.name.endswith((".warc", ".warc.gz")):
                 continue
             result.differences.append(f"the rule does not match its URL {stored.url}")
-        found = runner.run(document, stored)
+        extraction = runner.run(document, stored)
         if runner.failure:
             result.differences.append(f"the rule failed: {runner.failure}")
-        items += parts.complete(document.name, found.items)
-        result.problems += found.problems
+        items += parts.complete(document.name, extraction.items)
+        result.problems += extraction.problems
     result.items = len(items)
     target = items_file(page)
     if write and not result.differences:
@@ -157,24 +159,24 @@ def _expected(path: Path) -> Any:
         raise UserError(f"{path}: not JSON ({error})") from None
 
 
-def differences(expected: Any, found: Any, path: str = "items") -> Iterator[str]:
+def differences(expected: Any, actual: Any, path: str = "items") -> Iterator[str]:
     """Differences of two values, each with its path."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in [*expected, *(key for key in found if key not in expected)]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(key for key in actual if key not in expected)]:
             where = f"{path}.{key}"
-            if key not in found:
+            if key not in actual:
                 yield f"{where}: expected {_short(expected[key])}, got nothing"
             elif key not in expected:
-                yield f"{where}: unexpected {_short(found[key])}"
+                yield f"{where}: unexpected {_short(actual[key])}"
             else:
-                yield from differences(expected[key], found[key], where)
-    elif isinstance(expected, list) and isinstance(found, list):
-        if len(expected) != len(found):
-            yield f"{path}: expected {len(expected)} values, got {len(found)}"
-        for index, (one, other) in enumerate(zip(expected, found, strict=False)):
-            yield from differences(one, other, f"{path}[{index}]")
-    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
-        yield f"{path}: expected {_short(expected)}, got {_short(found)}"
+                yield from differences(expected[key], actual[key], where)
+    elif isinstance(expected, list) and isinstance(actual, list):
+        if len(expected) != len(actual):
+            yield f"{path}: expected {len(expected)} values, got {len(actual)}"
+        for index, (left, other) in enumerate(zip(expected, actual, strict=False)):
+            yield from differences(left, other, f"{path}[{index}]")
+    elif expected != actual or isinstance(expected, bool) != isinstance(actual, bool):
+        yield f"{path}: expected {_short(expected)}, got {_short(actual)}"
 
 
 def _short(value: Any) -> str:

@@ -47,8 +47,8 @@ def format_rules(data: bytes, name: str) -> str:
     comments = _comments(data.decode("utf-8-sig"), [line for node in nodes for line in _lines(node)])
     writer = _Writer(comments)
     parts = [writer.document(node) for node in nodes]
-    text = "---\n".join(parts) + "".join(f"{one}\n" for one in comments[-1])
-    before, after = ([one.content for one in load(each, name)] for each in (data, text.encode()))
+    text = "---\n".join(parts) + "".join(f"{comment}\n" for comment in comments[-1])
+    before, after = ([rule.content for rule in load(each, name)] for each in (data, text.encode()))
     if before != after:
         raise UserError(f"{name}: cannot be formatted without changing its content; it is left unchanged")
     return text
@@ -73,21 +73,21 @@ def _lines(node: Node) -> Iterator[int]:
 def _comments(text: str, lines: list[int]) -> Comments:
     """Every comment, by the line of the key that it precedes."""
     spans = [(token.start_mark.index, token.end_mark.index) for token in yaml.scan(text) if hasattr(token, "style")]
-    found: Comments = defaultdict(list)
-    known = sorted(set(lines))
+    comments: Comments = defaultdict(list)
+    starts = sorted(set(lines))
     at = 0
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         for sign in re.finditer(r"(?:^|(?<=\s))#", line):
             if any(start <= at + sign.start() < end for start, end in spans):
                 continue
             own = not line[: sign.start()].strip()
-            target = next((one for one in known if one >= number), -1)
+            target = next((line_start for line_start in starts if line_start >= number), -1)
             if not own:
-                target = next((one for one in reversed(known) if one <= number), target)
-            found[target].append(line[sign.start() :].strip())
+                target = next((line_start for line_start in reversed(starts) if line_start <= number), target)
+            comments[target].append(line[sign.start() :].strip())
             break
         at += len(line)
-    return found
+    return comments
 
 
 class _Writer:
@@ -105,13 +105,13 @@ class _Writer:
         if line in self._written:
             return []
         self._written.add(line)
-        return [" " * indent + one for one in self._comments.get(line, ())]
+        return [" " * indent + comment for comment in self._comments.get(line, ())]
 
     def _map(self, node: Node, kind: Any, indent: int) -> list[str]:
         lines = []
         keys = _keys(kind)
         entries: dict[str, Any] = node.value  # type: ignore[assignment]
-        for name in sorted(entries, key=lambda one: list(keys).index(one) if one in keys else len(keys)):
+        for name in sorted(entries, key=lambda key: list(keys).index(key) if key in keys else len(keys)):
             entry = entries[name]
             inner = keys.get(name) or _named(kind)
             lines += self._before(_line(entry.key), indent)
@@ -162,7 +162,7 @@ class _Writer:
         keys = _keys(kind)
         if _is_spec(keys) or (not keys and node.value and _in_lines(node)):
             return None
-        names = sorted(node.value, key=lambda one: list(keys).index(one) if one in keys else len(keys))
+        names = sorted(node.value, key=lambda key: list(keys).index(key) if key in keys else len(keys))
         parts = []
         for name in names:
             inner = keys.get(name) or _named(kind)
@@ -189,20 +189,22 @@ def _is_spec(keys: Any) -> bool:
 
 def _keys(kind: Any) -> dict[str, Any]:
     """The keys of a section in order, each with its type; empty for any other type."""
-    found = _item(kind)
-    return {field.encode_name: field.type for field in found.fields} if isinstance(found, inspect.StructType) else {}
+    section = _item(kind)
+    return (
+        {field.encode_name: field.type for field in section.fields} if isinstance(section, inspect.StructType) else {}
+    )
 
 
 def _item(kind: Any) -> Any:
     """The type of the items of a list, else the type itself."""
-    found = unwrapped(kind)[0] if kind is not None else None
-    return unwrapped(found.item_type)[0] if isinstance(found, inspect.ListType) else found
+    plain = unwrapped(kind)[0] if kind is not None else None
+    return unwrapped(plain.item_type)[0] if isinstance(plain, inspect.ListType) else plain
 
 
 def _named(kind: Any) -> Any:
     """The type of the values of a map of names."""
-    found = unwrapped(kind)[0] if kind is not None else None
-    return found.value_type if isinstance(found, inspect.DictType) else None
+    plain = unwrapped(kind)[0] if kind is not None else None
+    return plain.value_type if isinstance(plain, inspect.DictType) else None
 
 
 def _scalar(node: Node) -> str:

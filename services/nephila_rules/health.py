@@ -56,7 +56,7 @@ def states(directory: Path) -> list[RuleState]:
     """The rules of a crawl that has ended, degraded ones first. Raises `UserError` if there is no such directory."""
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory; --out names that of a crawl")
-    return sorted(load(directory), key=lambda one: (not one.degraded, one.rule))
+    return sorted(load(directory), key=lambda state: (not state.degraded, state.rule))
 
 
 def save(directory: Path, verdicts: Iterable[RuleVerdict]) -> None:

@@ -98,18 +98,18 @@ def _rule(name: str, page: StoredPage) -> str:
         f"    url: '{pattern}'",
         "  fields:",
     ]
-    found: dict[str, None] = {}
+    guessed: dict[str, None] = {}
     for field, selection in _GUESSES:
-        if field not in found and _has_value(field, selection, page.document):
-            required = ", required: true" if not found else ""
+        if field not in guessed and _has_value(field, selection, page.document):
+            required = ", required: true" if not guessed else ""
             lines.append(f"    {field}: {{{selection}{required}}}")
-            found[field] = None
-    if not found:
+            guessed[field] = None
+    if not guessed:
         raise UserError(f"{page.origin}: none of the usual fields (title, price, ...) was found; is the page HTML?")
     return "\n".join(lines) + "\n"
 
 
 def _has_value(field: str, selection: str, document: Document) -> bool:
     text = _HEAD + f"spec: {{match: {{url: a}}, fields: {{{field}: {{{selection}}}}}}}"
-    one: RuleDocument = load(text.encode(), "guess")[0]
-    return not extract(one.rule, document).missing
+    draft: RuleDocument = load(text.encode(), "guess")[0]
+    return not extract(draft.rule, document).missing

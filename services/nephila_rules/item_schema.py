@@ -33,14 +33,16 @@ def schema_id(name: str, version: int) -> str:
 
 def item_schema(rule: Rule) -> dict[str, Any]:
     """The schema of the items of a rule, with the fields of its second pages."""
-    second = {field.name: _of_field(field, optional=True) for one in rule.follow_ups for field in one.rule.fields}
-    found = _object(rule.fields)
-    found["properties"] = {**second, **found["properties"]}
+    second = {
+        field.name: _of_field(field, optional=True) for follow_up in rule.follow_ups for field in follow_up.rule.fields
+    }
+    schema = _object(rule.fields)
+    schema["properties"] = {**second, **schema["properties"]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": schema_id(rule.name, rule.version),
         "title": f"items of the rule {rule.name}",
-        **found,
+        **schema,
     }
 
 
@@ -56,11 +58,11 @@ def _of_field(field: ItemField, *, optional: bool = False) -> dict[str, Any]:
     if field.exists:
         return {"type": "boolean"}
     if field.join is not None:
-        one: dict[str, Any] = {"type": "string"}
+        schema: dict[str, Any] = {"type": "string"}
     else:
-        one = _object(field.fields) if field.fields else _TYPES[field.type]
+        schema = _object(field.fields) if field.fields else _TYPES[field.type]
         if field.many:
-            return {"type": "array", "items": one}
-    if not one or (field.required and not optional):
-        return one
-    return {**one, "type": [one["type"], "null"]}
+            return {"type": "array", "items": schema}
+    if not schema or (field.required and not optional):
+        return schema
+    return {**schema, "type": [schema["type"], "null"]}

@@ -43,7 +43,7 @@ class Findings:
     @property
     def errors(self) -> int:
         """Number of errors."""
-        return sum(one.level == "error" for one in self.all)
+        return sum(finding.level == "error" for finding in self.all)
 
     @property
     def warnings(self) -> int:
@@ -60,9 +60,9 @@ def check(paths: Iterable[Path], functions: str = "") -> Findings:
         try:
             documents = read(path)
         except UserError as error:
-            for one in (error, *getattr(error, "others", ())):
-                location, _, text = str(one).partition(": ")
-                findings.all.append(LintFinding(location, "error", text or str(one)))
+            for fault in (error, *getattr(error, "others", ())):
+                location, _, text = str(fault).partition(": ")
+                findings.all.append(LintFinding(location, "error", text or str(fault)))
             continue
         for document in documents:
             findings.rules += 1
@@ -87,29 +87,31 @@ def _functions(documents: list[RuleDocument], directory: str) -> list[LintFindin
 def warnings_of(document: RuleDocument) -> list[str]:
     """Statements of a rule that its author may not mean."""
     rule = document.rule
-    found = []
+    warnings = []
     for pattern in rule.urls:
         if _is_any(pattern):
-            found.append(f"match.url {pattern!a} matches every URL; every page of the job would be read by this rule")
+            warnings.append(
+                f"match.url {pattern!a} matches every URL; every page of the job would be read by this rule"
+            )
         elif not pattern.startswith(("^", r"\A")):
-            found.append(f"match.url {pattern!a} has no ^: it is searched in the whole URL, including the query")
+            warnings.append(f"match.url {pattern!a} has no ^: it is searched in the whole URL, including the query")
     for follow_up in rule.follow_ups:
-        found += [
+        warnings += [
             f"followUps.{follow_up.name}.url {pattern!a} matches every URL; then no page counts as a first page"
             for pattern in follow_up.rule.urls
             if _is_any(pattern)
         ]
     if rule.fields and not any(field.required for _, field in leaves(rule.fields)):
-        found.append("no field is required: a page without any of them gives an empty item")
-    for path, one in leaves(rule.fields):
-        if one.selection.source == "xpath" and one.selection.expression.startswith("/") and "." in path:
-            found.append(f"{path}: the xpath begins with /, so it searches the whole page and not its group")
-        for key, text in (("default", one.default), ("constant", one.selection.expression)):
-            if text is not None and (key == "default" or one.selection == Selection(key, text)):
-                found += [f"{path}: the {key} {text!a} is not used: {why}" for why in _wrong_type(one, text)]
-        if one.default is not None and one.required:
-            found.append(f"{path}: required has no effect with a default")
-    return found
+        warnings.append("no field is required: a page without any of them gives an empty item")
+    for path, leaf in leaves(rule.fields):
+        if leaf.selection.source == "xpath" and leaf.selection.expression.startswith("/") and "." in path:
+            warnings.append(f"{path}: the xpath begins with /, so it searches the whole page and not its group")
+        for key, text in (("default", leaf.default), ("constant", leaf.selection.expression)):
+            if text is not None and (key == "default" or leaf.selection == Selection(key, text)):
+                warnings += [f"{path}: the {key} {text!a} is not used: {why}" for why in _wrong_type(leaf, text)]
+        if leaf.default is not None and leaf.required:
+            warnings.append(f"{path}: required has no effect with a default")
+    return warnings
 
 
 def _wrong_type(field: ItemField, text: str) -> list[str]:
@@ -127,7 +129,7 @@ def _is_any(pattern: str) -> bool:
 
 def _equal_priorities(documents: list[RuleDocument]) -> list[LintFinding]:
     """Rules of equal priority that match one stored page: their names decide which one is used."""
-    found = []
+    warnings = []
     for document in documents:
         folder = Path(document.location.partition(":")[0]).parent
         for page in sorted(folder.glob("page*.htm*")):
@@ -139,5 +141,5 @@ def _equal_priorities(documents: list[RuleDocument]) -> list[LintFinding]:
                     and (document.rule.matches(url) and other.rule.matches(url) and not other.rule.content)
                 ):
                     text = f"{other.name!r} matches {url} as well and wins by its name; give one rule a priority"
-                    found.append(LintFinding(document.location, "warning", text))
-    return found
+                    warnings.append(LintFinding(document.location, "warning", text))
+    return warnings

@@ -45,7 +45,7 @@ def _around(rule: Rule, document: Document, path: str) -> list[Any]:
     scopes: list[Any] = [None]
     for selection in selections:
         scopes = [value for scope in scopes for value in _run(selection, document, scope)][:MAX_OBJECTS]
-    return [one for one in scopes if isinstance(one, dict | list)]
+    return [scope for scope in scopes if isinstance(scope, dict | list)]
 
 
 def _hints(field: ItemField, document: Document, around: list[Any]) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _hints(field: ItemField, document: Document, around: list[Any]) -> Iterator[
     elif selection.source == "meta":
         yield from _of_names(selection.expression, document.meta_names, "meta")
     elif selection.source == "jsonld":
-        types = [str(one.get("@type")) for one in document.ld if one.get("@type")]
+        types = [str(entity.get("@type")) for entity in document.ld if entity.get("@type")]
         yield from _of_names(selection.expression, types, "jsonld")
     elif selection.source == "itemprop":
         names = [node.attributes.get("itemprop") or "" for node in document.tree.css("[itemprop]")[:MAX_NAMES]]
@@ -74,38 +74,38 @@ def _hints(field: ItemField, document: Document, around: list[Any]) -> Iterator[
 def _hints_without_steps(selection: Selection, document: Document) -> Iterator[str]:
     """The selector matches, but attr, regex or path leaves no value."""
     bare = Selection(selection.source, selection.expression)
-    found = _run(bare, document)
-    if not found:
+    values = _run(bare, document)
+    if not values:
         return
     if selection.attr:
-        names = getattr(found[0].node, "attributes", None) or getattr(found[0].node, "attrib", {})
+        names = getattr(values[0].node, "attributes", None) or getattr(values[0].node, "attrib", {})
         there = ", ".join(names) or "none"
-        yield f"{selection.source} selects {len(found)}, without the attribute {selection.attr!r}; there are: {there}"
+        yield f"{selection.source} selects {len(values)}, without the attribute {selection.attr!r}; there are: {there}"
     elif selection.regex:
         source = selection.source or "the page"
-        yield f"{source} gives {_short(found[0])}, in which regex {selection.regex!a} has no match"
+        yield f"{source} gives {_short(values[0])}, in which regex {selection.regex!a} has no match"
     else:
-        yield f"{selection.source or 'the page'} gives {_short(found[0])}, in which {selection.path} has no match"
+        yield f"{selection.source or 'the page'} gives {_short(values[0])}, in which {selection.path} has no match"
 
 
 def _of_css(expression: str, document: Document) -> Iterator[str]:
     for relaxed in _relaxed(expression):
-        found = _run(Selection("css", relaxed), document)
-        if found:
-            yield f"css {relaxed!a} selects {len(found)}: {_short(found[0])}"
-    wanted = _CLASS.findall(expression)
-    if wanted:
+        values = _run(Selection("css", relaxed), document)
+        if values:
+            yield f"css {relaxed!a} selects {len(values)}: {_short(values[0])}"
+    classes = _CLASS.findall(expression)
+    if classes:
         names = {
             name
             for node in document.tree.css("[class]")[:MAX_NAMES]
             for name in (node.attributes.get("class") or "").split()
         }
-        for word in wanted:
+        for word in classes:
             for close in difflib.get_close_matches(word, names - {word}, n=2, cutoff=0.7):
                 instead = expression.replace(f".{word}", f".{close}")
-                found = [] if fault("css", instead) else _run(Selection("css", instead), document)
-                if found:
-                    yield f"css {instead!a} selects {len(found)}: {_short(found[0])}"
+                values = [] if fault("css", instead) else _run(Selection("css", instead), document)
+                if values:
+                    yield f"css {instead!a} selects {len(values)}: {_short(values[0])}"
 
 
 def _relaxed(expression: str) -> Iterator[str]:
@@ -113,10 +113,10 @@ def _relaxed(expression: str) -> Iterator[str]:
     seen = {expression}
     queue = [expression.partition(",")[0].strip()]
     while queue and len(seen) < 30:
-        one = queue.pop(0)
-        parts = one.split()
+        candidate = queue.pop(0)
+        parts = candidate.split()
         shorter = [" ".join(parts[1:]).lstrip(">+~ ")] if len(parts) > 1 else []
-        cut = _LAST.match(one)
+        cut = _LAST.match(candidate)
         if cut and cut[1].strip() and not cut[1].rstrip().endswith((">", "+", "~")):
             shorter.append(cut[1].strip())
         for text in shorter:
@@ -134,19 +134,19 @@ def _of_xpath(expression: str, document: Document) -> Iterator[str]:
         if shorter == text or not shorter.strip("/"):
             return
         text = shorter
-        found = [] if fault("xpath", text) else _run(Selection("xpath", text), document)
-        if found:
-            yield f"xpath {text!a} selects {len(found)}: {_short(found[0])}"
+        values = [] if fault("xpath", text) else _run(Selection("xpath", text), document)
+        if values:
+            yield f"xpath {text!a} selects {len(values)}: {_short(values[0])}"
             return
 
 
-def _of_names(wanted: str, names: list[str], what: str) -> Iterator[str]:
-    known = list(dict.fromkeys(name for name in names if name))
-    close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
+def _of_names(word: str, names: list[str], kind: str) -> Iterator[str]:
+    distinct_names = list(dict.fromkeys(name for name in names if name))
+    close = difflib.get_close_matches(word, distinct_names, n=3, cutoff=0.6)
     for name in close:
-        yield f"the page has {what}: {name}"
-    if not close and known:
-        yield f"{what} on the page: {', '.join(known[:12])}"
+        yield f"the page has {kind}: {name}"
+    if not close and distinct_names:
+        yield f"{kind} on the page: {', '.join(distinct_names[:12])}"
 
 
 def _of_jsonpath(query: str, value: Any) -> Iterator[str]:
@@ -159,10 +159,10 @@ def _of_jsonpath(query: str, value: Any) -> Iterator[str]:
         if shorter == text or not shorter:
             break
         text = shorter
-        found = [] if fault("jsonpath", text) else _of_value(text, value)
-        if found:
-            keys = ", ".join(list(found[0])[:12]) if isinstance(found[0], dict) else type(found[0]).__name__
-            yield f"jsonpath {text!a} gives {len(found)}; the first has: {keys}"
+        values = [] if fault("jsonpath", text) else _of_value(text, value)
+        if values:
+            keys = ", ".join(list(values[0])[:12]) if isinstance(values[0], dict) else type(values[0]).__name__
+            yield f"jsonpath {text!a} gives {len(values)}; the first has: {keys}"
             return
 
 

@@ -31,7 +31,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, list[str]]).decode
 
 
 def run(payload: bytes) -> bytes:
-    """Entry point of the child, see `Task.module`."""
+    """Entry point of the child."""
     request = _decode_request(payload)
     ask = task.decode_request(request.ask)
     rule = next(rule for rule in from_text(ask.rules[0]).rule.page_rules if rule.name == ask.names[0])

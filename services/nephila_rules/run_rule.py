@@ -58,8 +58,10 @@ class RuleRunner:
 
     def run_first(self, rules: Sequence[RuleDocument], page: StoredPage) -> tuple[RuleDocument | None, Extraction]:
         """The first rule whose conditions on content the page meets, and its extraction."""
-        number, found = self._extract(rules, page, chosen=not rules[0].rule.content) if rules else (-1, Extraction())
-        return (rules[number] if number >= 0 else None), found
+        number, extraction = (
+            self._extract(rules, page, chosen=not rules[0].rule.content) if rules else (-1, Extraction())
+        )
+        return (rules[number] if number >= 0 else None), extraction
 
     def _extract(self, rules: Sequence[RuleDocument], page: StoredPage, *, chosen: bool) -> tuple[int, Extraction]:
         """Index of the matching rule (-1: none) and its extraction. `chosen`: use the first rule without checking its
@@ -68,18 +70,23 @@ class RuleRunner:
         document = page.document
         candidates = rules[:1] if chosen else rules
         depth = depth_of(document) if self._limit is None else 0
-        if self._limit is None and all(one.rule.bounded and fits(one.rule, page.body, depth) for one in candidates):
-            for number, one in enumerate(candidates):
-                if chosen or holds(one.rule, document):
-                    return number, extract(one.rule, document)
+        if self._limit is None and all(
+            candidate.rule.bounded and fits(candidate.rule, page.body, depth) for candidate in candidates
+        ):
+            for number, candidate in enumerate(candidates):
+                if chosen or holds(candidate.rule, document):
+                    return number, extract(candidate.rule, document)
             return -1, Extraction()
         from nephila_rules.runtime.task import RULES, request_of
 
         try:
             payload = request_of(
-                {one.name: one.text for one in candidates}, document, scripts=self._scripts, chosen=chosen
+                {candidate.name: candidate.text for candidate in candidates},
+                document,
+                scripts=self._scripts,
+                chosen=chosen,
             )
-            calls = self._functions if any(one.rule.functions for one in candidates) else None
+            calls = self._functions if any(candidate.rule.functions for candidate in candidates) else None
             answer = self._call(calls.task(RULES) if calls else RULES, payload, "the rule", ATTEMPTS)
         except ChildError as error:
             self.failure = str(error)
@@ -125,9 +132,9 @@ def depth_of(document: Document) -> int:
     ).depth
 
 
-def items_of(found: Extraction) -> list[Any]:
+def items_of(extraction: Extraction) -> list[Any]:
     """The items of an extraction as values. Raises `UserError`."""
     try:
-        return [msgspec.json.decode(item) for item in found.items]
+        return [msgspec.json.decode(item) for item in extraction.items]
     except msgspec.DecodeError as error:
         raise UserError(f"an item is no JSON: {error}") from None

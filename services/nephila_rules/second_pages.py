@@ -24,10 +24,10 @@ class SecondPageItems:
     def __init__(self) -> None:
         self._parts: dict[tuple[str, str], str] = {}
 
-    def add(self, rule: str, url: str, found: Extraction) -> bool:
+    def add(self, rule: str, url: str, extraction: Extraction) -> bool:
         """Keep the item of a page if it is a second page; returns whether it is."""
-        if is_part(rule) and found.items:
-            self._parts[rule, _canonical(url)] = found.items[0].decode("utf-8", "replace")
+        if is_part(rule) and extraction.items:
+            self._parts[rule, _canonical(url)] = extraction.items[0].decode("utf-8", "replace")
         return is_part(rule)
 
     def complete(self, rule: str, items: Sequence[bytes], target: Callable[[str], str] = _no_redirect) -> list[Any]:

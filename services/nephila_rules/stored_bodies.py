@@ -26,14 +26,14 @@ _WARCS: Final = (".warc", ".warc.gz")
 
 
 class Place(NamedTuple):
-    """Of a body."""
+    """The file and offset of a stored body."""
 
     file: Path
     offset: int
 
 
 class StoredBodies:
-    """See the module. A directory without bodies has no pages; it may have some later."""
+    """The stored bodies of a directory. One without bodies has no pages; it may have some later."""
 
     def __init__(self, directory: Path | None) -> None:
         """None: no bodies are known."""
@@ -50,7 +50,7 @@ class StoredBodies:
             return list(self._places), complete
 
     def place(self, url: str) -> Place | None:
-        """Where the last body of a URL is; None: it is not known."""
+        """The position of the last body of a URL; None: the directory has none."""
         with self._lock:
             if url not in self._places:
                 self._scan()
@@ -58,11 +58,11 @@ class StoredBodies:
 
     def page(self, url: str) -> StoredPage | None:
         """The page with its body; the last one where a URL was fetched several times."""
-        place = self.place(url)
-        if place is None:
+        spot = self.place(url)
+        if spot is None:
             return None
         try:
-            return _raw_page(place) if rawfile.is_raw(place.file) else _archived_page(place)
+            return _raw_page(spot) if rawfile.is_raw(spot.file) else _archived_page(spot)
         except OSError:
             return None  # the file was replaced or deleted since
 
@@ -84,11 +84,11 @@ class StoredBodies:
         if self._directory is None:
             return []
         try:
-            found = sorted(self._directory.iterdir())
+            files = sorted(self._directory.iterdir())
         except OSError:
             return []
-        raw = [file for file in found if rawfile.is_raw(file)]
-        return raw or [file for file in found if file.name.endswith(_WARCS)]
+        raw = [file for file in files if rawfile.is_raw(file)]
+        return raw or [file for file in files if file.name.endswith(_WARCS)]
 
     def _new_pages(self, file: Path) -> Iterator[tuple[int, int, str]]:
         """(offset, where reading continues, URL); the URL is empty for what is no HTML page."""
@@ -102,28 +102,28 @@ class StoredBodies:
             return
         with file.open("rb") as stream:
             stream.seek(start)
-            for found in read_warc(stream, MAX_BYTES):
-                is_page = isinstance(found, ArchivedPage) and found.status == 200 and _is_html(found.content_type)
+            for record in read_warc(stream, MAX_BYTES):
+                is_page = isinstance(record, ArchivedPage) and record.status == 200 and _is_html(record.content_type)
                 # The end of a record is not known: the next request reads the last record again.
-                yield start + found.offset, start + found.offset, found.url if is_page else ""
+                yield start + record.offset, start + record.offset, record.url if is_page else ""
 
 
 def _is_html(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in _HTML
 
 
-def _raw_page(place: Place) -> StoredPage | None:
-    found = rawfile.read_at(place.file, place.offset)
-    if not isinstance(found, rawfile.RawPage):
+def _raw_page(spot: Place) -> StoredPage | None:
+    page = rawfile.read_at(spot.file, spot.offset)
+    if not isinstance(page, rawfile.RawPage):
         return None
-    head = found.head
-    return StoredPage(head.url, head.content_type, head.charset, found.body, head.url, head.fetched_at)
+    head = page.head
+    return StoredPage(head.url, head.content_type, head.charset, page.body, head.url, head.fetched_at)
 
 
-def _archived_page(place: Place) -> StoredPage | None:
-    with place.file.open("rb") as stream:
-        stream.seek(place.offset)
-        found = next(read_warc(stream, MAX_BYTES), None)
-    if not isinstance(found, ArchivedPage):
+def _archived_page(spot: Place) -> StoredPage | None:
+    with spot.file.open("rb") as stream:
+        stream.seek(spot.offset)
+        page = next(read_warc(stream, MAX_BYTES), None)
+    if not isinstance(page, ArchivedPage):
         return None
-    return StoredPage(found.url, found.content_type, found.charset, found.body, found.url, found.fetched_at)
+    return StoredPage(page.url, page.content_type, page.charset, page.body, page.url, page.fetched_at)

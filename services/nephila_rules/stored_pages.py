@@ -65,10 +65,10 @@ class StoredPage:
         most, links = config.max_text_bytes, config.max_links
         if kind is BodyKind.HTML:
             encoding = encoding_of(self.body, self.charset, sniff_encoding)
-            found = page_pass(
+            facts = page_pass(
                 self.body, self.url or UNKNOWN_URL, encoding, PassOptions(max_links=0, max_text_bytes=most)
             )
-            record.title, record.lang, record.text = found.title, found.lang, found.main_text or found.text
+            record.title, record.lang, record.text = facts.title, facts.lang, facts.main_text or facts.text
         else:
             encoding = encoding_of_text(self.body, self.charset, self.content_type or sniffed)
             content = read_document(kind, self.content_type, self.body, encoding, most, links)
@@ -84,13 +84,13 @@ def stored_pages(path: Path) -> Iterator[StoredPage]:
     if path.is_dir():
         is_crawl = (path / "run.json").is_file()  # its JSON files are no pages, and its folders hold no other crawl
         below = sorted(file for file in (path.glob("*") if is_crawl else path.rglob("*")) if file.is_file())
-        found = [file for file in below if file.name.endswith(SUFFIXES)]
-        warcs = [file for file in found if file.name.endswith(SUFFIXES[:2])]
+        pages = [file for file in below if file.name.endswith(SUFFIXES)]
+        warcs = [file for file in pages if file.name.endswith(SUFFIXES[:2])]
         bodies = [file for file in below if rawfile.is_raw(file)]
         files = warcs or bodies
         if not files and is_crawl:
             raise UsageError(f"the crawl in {path} kept no pages; crawl with --keep-raw or --format sqlite,warc")
-        files = files or [file for file in found if not file.name.startswith("items")]
+        files = files or [file for file in pages if not file.name.startswith("items")]
         if not files:
             raise UsageError(
                 f"{path} holds no stored pages: bodies (crawl --keep-raw), WARC files (--format warc), HTML or JSON"
@@ -137,18 +137,20 @@ def _of_warc(path: Path) -> Iterator[StoredPage]:
     pages = 0
     bad: BadRecord | None = None
     with open_regular(path) as file:
-        for found in read_warc(file, MAX_BYTES):
-            if isinstance(found, ArchivedPage):
-                if found.status != 200 or found.url.endswith("/robots.txt"):
+        for record in read_warc(file, MAX_BYTES):
+            if isinstance(record, ArchivedPage):
+                if record.status != 200 or record.url.endswith("/robots.txt"):
                     continue  # an archive holds every response; only these are pages
                 pages += 1
-                if found.problem:
-                    log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
-                origin = f"{path}: {found.url}"
-                yield StoredPage(found.url, found.content_type, found.charset, found.body, origin, found.fetched_at)
+                if record.problem:
+                    log.warning("%s: %s: %s", path, ascii(record.url), record.problem)
+                origin = f"{path}: {record.url}"
+                yield StoredPage(
+                    record.url, record.content_type, record.charset, record.body, origin, record.fetched_at
+                )
             else:
-                bad = bad or found
-                log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
+                bad = bad or record
+                log.warning("%s: the record at byte %d is left out: %s", path, record.offset, ascii(record.reason))
     if bad is not None and not pages:
         raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")
 
@@ -158,18 +160,18 @@ def _of_raw(path: Path) -> Iterator[StoredPage]:
         pass
     pages = 0
     bad: rawfile.DamagedMember | None = None
-    for found in rawfile.read(path):
-        if isinstance(found, rawfile.DamagedMember):
-            bad = bad or found
-            log.warning("%s: the page at byte %d is left out: %s", path, found.offset, ascii(found.why))
+    for member in rawfile.read(path):
+        if isinstance(member, rawfile.DamagedMember):
+            bad = bad or member
+            log.warning("%s: the page at byte %d is left out: %s", path, member.offset, ascii(member.why))
             continue
         pages += 1
-        head = found.head
+        head = member.head
         if head.left_out:
             log.warning("%s: %s has no body: %s", path, ascii(head.url), ascii(head.left_out))
         elif head.status == 200:
             yield StoredPage(
-                head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}", head.fetched_at
+                head.url, head.content_type, head.charset, member.body, f"{path}: {head.url}", head.fetched_at
             )
     if bad is not None and not pages:
         raise UserError(f"{path} has no page that can be read: {bad.why} (at byte {bad.offset})")

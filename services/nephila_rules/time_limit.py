@@ -12,7 +12,7 @@ TRY_S = 30.0
 
 
 class TimeLimit:
-    """Counts from its creation."""
+    """A limit of time that counts from its creation."""
 
     def __init__(self, limit_s: float = TRY_S, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._limit_s = limit_s

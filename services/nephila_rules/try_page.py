@@ -93,18 +93,18 @@ def try_rule(
     candidates = _candidates(page, rules, name)
     with RuleRunner(scripts=scripts, functions=functions, limit=limit) as runner:
         if name or not page.url:
-            rule, found = candidates[0], runner.run(candidates[0], page)
+            rule, extraction = candidates[0], runner.run(candidates[0], page)
         else:
-            chosen, found = runner.run_first(candidates, page)
+            chosen, extraction = runner.run_first(candidates, page)
             if chosen is None:
                 raise UsageError(f"none of {len(rules)} rules is for {page.url}; --rule NAME tries one all the same")
             rule = chosen
-        return RuleTrial(rule, page, found, runner.hints(rule, page, found.missing))
+        return RuleTrial(rule, page, extraction, runner.hints(rule, page, extraction.missing))
 
 
 def _candidates(page: StoredPage, rules: list[RuleDocument], name: str) -> list[RuleDocument]:
     """The named rule, or the rules that match the page's URL in order of priority."""
-    documents = {one.name: one for document in rules for one in document.page_rules}
+    documents = {page_rule.name: page_rule for document in rules for page_rule in document.page_rules}
     if name:
         if name not in documents:
             raise UsageError(f"there is no rule {name!r}; {suggest(name, documents)}")
@@ -113,4 +113,4 @@ def _candidates(page: StoredPage, rules: list[RuleDocument], name: str) -> list[
         return rules[:1]
     if not page.url:
         raise UsageError(f"the URL of {page.origin} is not known; give --url, or --rule")
-    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).for_url(page.url)]
+    return [documents[rule.name] for rule in RuleSet(document.rule for document in rules).for_url(page.url)]

@@ -67,14 +67,14 @@ class RuleWatcher:
         """Check the files now; True if a rule was published."""
         try:
             seen = self._signature()
-            found = self._read() if seen != self._last_signature else None
+            documents = self._read() if seen != self._last_signature else None
         except (UserError, OSError) as error:
             if str(error) != self._last_error:
                 log.warning("the rules are unchanged: %s", error)
             self._last_error = str(error)
             return False
         self._last_error = ""
-        return found is not None and self._publish(found)
+        return documents is not None and self._publish(documents)
 
     def _on_timer(self) -> None:
         self.check()
@@ -89,14 +89,14 @@ class RuleWatcher:
         return tuple((path, (stat := path.stat()).st_mtime_ns, stat.st_size, stat.st_ino) for path in find([self.path]))
 
     def _publish(self, documents: list[RuleDocument]) -> bool:
-        wanted = {document.name: message_of(document) for document in documents}
-        gone = [name for name in self._published if name not in wanted]
-        changed = [rule for name, rule in wanted.items() if self._published.get(name) != rule]
+        messages = {document.name: message_of(document) for document in documents}
+        gone = [name for name in self._published if name not in messages]
+        changed = [rule for name, rule in messages.items() if self._published.get(name) != rule]
         for rule in changed:
             self._bus.publish(RULES, 0, rule)
         for name in gone:
             self._bus.publish(RULES, 0, ParseRule(name, deleted=True))
-        before, self._published, self.names = self.names, wanted, tuple(wanted)
+        before, self._published, self.names = self.names, messages, tuple(messages)
         if before and (changed or gone):
             names = ", ".join([*(rule.name for rule in changed), *gone])
             log.warning("rules reloaded: %s", names)

@@ -56,7 +56,7 @@ def commit(directory: Path, name: str, files: Sequence[tuple[str, str]], message
 
 def _git(directory: Path, *words: str) -> str:
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(directory), *words],
             capture_output=True,
             text=True,
@@ -67,7 +67,7 @@ def _git(directory: Path, *words: str) -> str:
         raise UserError("git is not installed") from None
     except subprocess.TimeoutExpired:
         raise UserError(f"git {words[0]} took more than {GIT_S:g} s") from None
-    if found.returncode:
-        lines = (found.stderr or found.stdout).strip().splitlines() or ["no reason was given"]
+    if process.returncode:
+        lines = (process.stderr or process.stdout).strip().splitlines() or ["no reason was given"]
         raise UserError(f"git {words[0]}: {lines[0]}")
-    return found.stdout.strip()
+    return process.stdout.strip()

@@ -36,11 +36,11 @@ def lint(paths: Paths = None, json: Json = False, functions: Functions = "") -> 
     from nephila_rules.lint import check
 
     findings = check(paths or HERE, functions)
-    for one in findings.all:
+    for finding in findings.all:
         if json:
-            print_json({"place": one.location, "level": one.level, "text": one.text})
+            print_json({"place": finding.location, "level": finding.level, "text": finding.text})
         else:
-            typer.echo(sanitize(f"{one.location}: {one.level}: {one.text}", 1000))
+            typer.echo(sanitize(f"{finding.location}: {finding.level}: {finding.text}", 1000))
     if not json:
         note(f"{findings.rules} rules, {findings.errors} errors, {findings.warnings} warnings")
     raise typer.Exit(1 if findings.errors else 0)
@@ -81,13 +81,15 @@ def print_item_schema(
     from nephila_rules.files import read_all
     from nephila_rules.item_schema import item_schema
 
-    found = [one.rule for one in read_all(paths or HERE) if one.rule.fields and name in ("", one.name)]
-    if not found:
+    rules_with_fields = [
+        document.rule for document in read_all(paths or HERE) if document.rule.fields and name in ("", document.name)
+    ]
+    if not rules_with_fields:
         where = ", ".join(map(str, paths or HERE))
         raise UsageError(
             f"no rule {name!r} with fields below {where}" if name else f"no rule with fields below {where}"
         )
-    for rule in found:
+    for rule in rules_with_fields:
         print_json(item_schema(rule))
 
 

@@ -31,19 +31,19 @@ def deploy(
 
     documents = read_all(places or [Path("rules")])
     request = requests.ApplyRules(rules=[document.content for document in documents])
-    wanted = {document.name for document in documents}
+    names = {document.name for document in documents}
 
     async def work(control: Control) -> list[answers.RuleChange]:
         done = list((await control.apply_rules(request)).rules)
         if prune:
-            gone = [one.name for one in (await control.list_rules(requests.Empty())).rules if one.name not in wanted]
+            gone = [rule.name for rule in (await control.list_rules(requests.Empty())).rules if rule.name not in names]
             done += [await control.delete_rule(requests.RuleName(name=name)) for name in gone]
         return done
 
-    for one in call(target, work):
-        print_json(one) if json else typer.echo(f"{one.name}: {one.verdict} (version {one.version})")
-        if one.warning and not json:
-            note(f"rule {one.name}: {one.warning}")
+    for applied in call(target, work):
+        print_json(applied) if json else typer.echo(f"{applied.name}: {applied.verdict} (version {applied.version})")
+        if applied.warning and not json:
+            note(f"rule {applied.name}: {applied.warning}")
 
 
 @with_target()
@@ -52,10 +52,10 @@ def list_rules(target: ControlTarget, json: Json = False) -> None:
     rules = call(target, lambda control: control.list_rules(requests.Empty())).rules
     if not rules and not json:
         note("there is no rule; see nephila rules deploy")
-    for one in rules:
-        urls = one.document.get("spec", {}).get("match", {}).get("url", "")
+    for row in rules:
+        urls = row.document.get("spec", {}).get("match", {}).get("url", "")
         url = urls if isinstance(urls, str) else ", ".join(map(str, urls))
-        print_json(one) if json else typer.echo(sanitize(f"{one.name} (version {one.version}): {url}", 500))
+        print_json(row) if json else typer.echo(sanitize(f"{row.name} (version {row.version}): {url}", 500))
 
 
 @with_target()
@@ -72,11 +72,11 @@ def delete_rule(
 @with_target()
 def status(target: ControlTarget, json: Json = False) -> None:
     """Show whether rules still fit their sites: now, or when the crawl in DIR ended."""
-    found = _health(target)
-    if not found and not json:
+    rows = _health(target)
+    if not rows and not json:
         note("no rule has read a page yet")
-    for one in found:
-        print_json(one) if json else typer.echo(sanitize(f"{one.rule} (version {one.version}): {_line(one)}", 500))
+    for row in rows:
+        print_json(row) if json else typer.echo(sanitize(f"{row.rule} (version {row.version}): {_line(row)}", 500))
 
 
 def _health(target: ControlTarget) -> list[answers.RuleHealth]:
@@ -91,12 +91,12 @@ def _stored(directory: Path) -> list[answers.RuleHealth]:
     from nephila_rules.health import states
 
     names = answers.RuleHealth.__struct_fields__
-    return [answers.RuleHealth(**{name: getattr(one, name) for name in names}) for one in states(directory)]
+    return [answers.RuleHealth(**{name: getattr(state, name) for name in names}) for state in states(directory)]
 
 
-def _line(one: answers.RuleHealth) -> str:
-    pages = f"{one.pages:,} pages"
-    if not one.degraded:
-        return f"healthy, {one.fill_rate:.0%} of its last pages have items; {pages}"
-    since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"degraded: {one.findings}; since {since}, {pages}"
+def _line(state: answers.RuleHealth) -> str:
+    pages = f"{state.pages:,} pages"
+    if not state.degraded:
+        return f"healthy, {state.fill_rate:.0%} of its last pages have items; {pages}"
+    since = datetime.fromtimestamp(state.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"degraded: {state.findings}; since {since}, {pages}"

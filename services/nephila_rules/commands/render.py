@@ -34,8 +34,8 @@ def show_fixture(result: FixtureResult) -> None:
 
 def show_trial(trial: RuleTrial) -> None:
     """Items of a page, then on standard error the empty fields with near matches, problems and links."""
-    rule, found = trial.rule.rule, trial.found
-    items = items_of(found)
+    rule, extraction = trial.rule.rule, trial.found
+    items = items_of(extraction)
     note(f"{trial.page.url or trial.page.origin}: rule {rule.name}, version {rule.version}, {len(items)} items")
     for number, item in enumerate(items[:MAX_SHOWN]):
         if number:
@@ -45,13 +45,17 @@ def show_trial(trial: RuleTrial) -> None:
             typer.echo(sanitize(f"{key}: {text}", 2000))
     if len(items) > MAX_SHOWN:
         note(f"… and {len(items) - MAX_SHOWN:,} more items (--json shows all)")
-    for path in found.missing:
+    for path in extraction.missing:
         note(f"{path} is empty" + ("" if trial.hints.get(path) else ": no similar selector matches the page"))
         for hint in trial.hints.get(path, []):
             sys.stderr.write(f"             {sanitize(hint, 300)}\n")
-    for problem in found.problems:
+    for problem in extraction.problems:
         note(sanitize(problem, 500))
-    for kind, links in (("link", found.links), ("next page", found.next_pages), ("second page", found.second_pages)):
+    for kind, links in (
+        ("link", extraction.links),
+        ("next page", extraction.next_pages),
+        ("second page", extraction.second_pages),
+    ):
         for link in (links or [])[:MAX_SHOWN]:
             note(f"{kind}: {sanitize(link.href, 300)}")
         if links is not None and len(links) > MAX_SHOWN:
@@ -80,13 +84,13 @@ def _short(value: Any) -> str:
 
 def show_induction(made: MadeRule) -> None:
     """The rule on standard output; on standard error a line per field, and the values that were not found."""
-    for name, found in made.choices.items():
-        if not found:
+    for name, choices in made.choices.items():
+        if not choices:
             note(f"{name}: no selector gives the named values; check that they stand on the page as you wrote them")
             continue
-        best = found[0]
+        best = choices[0]
         there = f", on {best.filled} of {best.others} other pages" if best.others else ""
-        note(sanitize(f"{name}: {selector_text(best)}{there}; {len(found) - 1} alternatives (--json)", 400))
+        note(sanitize(f"{name}: {selector_text(best)}{there}; {len(choices) - 1} alternatives (--json)", 400))
     if made.paths:
         for path in made.paths:
             typer.echo(str(path))

@@ -138,14 +138,14 @@ class RuleExecutor:
         passed = next((n for n, entry in enumerate(entries) if holds(entry.rule, document)), len(entries))
         entry = entries[passed] if passed < len(entries) else None
         try:
-            found = extract(entry.rule, document, check_time=check_time) if entry is not None else None
+            extraction = extract(entry.rule, document, check_time=check_time) if entry is not None else None
         except TimeLimitError:
-            found = None
+            extraction = None
         if entry is not None:
             self._count_run(_key(entry), slow=self.cpu_s() - began_cpu_s > SLOW_S)
-        if entry is not None and found is None:
+        if entry is not None and extraction is None:
             return False
-        self._finish(p, entries, passed, found)
+        self._finish(p, entries, passed, extraction)
         return True
 
     def _count_run(self, key: tuple[str, int], *, slow: bool) -> None:
@@ -188,37 +188,37 @@ class RuleExecutor:
             if self._isolated[key] >= _PAGES_TO_RECOVER:
                 del self._isolated[key]
 
-    def _finish(self, p: PageInProgress, entries: list[KnownRule], passed: int, found: Extraction | None) -> None:
+    def _finish(self, p: PageInProgress, entries: list[KnownRule], passed: int, extraction: Extraction | None) -> None:
         """Put into the messages what the rule `entries[passed]` found; the rules before it did not match."""
         for entry in entries[:passed]:
             self._mismatched(p, entry)
-        if found is None or passed >= len(entries):
+        if extraction is None or passed >= len(entries):
             return
         entry = entries[passed]
-        found = self._judged(p, entry, found)
-        put_items(p.record, entry.rule, found)
-        self.items += len(found.items)
+        extraction = self._judged(p, entry, extraction)
+        put_items(p.record, entry.rule, extraction)
+        self.items += len(extraction.items)
         if p.follow:
-            p.links = links_of(p.page, p.links, found, entry.rule.stop)
+            p.links = links_of(p.page, p.links, extraction, entry.rule.stop)
 
-    def _judged(self, p: PageInProgress, entry: KnownRule, found: Extraction) -> Extraction:
+    def _judged(self, p: PageInProgress, entry: KnownRule, extraction: Extraction) -> Extraction:
         """Count an extraction; returns the part that can be stored if the rule is degraded."""
         if p.page.status < 300:
-            self.health.add_page(entry.rule, found)
+            self.health.add_page(entry.rule, extraction)
         findings = self.health.findings(entry.rule)
         if not findings:
-            return found
-        kept = trusted_part(found, findings)
+            return extraction
+        trusted = trusted_part(extraction, findings)
         self.health.degraded_pages += 1
-        mark(p.record, findings, len(found.items) - len(kept.items))
-        return kept
+        mark(p.record, findings, len(extraction.items) - len(trusted.items))
+        return trusted
 
     def _mismatched(self, p: PageInProgress, entry: KnownRule) -> None:
         """Count a page that matches a rule's URLs but not its conditions on content: the content may have changed."""
         if p.page.status < 300:
             self.health.add_mismatch(entry.rule)
         findings = self.health.findings(entry.rule)
-        if any(one.field == MATCH for one in findings):
+        if any(finding.field == MATCH for finding in findings):
             self.health.degraded_pages += 1
             mark(p.record, findings)
 

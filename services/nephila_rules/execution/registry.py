@@ -52,8 +52,8 @@ class RuleRegistry:
         if message.deleted:
             self._entries.pop(name, None)
         else:
-            known = self._entries.get(name)
-            if known is not None and known.text == message.document:
+            entry = self._entries.get(name)
+            if entry is not None and entry.text == message.document:
                 return
             try:
                 rule = from_text(message.document, name).rule
@@ -69,8 +69,8 @@ class RuleRegistry:
                 log.warning(
                     "rule %s: its Python functions are not called, and their fields are empty: %s", name, NO_DIRECTORY
                 )
-        for job, wanted in self._names_by_job.items():
-            if name in wanted:
+        for job, names in self._names_by_job.items():
+            if name in names:
                 self._sets.pop(job, None)
 
     def update_job(self, job: m.CrawlJob) -> None:
@@ -92,10 +92,10 @@ class RuleRegistry:
 
     def for_url(self, job: str, url: str) -> Iterator[KnownRule]:
         """The rules of a job that match a URL, in order of priority."""
-        found = self._sets.get(job)
-        if found is None:
+        rule_set = self._sets.get(job)
+        if rule_set is None:
             names = self._names_by_job.get(job, ())
-            found = self._sets[job] = RuleSet(self._entries[name].rule for name in names if name in self._entries)
-        for rule in found.for_url(url):
+            rule_set = self._sets[job] = RuleSet(self._entries[name].rule for name in names if name in self._entries)
+        for rule in rule_set.for_url(url):
             entry = self._entries[rule.name.partition("/")[0]]
             yield entry if entry.rule is rule else KnownRule(rule, entry.text)

@@ -18,12 +18,12 @@ from nephila_rules.runtime.spec import NO_STOP, Rule, Stop
 MAX_ANCHOR_BYTES = 200
 
 
-def put_items(record: m.Record, rule: Rule, found: Extraction) -> None:
+def put_items(record: m.Record, rule: Rule, extraction: Extraction) -> None:
     """Set rule, version and items of a record, and the problems of the extraction."""
     record.rule, record.rule_version = rule.name, rule.version
-    record.items = found.items
-    if found.problems:
-        note(record, "; ".join(found.problems))
+    record.items = extraction.items
+    if extraction.problems:
+        note(record, "; ".join(extraction.problems))
 
 
 def note(record: m.Record, problem: str) -> None:
@@ -33,24 +33,26 @@ def note(record: m.Record, problem: str) -> None:
     record.meta = msgspec.json.encode(meta).decode()
 
 
-def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction, stop: Stop = NO_STOP) -> list[m.Outlinks]:
+def links_of(
+    page: m.Page, links: Sequence[m.Outlinks], extraction: Extraction, stop: Stop = NO_STOP
+) -> list[m.Outlinks]:
     """Outlinks of a page: its requisites, those that the rule selects (or the page's own), pagination, second pages."""
-    requisites = [one for one in links if one.source is m.LinkSource.REQUISITE]
-    links = [one for one in links if one.source is not m.LinkSource.REQUISITE]
-    own = links if found.links is None else list(_packed(page, found.links))
-    next_pages = _next_pages(page, found, stop)
+    requisites = [message for message in links if message.source is m.LinkSource.REQUISITE]
+    links = [message for message in links if message.source is not m.LinkSource.REQUISITE]
+    own = links if extraction.links is None else list(_packed(page, extraction.links))
+    next_pages = _next_pages(page, extraction, stop)
     again = page.fetch_no > 1 and bool(next_pages)
     if again and (own or not stop.at_known):
         # A list that is fetched again: its known pages are fetched again as well, as far as there is something new.
         first = own[0] if own else pack(page, [], page.depth + 1, m.LinkSource.UNSPECIFIED)
         own[:1] = [msgspec.structs.replace(first, next_pages=next_pages[0], next_always=not stop.at_known)]
     # Pagination first: its depth is smaller, and the scheduler keeps the first of two equal URLs.
-    return [*requisites, *([] if again else next_pages), *_packed(page, found.second_pages), *own]
+    return [*requisites, *([] if again else next_pages), *_packed(page, extraction.second_pages), *own]
 
 
-def _next_pages(page: m.Page, found: Extraction, stop: Stop) -> list[m.Outlinks]:
+def _next_pages(page: m.Page, extraction: Extraction, stop: Stop) -> list[m.Outlinks]:
     """Links to further pages of the list, unless it ends here. At most one message."""
-    if not found.next_pages or _date_reached(page, found, stop):
+    if not extraction.next_pages or _date_reached(page, extraction, stop):
         return []
     context = page.context
     number = max(context.page, 1) if context is not None else 1
@@ -58,20 +60,20 @@ def _next_pages(page: m.Page, found: Extraction, stop: Stop) -> list[m.Outlinks]
         if number >= stop.limit:
             return []
         context = context or m.Context()
-    messages = list(_packed(page, found.next_pages))
+    messages = list(_packed(page, extraction.next_pages))
     for message in messages:
         if context is not None:
             # The next page of a search by POST is one at the same address.
-            same = found.next_pages[0].href.partition("#")[0] == page.url.partition("#")[0]
+            same = extraction.next_pages[0].href.partition("#")[0] == page.url.partition("#")[0]
             message.context = msgspec.structs.replace(context, page=number + 1, form=context.form and same)
     return messages
 
 
-def _date_reached(page: m.Page, found: Extraction, stop: Stop) -> bool:
+def _date_reached(page: m.Page, extraction: Extraction, stop: Stop) -> bool:
     if not stop.field:
         return False
     oldest = stop.date or datetime.fromtimestamp(page.fetched_at - stop.age_s, UTC).isoformat()
-    for item in found.items:
+    for item in extraction.items:
         date = msgspec.json.decode(item).get(stop.field)
         if isinstance(date, str) and date < oldest:
             return True

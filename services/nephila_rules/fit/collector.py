@@ -60,10 +60,10 @@ class RuleStatsCollector:
             return ()
         return verdict.findings
 
-    def add_page(self, rule: Rule, found: Extraction) -> None:
+    def add_page(self, rule: Rule, extraction: Extraction) -> None:
         """Count a page that the rule has read."""
         counts = self._counts_of(rule)
-        counts.add_page(found)
+        counts.add_page(extraction)
         self._publish_or_wait(counts)
 
     def add_mismatch(self, rule: Rule) -> None:
@@ -76,7 +76,7 @@ class RuleStatsCollector:
         key = rule.name, rule.version
         counts = self._counts_by_version.get(key)
         if counts is None:
-            for other in [one for one in self._counts_by_version.values() if one.name == rule.name]:
+            for other in [counted for counted in self._counts_by_version.values() if counted.name == rule.name]:
                 self._publish(other)
                 del self._counts_by_version[other.name, other.version]
             counts = self._counts_by_version[key] = RuleCounts(rule)

@@ -30,16 +30,16 @@ class RuleCounts:
         self._previous_hashes: dict[str, int] = {}
         """Field → hash of its first value on the previous page."""
 
-    def add_page(self, found: Extraction) -> None:
+    def add_page(self, extraction: Extraction) -> None:
         """Count a page that the rule has read. O(fields)."""
         self.pages += 1
         if self._rule.content:
             self._field(MATCH).filled += 1
         if self._rule.fields:
-            self._count_number(ITEMS, len(found.items))
-        if found.links is not None:
-            self._count_number(LINKS, len(found.links))
-        for path, count in found.counts.items():
+            self._count_number(ITEMS, len(extraction.items))
+        if extraction.links is not None:
+            self._count_number(LINKS, len(extraction.links))
+        for path, count in extraction.counts.items():
             self._add_field(path, count)
 
     def add_mismatch(self) -> None:

@@ -79,11 +79,12 @@ class DriftTest(msgspec.Struct, array_like=True):
         return self.good / self.pages if self.pages else 0.0
 
     def add(
-        self, pages: float, good: float, *, known: float = 0.0, least: float = 0.0, gone_only: bool = False
+        self, pages: float, good: float, *, usual_before: float = 0.0, least: float = 0.0, gone_only: bool = False
     ) -> bool:
         """Add pages; True if they raise or end an alarm. O(1).
 
-        `known`: p0 of the previous version, used while this one learns; 0: none. `least`: lower shares are not tested.
+        `usual_before`: p0 of the previous version, used while this one learns; 0: none. `least`: lower shares are not
+        tested.
         """
         if pages <= 0:
             return False
@@ -97,7 +98,7 @@ class DriftTest(msgspec.Struct, array_like=True):
             # The common case: no sum can rise.
             self._learn(LEARN_DELAY if learned else 0.0)
             return False
-        low = self.p0 if learned else known
+        low = self.p0 if learned else usual_before
         sure = self.pages >= LEARN_MORE or not learned or self.usual >= _ALWAYS
         if sure and low >= LOW and (self.highest_p0 or low) >= least:
             self.gone_sum = max(0.0, self.gone_sum + _llr(_third_of_odds(low), GONE, pages, good))
@@ -107,7 +108,7 @@ class DriftTest(msgspec.Struct, array_like=True):
             self.run_pages += pages
             self.run_good += good
         if self.gone_sum >= LIMIT or self.fewer_sum >= LIMIT:
-            self._alarm(low, known if not learned else self.usual)
+            self._alarm(low, usual_before if not learned else self.usual)
             return True
         if not (self.gone_sum or self.fewer_sum):
             self.run_pages = self.run_good = 0.0

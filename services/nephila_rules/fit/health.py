@@ -48,12 +48,12 @@ class FieldHealth(msgspec.Struct, array_like=True):
     refused: float = 0.0
     """Share of the last values that are not of the field's type."""
 
-    def add(self, stats: m.FieldStats, known: float) -> bool:
+    def add(self, stats: m.FieldStats, previous_share: float) -> bool:
         """Add statistics; True if an alarm starts or ends."""
         if stats.pages:
             part = min(stats.pages / _RECENT, 1.0)
             self.refused += (stats.refused / stats.pages - self.refused) * part
-        changed = [self.filled.add(stats.pages, stats.filled, known=known)]
+        changed = [self.filled.add(stats.pages, stats.filled, usual_before=previous_share)]
         if stats.valued:
             changed.append(self.digits.add(stats.valued, stats.digits, least=0.8, gone_only=True))
             changed.append(
@@ -135,11 +135,11 @@ class RuleHealth(msgspec.Struct, array_like=True):
     def _add(self, stats: m.RuleStats, now: float) -> bool:
         self.pages += stats.pages
         changed = False
-        for one in stats.fields:
-            field = self.fields.get(one.field)
+        for field_stats in stats.fields:
+            field = self.fields.get(field_stats.field)
             if field is None:
-                field = self.fields[one.field] = FieldHealth()
-            changed |= field.add(one, self.previous_shares.get(one.field, 0.0))
+                field = self.fields[field_stats.field] = FieldHealth()
+            changed |= field.add(field_stats, self.previous_shares.get(field_stats.field, 0.0))
         if changed:
             self.since = (self.since or now) if self.findings() else 0.0
         return changed
@@ -150,13 +150,16 @@ class RuleHealth(msgspec.Struct, array_like=True):
             if field.filled.pages >= LEARN:
                 self.previous_shares[name] = field.filled.p0 if field.filled.p0 >= _NEARLY_ALL else 0.0
         if self.version:
-            self.retired = {**{one: at for one, at in self.retired.items() if now - at < STALE_S}, self.version: now}
+            self.retired = {
+                **{retired_version: at for retired_version, at in self.retired.items() if now - at < STALE_S},
+                self.version: now,
+            }
         self.version, self.pages, self.fields, self.since = version, 0, {}, 0.0
 
     def findings(self) -> list[m.RuleFinding]:
         """All deviations, missing fields first."""
-        found = [finding for name, field in self.fields.items() for finding in field.findings(name)]
-        return sorted(found, key=lambda one: (one.kind != GONE, one.field.startswith("(")))
+        deviations = [finding for name, field in self.fields.items() for finding in field.findings(name)]
+        return sorted(deviations, key=lambda deviation: (deviation.kind != GONE, deviation.field.startswith("(")))
 
     @property
     def fill_rate(self) -> float:

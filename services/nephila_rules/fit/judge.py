@@ -106,7 +106,9 @@ class RuleJudge:
             self._existing.add(rule.name)
         else:
             self._existing.discard(rule.name)
-            for name in [one for one in (*self.rules, *self._foreign) if base_of(one) == rule.name]:
+            for name in [
+                known_name for known_name in (*self.rules, *self._foreign) if base_of(known_name) == rule.name
+            ]:
                 self._foreign.pop(name, None)
                 if self.rules.pop(name, None) is not None:
                     self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(name, judge=self._name, deleted=True))

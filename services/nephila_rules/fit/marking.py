@@ -25,21 +25,21 @@ _decode = msgspec.json.Decoder().decode
 def mark(record: m.Record, findings: Sequence[m.RuleFinding], left_out: int = 0) -> None:
     """Mark a row: its rule is degraded, with the reasons."""
     meta = _decode(record.meta) if record.meta else {}
-    meta["degraded"] = "; ".join(describe(one) for one in findings[:MAX_SHOWN])
+    meta["degraded"] = "; ".join(describe(finding) for finding in findings[:MAX_SHOWN])
     if left_out:
         meta["items_left_out"] = str(left_out)
     record.meta = msgspec.json.encode(meta).decode()
 
 
-def trusted_part(found: Extraction, findings: Sequence[m.RuleFinding]) -> Extraction:
+def trusted_part(extraction: Extraction, findings: Sequence[m.RuleFinding]) -> Extraction:
     """The part of an extraction that can be stored."""
-    names = {one.field for one in findings if one.kind in (GONE, FEWER, TYPE)}
+    names = {finding.field for finding in findings if finding.kind in (GONE, FEWER, TYPE)}
     # If no item of the page has the field, every value is the rule's default.
-    lost = any((count := found.counts.get(name)) is not None and not count.filled for name in names)
+    lost = any((count := extraction.counts.get(name)) is not None and not count.filled for name in names)
     tops = {name.split(".")[0] for name in names if not name.startswith("(")}
-    items = [] if lost else [item for item in found.items if all(_has(_decode(item), name) for name in tops)]
-    links = (found.links or None) if LINKS in names else found.links
-    return msgspec.structs.replace(found, items=items, links=links)
+    items = [] if lost else [item for item in extraction.items if all(_has(_decode(item), name) for name in tops)]
+    links = (extraction.links or None) if LINKS in names else extraction.links
+    return msgspec.structs.replace(extraction, items=items, links=links)
 
 
 def _has(item: Any, name: str) -> bool:

@@ -21,14 +21,16 @@ MAX_SHOWN = 3
 
 
 def describe(finding: m.RuleFinding) -> str:
-    """price: found on 98 % of pages, now on 0 %."""
-    what = _WHAT.get(finding.field, finding.field)
-    return f"{what}: {_KINDS.get(finding.kind, finding.kind)} {finding.before:.0%} of pages, now on {finding.now:.0%}"
+    """A finding in words, as `price: found on 98 % of pages, now on 0 %`."""
+    subject = _WHAT.get(finding.field, finding.field)
+    return (
+        f"{subject}: {_KINDS.get(finding.kind, finding.kind)} {finding.before:.0%} of pages, now on {finding.now:.0%}"
+    )
 
 
 def describe_all(verdict: m.RuleVerdict) -> str:
     """The first findings as text."""
-    lines = [describe(one) for one in verdict.findings[:MAX_SHOWN]]
+    lines = [describe(finding) for finding in verdict.findings[:MAX_SHOWN]]
     more = len(verdict.findings) - MAX_SHOWN
     return "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
 

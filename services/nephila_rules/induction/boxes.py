@@ -31,21 +31,23 @@ def boxes_around(document: Document, nodes: Sequence[Any]) -> list[Boxes]:
     if len(nodes) < 2:
         return []
     chains = [_above(node) for node in nodes]
-    shared = {node.mem_id for node in chains[0]}.intersection(*({node.mem_id for node in one} for one in chains[1:]))
+    shared = {node.mem_id for node in chains[0]}.intersection(
+        *({node.mem_id for node in chain} for chain in chains[1:])
+    )
     if any(node.mem_id in shared for node in nodes):
         return []
     # The children of the common element, and elements between a child and the value: a card in a grid cell.
-    found = [one for level in _levels(chains, shared) if (one := _selector(document, level)) is not None]
-    return sorted(found, key=lambda one: one.cost)
+    selectors = [boxes for level in _levels(chains, shared) if (boxes := _selector(document, level)) is not None]
+    return sorted(selectors, key=lambda boxes: boxes.cost)
 
 
 def _above(node: Any) -> list[Any]:
     """The element and all above it."""
-    found = []
+    chain = []
     while node is not None and not node.tag.startswith("-"):
-        found.append(node)
+        chain.append(node)
         node = node.parent
-    return found
+    return chain
 
 
 def _below_shared(chain: Sequence[Any], shared: set[int]) -> list[Any]:
@@ -54,25 +56,25 @@ def _below_shared(chain: Sequence[Any], shared: set[int]) -> list[Any]:
 
 def _levels(chains: Sequence[Sequence[Any]], shared: set[int]) -> list[list[Any]]:
     own = [list(reversed(_below_shared(chain, shared))) for chain in chains]
-    return [[one[depth] for one in own] for depth in range(min(3, *(len(one) for one in own)))]
+    return [[elements[depth] for elements in own] for depth in range(min(3, *(len(elements) for elements in own)))]
 
 
 def _selector(document: Document, level: Sequence[Any]) -> Boxes | None:
-    wanted = {node.mem_id for node in level}
+    ids = {node.mem_id for node in level}
     best: Boxes | None = None
     depth = 1.0 if level[0].child is None else 0.0
     for path in paths(level[0]):
-        found = css(document.tree.root, path.expression)[:MAX_BOXES]
-        if not wanted.issubset({node.mem_id for node in found}) or _nested(found):
+        nodes = css(document.tree.root, path.expression)[:MAX_BOXES]
+        if not ids.issubset({node.mem_id for node in nodes}) or _nested(nodes):
             continue
         # Boxes that are siblings are items; a selector of few letters may take others of the page as well.
-        strangers = sum(node.parent.mem_id != level[0].parent.mem_id for node in found if node.parent is not None)
-        cost = path.cost + depth + 4.0 * strangers / len(found)
+        strangers = sum(node.parent.mem_id != level[0].parent.mem_id for node in nodes if node.parent is not None)
+        cost = path.cost + depth + 4.0 * strangers / len(nodes)
         if best is None or cost < best.cost:
-            best = Boxes(path.expression, len(found), cost)
+            best = Boxes(path.expression, len(nodes), cost)
     return best
 
 
-def _nested(found: Sequence[Any]) -> bool:
-    ids = {node.mem_id for node in found}
-    return any(above.mem_id in ids for node in found for above in _above(node.parent))
+def _nested(nodes: Sequence[Any]) -> bool:
+    ids = {node.mem_id for node in nodes}
+    return any(above.mem_id in ids for node in nodes for above in _above(node.parent))

@@ -29,7 +29,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, list[Choice]]).decode
 
 
 def run(payload: bytes) -> bytes:
-    """Entry point of the child, see `Task.module`."""
+    """Entry point of the child."""
     examples, others = [], []
     for page in _decode_pages(payload):
         document = Document(page.source, page.url)
@@ -53,9 +53,10 @@ INDUCTION: Final[Task[dict[str, list[Choice]]]] = Task(
 def induce_in_child(examples: Sequence[Example], others: Sequence[Document]) -> dict[str, list[Choice]]:
     """`induce`, in a child that is killed after `WALL_S`. Raises `UserError`."""
     pages = [
-        _Page(one.document.source.encode(), one.document.url, dict(one.values), sorted(one.partial)) for one in examples
+        _Page(page.document.source.encode(), page.document.url, dict(page.values), sorted(page.partial))
+        for page in examples
     ]
-    pages += [_Page(one.source.encode(), one.url, {}, []) for one in others]
+    pages += [_Page(page.source.encode(), page.url, {}, []) for page in others]
     sandbox = BlockingSandbox()
     try:
         return sandbox.call(INDUCTION, _encode(pages))

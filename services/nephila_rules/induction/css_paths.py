@@ -58,10 +58,10 @@ def is_given_name(name: str) -> bool:
     words = [part for part in parts if not part.isdigit()]
     if not words or sum(map(len, digits)) > 2 or len(digits) > 1:
         return False
-    said = [word for word in words if word.lower() in _SHORT or (len(word) > 2 and _VOWEL.search(word))]
+    spoken = [word for word in words if word.lower() in _SHORT or (len(word) > 2 and _VOWEL.search(word))]
     # "kQzRt", "sc1aBq": many short parts of mixed case within one word.
     mixed = any(len(_PARTS.findall(word)) > 4 for word in re.split("[-_]+", name))
-    return bool(said) and 2 * len(said) >= len(words) and not mixed
+    return bool(spoken) and 2 * len(spoken) >= len(words) and not mixed
 
 
 def paths(node: Any, root: Any = None) -> Iterator[CssPath]:
@@ -96,13 +96,15 @@ def _features(node: Any, *, tag: bool = True) -> Iterator[CssPath]:
     own_id = attributes.get("id") or ""
     if is_given_name(own_id):
         yield CssPath(f"#{own_id}", _OWN)
-    classes = [one for one in (attributes.get("class") or "").split() if is_given_name(one)][:MAX_CLASSES]
-    for one in classes:
-        yield CssPath(f".{one}", _OWN + 0.2)
-    for one in classes:
-        yield CssPath(f"{name}.{one}", _OWN + 0.4)
-    for one, two in pairwise(classes):
-        yield CssPath(f".{one}.{two}", _OWN + 0.6)
+    classes = [class_name for class_name in (attributes.get("class") or "").split() if is_given_name(class_name)][
+        :MAX_CLASSES
+    ]
+    for class_name in classes:
+        yield CssPath(f".{class_name}", _OWN + 0.2)
+    for class_name in classes:
+        yield CssPath(f"{name}.{class_name}", _OWN + 0.4)
+    for class_name, next_class in pairwise(classes):
+        yield CssPath(f".{class_name}.{next_class}", _OWN + 0.6)
     if tag:
         yield CssPath(name, _TAG if name not in ("h1", "time", "title", "main", "article") else _OWN + 0.5)
 
@@ -113,13 +115,13 @@ def _quotable(value: str) -> bool:
 
 def _position(node: Any) -> str:
     """Its tag, with its number among the siblings of the tag where there are several."""
-    number, count, one = 0, 0, node.parent.child if node.parent is not None else node
-    while one is not None:
-        if one.tag == node.tag:
+    number, count, sibling = 0, 0, node.parent.child if node.parent is not None else node
+    while sibling is not None:
+        if sibling.tag == node.tag:
             count += 1
-            if one.mem_id == node.mem_id:
+            if sibling.mem_id == node.mem_id:
                 number = count
-        one = one.next
+        sibling = sibling.next
     return f"{node.tag}:nth-of-type({number})" if count > 1 else str(node.tag)
 
 

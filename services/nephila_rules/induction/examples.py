@@ -55,8 +55,8 @@ def _example(node: Node, beside: Path) -> NamedPage:
     values: Values = {}
     for name, entry in fields.value.items():
         of = entry.value
-        given: Any = of.value
-        values[name] = [_text(one, name) for one in given] if isinstance(given, list) else _text(of, name)
+        content: Any = of.value
+        values[name] = [_text(item, name) for item in content] if isinstance(content, list) else _text(of, name)
     target = page.value if "://" in page.value else str(beside / page.value)
     return _named(target, values)
 
@@ -85,13 +85,13 @@ def of_words(page: str, words: Iterable[str]) -> NamedPage:
 
 def _named(page: str, values: Values) -> NamedPage:
     partial = {name for name, value in values.items() if isinstance(value, list) and MORE in value}
-    kept: Values = {
-        name: [one for one in value if one != MORE] if isinstance(value, list) else value
+    complete: Values = {
+        name: [text for text in value if text != MORE] if isinstance(value, list) else value
         for name, value in values.items()
     }
-    return NamedPage(page, kept, frozenset(partial))
+    return NamedPage(page, complete, frozenset(partial))
 
 
 def names(examples: Sequence[NamedPage]) -> list[str]:
     """Fields of all examples, in the order in which they were named."""
-    return list(dict.fromkeys(name for one in examples for name in one.values))
+    return list(dict.fromkeys(name for example in examples for name in example.values))

@@ -94,30 +94,30 @@ def _choices(
     kind: Callable[[Selection], str],
     more_cost: Callable[[Selection], float],
 ) -> list[Choice]:
-    named = [(one.document, _listed(one.values[name])) for one in examples if name in one.values]
-    many = any(isinstance(one.values.get(name), list) for one in examples)
-    absent = [one.document for one in examples if name in one.values and not _listed(one.values[name])]
+    named = [(example.document, _listed(example.values[name])) for example in examples if name in example.values]
+    many = any(isinstance(example.values.get(name), list) for example in examples)
+    absent = [example.document for example in examples if name in example.values and not _listed(example.values[name])]
     named = [(document, values) for document, values in named if values]
-    partial = any(name in one.partial for one in examples)
-    kept = _kept(named, absent, many=many) or list(_united(named, absent, many=many))
-    refused = [(one.document, one.without[name]) for one in examples if one.without.get(name)]
-    kept = [one for one in kept if not _gives_any(one.selection, refused, many=many)]
-    kept = [Candidate(one.selection, one.cost + more_cost(one.selection)) for one in kept]
+    partial = any(name in example.partial for example in examples)
+    fitting = _kept(named, absent, many=many) or list(_united(named, absent, many=many))
+    refused = [(example.document, example.without[name]) for example in examples if example.without.get(name)]
+    fitting = [candidate for candidate in fitting if not _gives_any(candidate.selection, refused, many=many)]
+    fitting = [Candidate(candidate.selection, candidate.cost + more_cost(candidate.selection)) for candidate in fitting]
     judged: defaultdict[str, list[Choice]] = defaultdict(list)
-    for one in sorted(kept, key=lambda one: one.cost):
-        best = judged[kind(one.selection)]
+    for candidate in sorted(fitting, key=lambda candidate: candidate.cost):
+        best = judged[kind(candidate.selection)]
         # What it gives on other pages only adds to its cost: it cannot be among the best any more.
-        if len(best) < most or one.cost < best[-1].cost:
-            best.append(_judged(one, named, others, many=many, partial=partial))
-            best.sort(key=lambda one: one.cost)
+        if len(best) < most or candidate.cost < best[-1].cost:
+            best.append(_judged(candidate, named, others, many=many, partial=partial))
+            best.sort(key=lambda choice: choice.cost)
             del best[most:]
-    return sorted((one for best in judged.values() for one in best), key=lambda one: one.cost)
+    return sorted((choice for best in judged.values() for choice in best), key=lambda choice: choice.cost)
 
 
 def _gives_any(selection: Selection, refused: Sequence[tuple[Document, Sequence[str]]], *, many: bool) -> bool:
     """Whether it gives one of the values that it must not give."""
     return any(
-        any(is_same(text, folded(one), document.url) for one in values)
+        any(is_same(text, folded(value), document.url) for value in values)
         for document, values in refused
         for text in _texts(selection, document, 500 if many else 1)
     )
@@ -125,10 +125,14 @@ def _gives_any(selection: Selection, refused: Sequence[tuple[Document, Sequence[
 
 def _kept(named: _Named, absent: Sequence[Document], *, many: bool) -> list[Candidate]:
     """Selections that give every named value, and nothing where the field is named as empty."""
-    tried = nsmallest(MAX_TRIED, _suggested(named), key=lambda one: one.cost)
-    kept = [one for one in _anchored(tried, named, many=many) if _holds(one.selection, named, many=many)]
-    kept = [one for one in kept if not any(_first(one.selection, document) for document in absent)]
-    return nsmallest(MAX_JUDGED, kept, key=lambda one: one.cost)
+    tried = nsmallest(MAX_TRIED, _suggested(named), key=lambda candidate: candidate.cost)
+    fitting = [
+        candidate for candidate in _anchored(tried, named, many=many) if _holds(candidate.selection, named, many=many)
+    ]
+    fitting = [
+        candidate for candidate in fitting if not any(_first(candidate.selection, document) for document in absent)
+    ]
+    return nsmallest(MAX_JUDGED, fitting, key=lambda candidate: candidate.cost)
 
 
 def _united(named: _Named, absent: Sequence[Document], *, many: bool) -> Iterator[Candidate]:
@@ -138,7 +142,7 @@ def _united(named: _Named, absent: Sequence[Document], *, many: bool) -> Iterato
     for first in _kept(named[:1], absent, many=many):
         if first.selection.source != "css" or first.selection.regex:
             continue
-        rest = [one for one in named if not _holds(first.selection, [one], many=many)]
+        rest = [pair for pair in named if not _holds(first.selection, [pair], many=many)]
         if any(_first(first.selection, document) for document, _ in rest):
             continue
         for second in _kept(rest, absent, many=many)[:MAX_CHOICES]:
@@ -150,25 +154,25 @@ def _united(named: _Named, absent: Sequence[Document], *, many: bool) -> Iterato
 
 
 def _listed(value: str | list[str]) -> list[str]:
-    return [folded(one) for one in ([value] if isinstance(value, str) else value) if folded(one)]
+    return [folded(text) for text in ([value] if isinstance(value, str) else value) if folded(text)]
 
 
 def _suggested(named: _Named) -> Iterator[Candidate]:
     """Selections of all places, each with its lowest cost."""
     lowest: dict[Selection, float] = {}
     for document, values in named:
-        for wanted in values[:2]:
-            for one in candidates(document, wanted):
-                lowest[one.selection] = min(one.cost, lowest.get(one.selection, one.cost))
+        for text in values[:2]:
+            for candidate in candidates(document, text):
+                lowest[candidate.selection] = min(candidate.cost, lowest.get(candidate.selection, candidate.cost))
     return (Candidate(selection, cost) for selection, cost in lowest.items())
 
 
 def _anchored(tried: Iterable[Candidate], named: _Named, *, many: bool) -> Iterator[Candidate]:
     """Each selection, and with a regex where its text has the value as a part on every page."""
-    for one in tried:
-        yield one
-        if not many and (regex := _part(one.selection, named)):
-            yield Candidate(_with_regex(one.selection, regex), one.cost + 0.7)
+    for candidate in tried:
+        yield candidate
+        if not many and (regex := _part(candidate.selection, named)):
+            yield Candidate(_with_regex(candidate.selection, regex), candidate.cost + 0.7)
 
 
 def _with_regex(selection: Selection, regex: str) -> Selection:
@@ -187,14 +191,14 @@ def _part(selection: Selection, named: _Named) -> str:
     if selection.path:
         return ""
     before, behind = [], []
-    for document, (wanted, *_) in named:
+    for document, (value, *_) in named:
         text = _first(selection, document)
-        at = text.find(wanted)
-        if at < 0 or text == wanted:
+        at = text.find(value)
+        if at < 0 or text == value:
             return ""
         before.append(text[:at])
-        behind.append(text[at + len(wanted) :])
-    start, end = _anchor(before), _anchor([one[::-1] for one in behind], behind=True)
+        behind.append(text[at + len(value) :])
+    start, end = _anchor(before), _anchor([text[::-1] for text in behind], behind=True)
     return f"{start}(.+{'?' if any(behind) else ''}){end}" if start is not None and end is not None else ""
 
 
@@ -202,10 +206,10 @@ def _anchor(texts: Sequence[str], *, behind: bool = False) -> str | None:
     """The expression of what stands before the value, or `behind` it (those texts are reversed); None: nothing that the
     pages have in common. Numbers stand for any number; it may be missing where it is on some page."""
     edge = "$" if behind else "^"
-    there = [one for one in texts if one.strip()]
+    there = [text for text in texts if text.strip()]
     if not there:
         return edge
-    shapes = {_shape_of(one[::-1] if behind else one) for one in there}
+    shapes = {_shape_of(text[::-1] if behind else text) for text in there}
     if len(shapes) == 1 and (len(there) > 1 or not re.search(r"[^\W\d]{4}", there[0])):
         (shape,) = shapes
         optional = f"(?:{shape})?" if len(there) < len(texts) else shape
@@ -225,17 +229,19 @@ def _shape_of(text: str) -> str:
 def _common_end(texts: Sequence[str]) -> str:
     shortest = min(texts, key=len)
     for length in range(len(shortest), 0, -1):
-        if all(one.endswith(shortest[-length:]) for one in texts):
+        if all(text.endswith(shortest[-length:]) for text in texts):
             return shortest[-length:]
     return ""
 
 
 def _texts(selection: Selection, document: Document, most: int) -> list[str]:
     try:
-        found = [value_or_text(one) for one in islice(select(selection, document, None), most)]
+        values = [value_or_text(value) for value in islice(select(selection, document, None), most)]
     except ValueError:
         return []
-    return [text for one in found if not isinstance(one, dict | list) and one is not None and (text := folded(one))]
+    return [
+        text for value in values if not isinstance(value, dict | list) and value is not None and (text := folded(value))
+    ]
 
 
 def _first(selection: Selection, document: Document) -> str:
@@ -243,51 +249,51 @@ def _first(selection: Selection, document: Document) -> str:
 
 
 def _holds(selection: Selection, named: _Named, *, many: bool) -> bool:
-    for document, wanted in named:
-        found = _texts(selection, document, 500 if many else 20)
+    for document, values in named:
+        texts = _texts(selection, document, 500 if many else 20)
         if not many:
-            if not found or not is_same(found[0], wanted[0], document.url):
+            if not texts or not is_same(texts[0], values[0], document.url):
                 return False
-        elif not _has_in_order(found, wanted, document.url):
+        elif not _has_in_order(texts, values, document.url):
             return False
     return True
 
 
-def _has_in_order(found: Sequence[str], wanted: Sequence[str], base: str) -> bool:
+def _has_in_order(texts: Sequence[str], values: Sequence[str], base: str) -> bool:
     """Whether the named values stand among those found, in their order."""
-    left = iter(found)
-    return all(any(is_same(one, value, base) for one in left) for value in wanted)
+    left = iter(texts)
+    return all(any(is_same(text, value, base) for text in left) for value in values)
 
 
-def _judged(one: Candidate, named: _Named, others: Sequence[Document], *, many: bool, partial: bool) -> Choice:
+def _judged(candidate: Candidate, named: _Named, others: Sequence[Document], *, many: bool, partial: bool) -> Choice:
     most = 500 if many else 3
-    own = [_texts(one.selection, document, most) for document, _ in named]
-    given = [_texts(one.selection, document, most) for document in others]
-    filled = [found for found in given if found]
-    cost = one.cost
+    own = [_texts(candidate.selection, document, most) for document, _ in named]
+    on_others = [_texts(candidate.selection, document, most) for document in others]
+    filled = [texts for texts in on_others if texts]
+    cost = candidate.cost
     if many:
         values = sum(len(values) for _, values in named)
         extra = sum(map(len, own)) - values
         cost += (1.0 if partial else 4.0) * extra / (extra + values) + (0.0 if partial or not extra else _NOT_NAMED)
     else:
         cost += _AMBIGUOUS * (
-            any(len(set(found)) > 1 for found in own) + 0.5 * any(len(set(found)) > 1 for found in given)
+            any(len(set(texts)) > 1 for texts in own) + 0.5 * any(len(set(texts)) > 1 for texts in on_others)
         )
-    kind = type_of([text for found in own for text in found[:1]], one.selection.attr)
+    kind = type_of([text for texts in own for text in texts[:1]], candidate.selection.attr)
     if others:
         cost += _SPARSE * (1 - len(filled) / len(others)) if filled else _EMPTY
         cost += _sameness(own, filled)
         if kind != "text":
-            wrong = sum(type_of(found[:1], one.selection.attr) != kind for found in filled)
+            wrong = sum(type_of(texts[:1], candidate.selection.attr) != kind for texts in filled)
             cost += 3.0 * wrong / max(len(filled), 1)
     sample = tuple(filled[0][:3]) if filled else ()
-    return Choice(one.selection, many, kind, len(filled), len(others), cost, sample)
+    return Choice(candidate.selection, many, kind, len(filled), len(others), cost, sample)
 
 
 def _sameness(own: Sequence[Sequence[str]], filled: Sequence[Sequence[str]]) -> float:
     """A value that nearly all pages share is part of the frame, not of the item: 0 to 3."""
     if len(filled) < 3:
         return 0.0
-    (_, most), *_ = Counter(found[0] for found in [*own, *filled] if found).most_common(1)
+    (_, most), *_ = Counter(texts[0] for texts in [*own, *filled] if texts).most_common(1)
     share = most / (len(filled) + len(own))
     return 3.0 * share if share > 0.8 else 0.0

@@ -38,26 +38,31 @@ class MadeRule:
     @property
     def missing(self) -> list[str]:
         """Fields for which no selection gives the named values."""
-        return [name for name, found in self.choices.items() if not found]
+        return [name for name, choices in self.choices.items() if not choices]
 
     def as_json(self) -> dict[str, Any]:
         """The result as plain JSON values."""
         return {
             "rule": self.text,
-            "fields": {name: [_choice_as_json(one) for one in found] for name, found in self.choices.items()},
+            "fields": {name: [_choice_as_json(choice) for choice in choices] for name, choices in self.choices.items()},
             "missing": self.missing,
             "pages": self.others,
             "files": [str(path) for path in self.paths],
         }
 
 
-def _choice_as_json(one: Choice) -> dict[str, Any]:
-    return {"selector": selector_text(one), "type": one.type, "filled": one.filled, "sample": list(one.sample)}
+def _choice_as_json(choice: Choice) -> dict[str, Any]:
+    return {
+        "selector": selector_text(choice),
+        "type": choice.type,
+        "filled": choice.filled,
+        "sample": list(choice.sample),
+    }
 
 
-def selector_text(one: Choice) -> str:
+def selector_text(choice: Choice) -> str:
     """A selection in one line, as `css: .price, attr: content`."""
-    chosen = one.selection
+    chosen = choice.selection
     parts = (
         (chosen.source, chosen.expression),
         ("attr", chosen.attr),
@@ -77,20 +82,23 @@ def make_rule(
     allow_private: bool,
     host_map: list[str],
 ) -> MadeRule:
-    """See the module. Raises `UsageError`, `UserError`."""
+    """Make a rule from named values of pages. Raises `UsageError`, `UserError`."""
     name = name or (name_of(out) if out is not None else "rule")
     examples = _examples(page, values)
-    stored = [page_of(one.page, "", allow_private=allow_private, host_map=host_map) for one in examples]
-    for one in stored:
-        _check(one)
+    stored = [page_of(stored_page.page, "", allow_private=allow_private, host_map=host_map) for stored_page in examples]
+    for stored_page in stored:
+        _check(stored_page)
     compared = _compared(others, stored) if others is not None else []
-    named = [Example(one.document, said.values, said.partial) for one, said in zip(stored, examples, strict=True)]
-    found = induce_in_child(named, [one.document for one in compared])
-    choices = {field: found[field] for field in names(examples)}
+    named = [
+        Example(stored_page.document, example.values, example.partial)
+        for stored_page, example in zip(stored, examples, strict=True)
+    ]
+    induced = induce_in_child(named, [stored_page.document for stored_page in compared])
+    choices = {field: induced[field] for field in names(examples)}
     chosen = {field: some[0] for field, some in choices.items() if some}
     if not chosen:
         return MadeRule("", choices, len(compared))
-    text = rule_text(name, url_pattern([one.url for one in stored]), chosen)
+    text = rule_text(name, url_pattern([stored_page.url for stored_page in stored]), chosen)
     return MadeRule(text, choices, len(compared), write_files(out, text, stored) if out is not None else [])
 
 
@@ -111,10 +119,10 @@ def _check(page: StoredPage) -> None:
 
 def _compared(path: Path, examples: Sequence[StoredPage]) -> list[StoredPage]:
     """Stored pages of the same site and folder, the examples left out."""
-    known = {one.url for one in examples}
-    start = {_folder(one.url) for one in examples}
-    alike = (one for one in stored_pages(path) if one.url not in known and _folder(one.url) in start)
-    return list(islice((one for one in alike if tree_is_linear(one.body, depth_of(one.document))), MAX_OTHERS))
+    urls = {page.url for page in examples}
+    start = {_folder(page.url) for page in examples}
+    alike = (page for page in stored_pages(path) if page.url not in urls and _folder(page.url) in start)
+    return list(islice((page for page in alike if tree_is_linear(page.body, depth_of(page.document))), MAX_OTHERS))
 
 
 def _folder(url: str) -> tuple[str, str, int]:

@@ -36,7 +36,7 @@ _NOT_TEXT: Final = frozenset(("-comment", None))
 
 
 class Place(NamedTuple):
-    """Where a value stands."""
+    """An element or attribute whose text is a value."""
 
     order: int
     depth: int
@@ -48,8 +48,6 @@ class Place(NamedTuple):
 
 
 class PageTexts:
-    """See the module."""
-
     def __init__(self, document: Document) -> None:
         self._url = document.url
         self._places: defaultdict[str, list[Place]] = defaultdict(list)
@@ -70,12 +68,12 @@ class PageTexts:
         for text in self._places:
             self._spelled[folded_quotes(text)].append(text)
 
-    def of(self, wanted: str) -> list[Place]:
+    def of(self, value: str) -> list[Place]:
         """The places of a value, in document order."""
-        texts: Sequence[str] = self._spelled.get(folded_quotes(wanted), ())
-        if has_spellings(wanted):
-            texts = [text for text in self._places if is_same(text, wanted, self._url)]
-        return sorted(place for text in texts for place in self._places[text])
+        texts: Sequence[str] = self._spelled.get(folded_quotes(value), ())
+        if has_spellings(value):
+            texts = [text for text in self._places if is_same(text, value, self._url)]
+        return sorted(spot for text in texts for spot in self._places[text])
 
 
 class _Element(NamedTuple):
@@ -148,9 +146,9 @@ def elements_below(top: Any) -> Iterator[tuple[Any, int]]:
             continue
         yield node, depth
         below = []
-        one = node.child
-        while one is not None:
-            if one.tag not in _SKIPPED:
-                below.append((one, depth + 1))
-            one = one.next
+        child = node.child
+        while child is not None:
+            if child.tag not in _SKIPPED:
+                below.append((child, depth + 1))
+            child = child.next
         stack.extend(reversed(below))

@@ -48,38 +48,38 @@ class Candidate(NamedTuple):
     cost: float
 
 
-def candidates(document: Document, wanted: str, scope: Any = None) -> Iterator[Candidate]:
+def candidates(document: Document, value: str, scope: Any = None) -> Iterator[Candidate]:
     """Selections for a value, each once. `scope`: the element that they are relative to; None: the document."""
     seen = set()
-    for one in _all(document, wanted, scope):
-        if one.selection not in seen:
-            seen.add(one.selection)
-            yield one
+    for candidate in _all(document, value, scope):
+        if candidate.selection not in seen:
+            seen.add(candidate.selection)
+            yield candidate
 
 
-def _all(document: Document, wanted: str, scope: Any) -> Iterator[Candidate]:
+def _all(document: Document, value: str, scope: Any) -> Iterator[Candidate]:
     if scope is None:
-        yield from _of_json_ld(document, wanted)
-        yield from _of_itemprops(document, wanted)
-        yield from _of_metas(document, wanted)
-        yield from _of_links(document, wanted)
-    whole = list(islice(nodes_with(document, wanted, scope), MAX_PLACES))
+        yield from _of_json_ld(document, value)
+        yield from _of_itemprops(document, value)
+        yield from _of_metas(document, value)
+        yield from _of_links(document, value)
+    whole = list(islice(nodes_with(document, value, scope), MAX_PLACES))
     for node, attribute in whole:
         yield from _of_node(node, attribute, scope)
     if not whole:
-        for node in islice(_nodes_around(document, wanted, scope), MAX_PLACES):
-            for one in _of_node(node, "", scope):
-                yield Candidate(one.selection, one.cost + 2.0)
+        for node in islice(_nodes_around(document, value, scope), MAX_PLACES):
+            for candidate in _of_node(node, "", scope):
+                yield Candidate(candidate.selection, candidate.cost + 2.0)
 
 
-def _of_json_ld(document: Document, wanted: str) -> Iterator[Candidate]:
-    for one in document.ld:
-        kind = one.get("@type")
+def _of_json_ld(document: Document, sought: str) -> Iterator[Candidate]:
+    for entity in document.ld:
+        kind = entity.get("@type")
         name = kind[0] if isinstance(kind, list) and kind else kind
         if not isinstance(name, str):
             continue
-        for path, value in _leaves(one, "$", 3):
-            if is_same(value, wanted, document.url):
+        for path, value in _leaves(entity, "$", 3):
+            if is_same(value, sought, document.url):
                 short = re.split("[/:#]", name)[-1]
                 yield Candidate(Selection("jsonld", short, path="jsonpath", query=path), LD + 0.1 * path.count("."))
 
@@ -87,9 +87,9 @@ def _of_json_ld(document: Document, wanted: str) -> Iterator[Candidate]:
 def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         if depth:
-            for key, one in value.items():
+            for key, member in value.items():
                 if _KEY.match(key):
-                    yield from _leaves(one, f"{path}.{key}", depth - 1)
+                    yield from _leaves(member, f"{path}.{key}", depth - 1)
     elif isinstance(value, list):
         if value:
             yield from _leaves(value[0], f"{path}[0]", depth)
@@ -97,7 +97,7 @@ def _leaves(value: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _of_itemprops(document: Document, wanted: str) -> Iterator[Candidate]:
+def _of_itemprops(document: Document, value: str) -> Iterator[Candidate]:
     from nephila_rules.runtime.select import select, value_or_text
 
     names = {
@@ -106,39 +106,39 @@ def _of_itemprops(document: Document, wanted: str) -> Iterator[Candidate]:
     for name in sorted(names):
         selection = Selection("itemprop", name)
         if any(
-            is_same(value_or_text(one), wanted, document.url) for one in islice(select(selection, document, None), 50)
+            is_same(value_or_text(raw), value, document.url) for raw in islice(select(selection, document, None), 50)
         ):
             yield Candidate(selection, ITEMPROP)
 
 
-def _of_metas(document: Document, wanted: str) -> Iterator[Candidate]:
+def _of_metas(document: Document, value: str) -> Iterator[Candidate]:
     for name in dict.fromkeys(document.meta_names):
-        if name and any(is_same(one, wanted, document.url) for one in document.metas(name)):
+        if name and any(is_same(content, value, document.url) for content in document.metas(name)):
             yield Candidate(Selection("meta", name), META)
 
 
-def _of_links(document: Document, wanted: str) -> Iterator[Candidate]:
+def _of_links(document: Document, sought: str) -> Iterator[Candidate]:
     """The link elements of the head: next, canonical and the like."""
     for node in css(document.tree.root, "link[rel]"):
         rel = node.attributes["rel"] or ""
         for attribute in ("href", "title"):
             value = node.attributes.get(attribute)
-            if value and re.fullmatch(r"[\w-]+", rel) and is_same(value, wanted, document.url):
+            if value and re.fullmatch(r"[\w-]+", rel) and is_same(value, sought, document.url):
                 yield Candidate(Selection("css", f'link[rel="{rel}"]', attr=attribute), META)
 
 
-def nodes_with(document: Document, wanted: str, scope: Any) -> Iterator[tuple[Any, str]]:
+def nodes_with(document: Document, value: str, scope: Any) -> Iterator[tuple[Any, str]]:
     """(element, attribute or "") whose text or attribute is the value, the innermost elements first. Few of a kind: a
     word of a list may stand in the text a hundred times."""
-    indexed = scope is None and 3 * len(wanted) + 200 <= MAX_CHARS
-    found = [
-        (-place.depth, place.node, place.attribute)
-        for place in (_page_texts(document).of(wanted) if indexed else _scanned(document, wanted, scope))
-        if place.chars <= (4 if place.attribute else 3) * len(wanted) + 200
+    indexed = scope is None and 3 * len(value) + 200 <= MAX_CHARS
+    matches = [
+        (-spot.depth, spot.node, spot.attribute)
+        for spot in (_page_texts(document).of(value) if indexed else _scanned(document, value, scope))
+        if spot.chars <= (4 if spot.attribute else 3) * len(value) + 200
     ]
-    found.sort(key=lambda one: one[0])
+    matches.sort(key=lambda match: match[0])
     alike: Counter[str] = Counter()
-    for _, node, attribute in found:
+    for _, node, attribute in matches:
         key = f"{attribute} {_kind(node)} {_kind(node.parent)}"
         alike[key] += 1
         if alike[key] <= MAX_ALIKE:
@@ -156,32 +156,32 @@ def _page_texts(document: Document) -> PageTexts:
     return PageTexts(document)
 
 
-def _scanned(document: Document, wanted: str, scope: Any) -> Iterator[Place]:
+def _scanned(document: Document, sought: str, scope: Any) -> Iterator[Place]:
     """The places of a long value, or of one in a part of the page."""
-    plain = folded_quotes(wanted)
+    plain = folded_quotes(sought)
     for node, depth in _elements(document, scope):
         for attribute in ATTRIBUTES:
             value = node.attributes.get(attribute)
-            if value and len(value) <= 4 * len(wanted) + 200 and is_same(value, wanted, document.url):
+            if value and len(value) <= 4 * len(sought) + 200 and is_same(value, sought, document.url):
                 yield Place(0, depth, len(value), node, attribute)
         chars = len(node.text(deep=True))
-        if chars <= 3 * len(wanted) + 200 and _text_is(node, wanted, plain, document.url):
+        if chars <= 3 * len(sought) + 200 and _text_is(node, sought, plain, document.url):
             yield Place(0, depth, chars, node, "")
 
 
-def _text_is(node: Any, wanted: str, plain: str, base: str) -> bool:
+def _text_is(node: Any, value: str, plain: str, base: str) -> bool:
     text = folded(lexbor_text(node))
-    return bool(text) and (folded_quotes(text) == plain or is_same(text, wanted, base))
+    return bool(text) and (folded_quotes(text) == plain or is_same(text, value, base))
 
 
-def _nodes_around(document: Document, wanted: str, scope: Any) -> Iterator[Any]:
+def _nodes_around(document: Document, value: str, scope: Any) -> Iterator[Any]:
     """Elements whose text has the value as a part, the innermost first."""
-    found = []
+    matches = []
     for node, depth in _elements(document, scope):
-        if len(text := node.text(deep=True)) <= MAX_TEXT_CHARS and wanted in folded(text):
-            found.append((len(text), -depth, node))
-    found.sort(key=lambda one: one[:2])
-    return (node for _, _, node in found)
+        if len(text := node.text(deep=True)) <= MAX_TEXT_CHARS and value in folded(text):
+            matches.append((len(text), -depth, node))
+    matches.sort(key=lambda match: match[:2])
+    return (node for _, _, node in matches)
 
 
 def _elements(document: Document, scope: Any) -> Iterator[tuple[Any, int]]:
@@ -200,15 +200,15 @@ def _of_node(node: Any, attribute: str, scope: Any) -> Iterator[Candidate]:
 def _beside_labels(node: Any, attribute: str) -> Iterator[Candidate]:
     """`//dt[normalize-space()="Price"]/following-sibling::dd[1]`, also where label and value have own boxes."""
     suffix = f"/@{attribute}" if attribute else ""
-    inner, one = "", node
+    inner, element = "", node
     for _ in range(3):
-        label, tag = _label_before(one)
+        label, tag = _label_before(element)
         if label:
-            expression = f'//{tag}[normalize-space()="{label}"]/following-sibling::{one.tag}[1]{inner}{suffix}'
+            expression = f'//{tag}[normalize-space()="{label}"]/following-sibling::{element.tag}[1]{inner}{suffix}'
             yield Candidate(Selection("xpath", expression), LABEL + 0.5 * inner.count("/"))
-        if one.parent is None or one.parent.tag in ("body", "html"):
+        if element.parent is None or element.parent.tag in ("body", "html"):
             return
-        inner, one = f"/{one.tag}[1]{inner}", one.parent
+        inner, element = f"/{element.tag}[1]{inner}", element.parent
 
 
 def _label_before(node: Any) -> tuple[str, str]:
@@ -224,8 +224,8 @@ def _label_before(node: Any) -> tuple[str, str]:
     if not text or len(text) > MAX_LABEL_CHARS or '"' in text:
         return "", ""
     named = any(
-        is_given_name(one) and re.search("label|name|key|title|term", one)
-        for one in (before.attributes.get("class") or "").split()
+        is_given_name(class_name) and re.search("label|name|key|title|term", class_name)
+        for class_name in (before.attributes.get("class") or "").split()
     )
     if (
         before.tag in ("dt", "th", "label", "strong", "b")

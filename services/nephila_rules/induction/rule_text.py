@@ -37,15 +37,15 @@ def _field(choice: Choice) -> dict[str, Any]:
     return field_keys(choice.selection, choice.type, many=choice.many, required=required)
 
 
-def selection_keys(one: Selection) -> dict[str, Any]:
+def selection_keys(selection: Selection) -> dict[str, Any]:
     """The keys of a selection."""
-    keys: dict[str, Any] = {one.source: one.expression} if one.source else {}
-    if one.attr:
-        keys["attr"] = one.attr
-    if one.regex:
-        keys["regex"] = one.regex
-    if one.path:
-        keys[one.path] = one.query
+    keys: dict[str, Any] = {selection.source: selection.expression} if selection.source else {}
+    if selection.attr:
+        keys["attr"] = selection.attr
+    if selection.regex:
+        keys["regex"] = selection.regex
+    if selection.path:
+        keys[selection.path] = selection.query
     return keys
 
 
@@ -66,17 +66,17 @@ def url_pattern(urls: Sequence[str]) -> str:
     URLs for anything within its segment. The last segment of a single URL may be any other."""
     parts = [urlsplit(url) for url in urls]
     first = parts[0]
-    paths = [one.path.split("/")[1:] for one in parts]
-    lengths = {len(one) for one in paths}
+    paths = [split_url.path.split("/")[1:] for split_url in parts]
+    lengths = {len(path) for path in paths}
     segments = [
         _segment([path[at] for path in paths], last=at == min(lengths) - 1, alone=len(urls) == 1)
         for at in range(min(lengths))
     ]
     if len(lengths) > 1:
         segments = [*segments[:-1], ".+"]
-    hosts = {one.netloc for one in parts}
+    hosts = {split_url.netloc for split_url in parts}
     host = _escaped(first.netloc) if len(hosts) == 1 else "[^/]+"
-    scheme = first.scheme if len({one.scheme for one in parts}) == 1 else "https?"
+    scheme = first.scheme if len({split_url.scheme for split_url in parts}) == 1 else "https?"
     end = "" if segments and segments[-1] == ".+" else r"(?:\?.*)?$"
     return f"^{scheme}://{host}/{'/'.join(segments)}{end}"
 
@@ -84,9 +84,9 @@ def url_pattern(urls: Sequence[str]) -> str:
 def _segment(texts: Sequence[str], *, last: bool, alone: bool) -> str:
     if len(set(texts)) == 1 and not (alone and last) and not _DATE_PART.match(texts[0]):
         return _escaped(texts[0])
-    if all(_NUMBER.match(one) for one in texts):
+    if all(_NUMBER.match(text) for text in texts):
         return r"\d+"
-    start, end = _shared_start(texts), _shared_start([one[::-1] for one in texts])[::-1]
+    start, end = _shared_start(texts), _shared_start([text[::-1] for text in texts])[::-1]
     suffix = re.search(r"\.[a-z]{2,5}$", end if len(texts) > 1 else texts[0])
     start = start if len(texts) > 1 and start.endswith(("-", "_", ".")) else ""
     return f"{_escaped(start)}[^/]+{_escaped(suffix[0]) if suffix else ''}"

@@ -20,16 +20,16 @@ def folded(text: Any) -> str:
     return " ".join(str(text).split())
 
 
-def is_same(found: Any, wanted: str, base: str) -> bool:
+def is_same(raw: Any, value: str, base: str) -> bool:
     """Whether a raw value is the one that was named: the same text, the same URL, the same number or date."""
-    if isinstance(found, bool) or found is None or isinstance(found, dict | list):
+    if isinstance(raw, bool) or raw is None or isinstance(raw, dict | list):
         return False
-    text = folded(found)
-    if text == wanted or folded_quotes(text) == folded_quotes(wanted):
+    text = folded(raw)
+    if text == value or folded_quotes(text) == folded_quotes(value):
         return True
-    if "://" in wanted or wanted.startswith("/"):
-        return "://" in urljoin(base, text) and " " not in text and urljoin(base, text) == urljoin(base, wanted)
-    return _same_typed(text, wanted)
+    if "://" in value or value.startswith("/"):
+        return "://" in urljoin(base, text) and " " not in text and urljoin(base, text) == urljoin(base, value)
+    return _same_typed(text, value)
 
 
 _QUOTES: Final = str.maketrans(
@@ -38,26 +38,26 @@ _QUOTES: Final = str.maketrans(
 
 
 def folded_quotes(text: str) -> str:
-    """With plain quotes and dashes: people type those."""
+    """The text with plain quotes and dashes, as people type them."""
     return text.translate(_QUOTES)
 
 
-def has_spellings(wanted: str) -> bool:
+def has_spellings(value: str) -> bool:
     """Whether a text that differs from the value may be the same: a URL, a number or a date."""
-    is_url = "://" in wanted or wanted.startswith("/")
-    return is_url or bool(_DATE.search(wanted) or _NUMBER.match(wanted))
+    is_url = "://" in value or value.startswith("/")
+    return is_url or bool(_DATE.search(value) or _NUMBER.match(value))
 
 
-def _same_typed(text: str, wanted: str) -> bool:
+def _same_typed(text: str, value: str) -> bool:
     for kind in ("date", "number"):
-        if (kind == "date" and not _DATE.search(wanted)) or (kind == "number" and not _NUMBER.match(wanted)):
+        if (kind == "date" and not _DATE.search(value)) or (kind == "number" and not _NUMBER.match(value)):
             continue
-        if kind == "number" and len(text) > len(wanted) + 6:
+        if kind == "number" and len(text) > len(value) + 6:
             continue
-        mine, theirs = _converted(kind, text), _converted(kind, wanted)
-        if mine is None or theirs is None:
+        mine, other = _converted(kind, text), _converted(kind, value)
+        if mine is None or other is None:
             continue
-        if mine == theirs or (kind == "date" and len(wanted) <= 10 and str(mine)[:10] == str(theirs)[:10]):
+        if mine == other or (kind == "date" and len(value) <= 10 and str(mine)[:10] == str(other)[:10]):
             return True
     return False
 
@@ -77,12 +77,12 @@ def type_of(values: list[str], attribute: str) -> str:
         return "text"
     if attribute in ("href", "src"):
         return "url"
-    if all(_PRICE.search(one) and _converted("price", one) is not None for one in values):
+    if all(_PRICE.search(value) and _converted("price", value) is not None for value in values):
         return "price"
-    if all(_NUMBER.match(one) and _converted("number", one) is not None for one in values):
+    if all(_NUMBER.match(value) and _converted("number", value) is not None for value in values):
         return "number"
-    if all(_DATE.search(one) and _converted("date", one) is not None for one in values):
+    if all(_DATE.search(value) and _converted("date", value) is not None for value in values):
         return "date"
-    if all(one.startswith(("http://", "https://")) and " " not in one for one in values):
+    if all(value.startswith(("http://", "https://")) and " " not in value for value in values):
         return "url"
     return "text"

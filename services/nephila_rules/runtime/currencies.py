@@ -57,7 +57,7 @@ _AFTER: Final = late_pattern(r"([$¥])\s?([A-Za-z]{2,3})(?![^\W\d_])")
 def currency_of(text: str) -> str:
     """The ISO 4217 code of the currency that a text names; "" for none. Raises ValueError for two codes."""
     text = text[:MAX_CHARS]
-    beside = {code for found in _BESIDE.findall(text) for code in found if code in _CODES}
+    beside = {code for pair in _BESIDE.findall(text) for code in pair if code in _CODES}
     words = _WORD.findall(text)
     upper = {word.upper() for word in words}
     codes = beside or {code for code in upper & _CODES if code not in _WORD_LIKE}
@@ -65,7 +65,7 @@ def currency_of(text: str) -> str:
         raise ValueError(f"more than one currency in it: {', '.join(sorted(codes))}")
     if codes:
         return str(codes.pop())
-    for letters, sign in (*_BEFORE.findall(text), *(found[::-1] for found in _AFTER.findall(text))):
+    for letters, sign in (*_BEFORE.findall(text), *(pair[::-1] for pair in _AFTER.findall(text))):
         code = (_DOLLARS if sign == "$" else _YENS).get(letters.lower())
         if code:
             return code

@@ -70,8 +70,8 @@ class Document:
 
     def fact(self, name: str) -> Sequence[str]:
         """A fact about the page: what is known of it, or what it states about itself (`FACTS`)."""
-        found = getattr(self._stated, name) if name in FACTS else self.facts.get(name, "")
-        return found if isinstance(found, tuple) else [found] if found else []
+        value = getattr(self._stated, name) if name in FACTS else self.facts.get(name, "")
+        return value if isinstance(value, tuple) else [value] if value else []
 
     @cached_property
     def _stated(self) -> RowFacts:
@@ -134,13 +134,13 @@ class Document:
     @cached_property
     def ld(self) -> list[dict[str, Any]]:
         """Every object in the page's JSON-LD, outermost first."""
-        found: list[dict[str, Any]] = []
+        entities: list[dict[str, Any]] = []
         for node in css(self.tree.root, 'script[type="application/ld+json"]'):
             try:
-                found += objects(parse_json(node.text()))
+                entities += objects(parse_json(node.text()))
             except JsonError:
                 continue
-        return found
+        return entities
 
     def metas(self, name: str) -> list[str]:
         """Contents of the <meta> elements of a name or property, in any case. Not to be changed."""
@@ -151,8 +151,8 @@ class Document:
         head = self.tree.head
         # Usually they are in the head, a small part of the tree.
         nodes = (css(head, selector) if head is not None else []) or css(self.tree.root, selector)
-        found = self._metas[name] = [node.attributes.get("content") or "" for node in nodes]
-        return found
+        contents = self._metas[name] = [node.attributes.get("content") or "" for node in nodes]
+        return contents
 
     @property
     def meta_names(self) -> list[str]:
@@ -172,15 +172,15 @@ def lexbor_text(node: Any) -> str:
 
 
 def lexbor_texts(nodes: Iterable[Any]) -> list[str]:
-    """The texts of some elements, see `lexbor_text`."""
+    """The visible texts of some elements."""
     breaks, own = _tag_ids()
     texts: list[str] = []
     for node in nodes:
         if node.tag_id not in own:
             below = node.traverse()
             next(below)  # itself
-            for one in below:
-                if one.tag_id in breaks:
+            for part in below:
+                if part.tag_id in breaks:
                     break
             else:
                 text = node.text_lexbor()
@@ -205,7 +205,7 @@ def _one_line(text: str) -> str:
 
 
 def lxml_text(node: Any) -> str:
-    """The same for an element of libxml2's tree."""
+    """Visible text of an element of libxml2's tree, as `lexbor_text` gives it."""
     if node.tag in _RAW:
         return _string(node)
     if node.tag == "pre" or any(below.tag in _BREAKS for below in node.iterdescendants()):
@@ -242,15 +242,15 @@ def text_of_html(html: str) -> str:
     """Serialised HTML as text: a line end at each border of a block; others are kept only in <pre>. O(n)."""
     parts: list[str] = []
     at = verbatim = 0
-    for found in _MARKUP.finditer(html):
-        text = html[at : found.start()]
+    for mark in _MARKUP.finditer(html):
+        text = html[at : mark.start()]
         parts.append(text if verbatim else _one_line(text))
-        at = found.end()
-        name = (found[2] or "").lower()
+        at = mark.end()
+        name = (mark[2] or "").lower()
         if name in BLOCK_NAMES:
             parts.append("\n")
         if name == "pre":
-            verbatim = max(0, verbatim + (-1 if html[found.start() + 1] == "/" else 1))
+            verbatim = max(0, verbatim + (-1 if html[mark.start() + 1] == "/" else 1))
     text = html[at:]
     parts.append(text if verbatim else _one_line(text))
     return unescape("".join(parts))

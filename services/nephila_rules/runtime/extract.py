@@ -165,17 +165,17 @@ class _Run:
     def _begin_parts(self, item: dict[str, Any], scope: Any) -> None:
         """What second pages will add to an item: empty fields, the mark, and the links to them."""
         missing: dict[str, tuple[str, str]] = {}
-        for one in self._rule.follow_ups:
-            for field in one.rule.fields:
+        for follow_up in self._rule.follow_ups:
+            for field in follow_up.rule.fields:
                 item[field.name] = [] if field.many and field.join is None else None
-            values = self._selected(one.selection, scope, f"followUps.{one.name}", first=True)
+            values = self._selected(follow_up.selection, scope, f"followUps.{follow_up.name}", first=True)
             href = next(filter(None, (self._href(value) for value in values)), "")
             if not href or len(self._second) >= MAX_LINKS:
-                missing[one.name] = (href, NO_LINK if not href else TOO_MANY)
-            elif not one.rule.matches(href):
-                missing[one.name] = (href, NOT_READ)
+                missing[follow_up.name] = (href, NO_LINK if not href else TOO_MANY)
+            elif not follow_up.rule.matches(href):
+                missing[follow_up.name] = (href, NOT_READ)
             else:
-                missing[one.name] = (href, NOT_YET)
+                missing[follow_up.name] = (href, NOT_YET)
                 self._second.setdefault(href, RuleLink(href, 1, 0, ""))
         item[MISSING] = missing_parts(missing)
 
@@ -245,14 +245,14 @@ class _Run:
 
     def _typed(self, field: ItemField, raw: Iterator[Any], path: str) -> list[Any]:
         values: list[Any] = []
-        for number, one in enumerate(raw):
+        for number, raw_value in enumerate(raw):
             try:
-                if field.type == "url" and isinstance(text := value_or_text(one), str):
-                    one = self._document.reference(text)
-                value = value_of(field, one, self._base, self._check_time)
+                if field.type == "url" and isinstance(text := value_or_text(raw_value), str):
+                    raw_value = self._document.reference(text)
+                value = value_of(field, raw_value, self._base, self._check_time)
             except ValueError as error:
                 self._refused = True
-                self._problem(path, f"{_short(one)}: {error}")
+                self._problem(path, f"{_short(raw_value)}: {error}")
                 if not field.many and number >= _MAX_TRIED:
                     break
                 continue
@@ -276,19 +276,19 @@ class _Run:
 
     def links(self, rules: tuple[LinkSelection, ...]) -> list[RuleLink]:
         """Links that some of the rules select, each URL once, with the hints of the first."""
-        found: dict[str, RuleLink] = {}
+        by_url: dict[str, RuleLink] = {}
         for rule in rules:
             selection = rule.selection if rule.selection.source or rule.selection.path else _ANCHORS
             values = self._selected(selection, None, "outlinks")
             for value in values:
                 href = self._href(value)
-                if href and href not in found and _goes_on(rule, href):
+                if href and href not in by_url and _goes_on(rule, href):
                     anchor = value_or_text(value) if isinstance(value, Element) else ""
-                    found[href] = RuleLink(href, rule.depth, rule.priority, " ".join(anchor.split())[:200], rule.stage)
-                    if len(found) >= MAX_LINKS:
+                    by_url[href] = RuleLink(href, rule.depth, rule.priority, " ".join(anchor.split())[:200], rule.stage)
+                    if len(by_url) >= MAX_LINKS:
                         self._problem("outlinks", f"more than {MAX_LINKS:,} links; the rest is left out")
-                        return list(found.values())
-        return list(found.values())
+                        return list(by_url.values())
+        return list(by_url.values())
 
     def next_page(self) -> list[RuleLink]:
         """The URL of the next page where a parameter counts them."""
@@ -299,8 +299,8 @@ class _Run:
         parts = urlsplit(self._document.url)
         # The other parameters stay as they are: their encoding may be that of the site.
         form = form_of(self._document.url) if self._document.routes else None
-        given = parts.query if form is None else form
-        pairs = given.split("&") if given and given.count("&") < 999 else []
+        query_text = parts.query if form is None else form
+        pairs = query_text.split("&") if query_text and query_text.count("&") < 999 else []
         rest: list[str] = []
         now = counter.start
         for pair in pairs:
@@ -370,9 +370,9 @@ def base_of(document: Document) -> str:
 
 
 def _goes_on(rule: LinkSelection, href: str) -> bool:
-    if rule.include and not any(compiled("regex", one).search(href) for one in rule.include):
+    if rule.include and not any(compiled("regex", pattern).search(href) for pattern in rule.include):
         return False
-    return not any(compiled("regex", one).search(href) for one in rule.exclude)
+    return not any(compiled("regex", pattern).search(href) for pattern in rule.exclude)
 
 
 def _encode(item: Any) -> bytes:

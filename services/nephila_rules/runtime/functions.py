@@ -232,7 +232,7 @@ def functions_of(document: Document) -> PageFunctions | None:
 
 
 def run(payload: bytes) -> bytes:
-    """Why each of some functions cannot be called, by name; those that can be are left out. See `Task.module`."""
+    """Why each of some functions cannot be called, by name; those that can be are left out. Entry point of a child."""
     faults = {}
     for name in msgspec.msgpack.decode(payload, type=list[str]):
         try:

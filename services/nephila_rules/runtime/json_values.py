@@ -54,9 +54,9 @@ def storable(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, list | tuple):
-        return [storable(one) for one in value]
+        return [storable(item) for item in value]
     if isinstance(value, dict):
-        return {storable(key): storable(one) for key, one in value.items()}
+        return {storable(key): storable(item) for key, item in value.items()}
     return value
 
 
@@ -65,9 +65,9 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
     stack, left = [value], MAX_NODES
     while stack and left:
         left -= 1
-        one = stack.pop()
-        if isinstance(one, dict):
-            yield one
-            stack.extend(reversed([inner for inner in one.values() if isinstance(inner, dict | list)]))
-        elif isinstance(one, list):
-            stack.extend(reversed(one))
+        node = stack.pop()
+        if isinstance(node, dict):
+            yield node
+            stack.extend(reversed([inner for inner in node.values() if isinstance(inner, dict | list)]))
+        elif isinstance(node, list):
+            stack.extend(reversed(node))

@@ -56,11 +56,11 @@ class _Regular(FilterFunction):
         """True when the value is a string that matches."""
         if not isinstance(value, str) or not isinstance(pattern, str):
             return False
-        found = iregexp(pattern)
-        if found is None:
+        regex = iregexp(pattern)
+        if regex is None:
             return False
         try:
-            return bool(found.fullmatch(value) if self._whole else found.search(value))
+            return bool(regex.fullmatch(value) if self._whole else regex.search(value))
         except UnicodeEncodeError:  # a lone surrogate matches nothing
             return False
 
@@ -90,12 +90,12 @@ def jsonpath(text: str) -> Any:
 
 def query(path: Any, value: Any) -> list[Any]:
     """The values that a compiled JSONPath selects, `MAX_NODES` at most."""
-    found = []
+    values = []
     try:
         for node in path.finditer(value):
-            found.append(node.value)
-            if len(found) >= MAX_NODES:
+            values.append(node.value)
+            if len(values) >= MAX_NODES:
                 break
     except (jsonpath_rfc9535.JSONPathError, RecursionError):
         pass
-    return found
+    return values

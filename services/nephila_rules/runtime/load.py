@@ -66,9 +66,9 @@ def from_text(text: str, location: str = "rule") -> RuleDocument:
     return from_json(content, location)
 
 
-def distinct(found: Iterable[RuleDocument]) -> list[RuleDocument]:
+def distinct(documents: Iterable[RuleDocument]) -> list[RuleDocument]:
     """The documents as a list. Raises `UsageError` if two of them have the same name."""
-    return document_files.distinct(found, "rule")
+    return document_files.distinct(documents, "rule")
 
 
 def version_of(spec: RuleSpec) -> int:

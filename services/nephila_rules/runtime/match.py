@@ -51,30 +51,30 @@ class RuleSet:
         options.log_errors = False
         patterns = [(pattern, index) for index, rule in enumerate(self.rules) for pattern in rule.urls]
         options.max_mem = _MEMORY + _PER_PATTERN * len(patterns)
-        found = re2.Set.SearchSet(options)
+        compiled_set = re2.Set.SearchSet(options)
         # The empty expression matches every URL; if it does not match, the automaton ran out of memory.
-        found.Add("")
+        compiled_set.Add("")
         for pattern, index in patterns:
-            found.Add(pattern)
+            compiled_set.Add(pattern)
             self._owner.append(index)
         try:
-            found.Compile()
+            compiled_set.Compile()
         except re2.error:
             log.warning(
                 "the patterns of %d rules are too large for one automaton; rules are matched one by one",
                 len(self.rules),
             )
             return None
-        return found
+        return compiled_set
 
     def _candidates(self, url: str) -> Iterable[int]:
         try:
-            found = self._set.Match(url) if self._set is not None else ()
-            if not found:
+            numbers = self._set.Match(url) if self._set is not None else ()
+            if not numbers:
                 return [index for index, rule in enumerate(self.rules) if rule.matches(url)]
         except UnicodeEncodeError:
             return ()
-        return sorted({self._owner[number - 1] for number in found if number})
+        return sorted({self._owner[number - 1] for number in numbers if number})
 
 
 def _order(rule: Rule) -> tuple[int, bytes, bool]:

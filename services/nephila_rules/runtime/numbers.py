@@ -75,7 +75,7 @@ def price(text: str, decimal: str = "", currency: str = "") -> dict[str, Any]:
     """{"amount", "currency"} of a price; the currency is what the text names, else `currency`. Two raised digits behind
     the whole number are its hundredths. Raises ValueError."""
     sign = decimal or "."
-    text = _CENTS.sub(lambda found: f"{found[1]}{sign}{found[2].translate(_AS_DIGITS)}", _plain(text))
+    text = _CENTS.sub(lambda match: f"{match[1]}{sign}{match[2].translate(_AS_DIGITS)}", _plain(text))
     return {"amount": _number(text, decimal), "currency": currency_of(text) or currency}
 
 
@@ -99,11 +99,11 @@ def _plain_character(character: str) -> str:
         return character
     form = unicodedata.normalize("NFKC", character)
     # A sign of a unit, as ㎡: its digits are no number.
-    return f" {''.join(one for one in form if not one.isdigit())}" if category == "So" else form
+    return f" {''.join(letter for letter in form if not letter.isdigit())}" if category == "So" else form
 
 
 def _number(text: str, decimal: str) -> int | float:
-    text = _AREA.sub(r"\1", _POWER_OF_TEN.sub(lambda found: f"e{found[1].translate(_AS_DIGITS)}", text))
+    text = _AREA.sub(r"\1", _POWER_OF_TEN.sub(lambda match: f"e{match[1].translate(_AS_DIGITS)}", text))
     if _RAISED_BEHIND.search(text):
         raise ValueError("a raised digit behind the number: a power or a note")
     if "±" in text:
@@ -114,43 +114,43 @@ def _number(text: str, decimal: str) -> int | float:
         raise ValueError("no number in it")
     if len(matches) > 1:
         raise ValueError("more than one number in it")
-    found = matches[0]
-    before, after = text[: found.start()], text[found.end() :]
-    value = _value(found[0], decimal)
-    power = _power(before, found[0], after)
+    figure = matches[0]
+    before, after = text[: figure.start()], text[figure.end() :]
+    value = _value(figure[0], decimal)
+    power = _power(before, figure[0], after)
     if power:
         scaled = Decimal(repr(value)) * 10**power
         value = int(scaled) if scaled == scaled.to_integral_value() else float(scaled)
-    return -value if value and _is_negative(before, found[0], after) else value
+    return -value if value and _is_negative(before, figure[0], after) else value
 
 
-def _with_fraction(found: re.Match[str]) -> str:
-    if found[2] not in _EXACT:
-        raise ValueError(f"{found[2]} has no exact decimals")
-    return f"{int(found[1] or 0) + unicodedata.numeric(found[2])}"
+def _with_fraction(match: re.Match[str]) -> str:
+    if match[2] not in _EXACT:
+        raise ValueError(f"{match[2]} has no exact decimals")
+    return f"{int(match[1] or 0) + unicodedata.numeric(match[2])}"
 
 
 def _power(before: str, digits: str, after: str) -> int:
     """The power of ten that the word behind a number names."""
-    found = _MAGNITUDE.match(after)
-    if found is None:
+    unit = _MAGNITUDE.match(after)
+    if unit is None:
         return 0
-    word = found[2].lower()
+    word = unit[2].lower()
     if word in _AMBIGUOUS:
-        raise ValueError(f"{found[2]!r} may be {_AMBIGUOUS[word]}")
+        raise ValueError(f"{unit[2]!r} may be {_AMBIGUOUS[word]}")
     power = MAGNITUDES.get(word)
     if power is None:
         # Signs of Chinese, Japanese and Korean stand before the unit without a blank: 3万円.
         power = MAGNITUDES.get(word[:2]) or MAGNITUDES.get(word[:1]) if word[:1] > "\u2e80" else None
     if word not in ("k", "m", "b") or not power:
         return power or 0
-    has_currency = bool(currency_of(f"{before} {after[found.end() :]}"))
-    if found[2] == "m" and not has_currency:
-        if found[1]:
+    has_currency = bool(currency_of(f"{before} {after[unit.end() :]}"))
+    if unit[2] == "m" and not has_currency:
+        if unit[1]:
             return 0  # metres
         raise ValueError("'m' may be million or metre")
-    if found[2] in ("b", "B") and found[1] and not has_currency:
-        raise ValueError(f"{found[2]!r} may be billion or bytes")
+    if unit[2] in ("b", "B") and unit[1] and not has_currency:
+        raise ValueError(f"{unit[2]!r} may be billion or bytes")
     return power
 
 
@@ -186,9 +186,9 @@ def _decimal_of(digits: str) -> str:
     points, commas = digits.count("."), digits.count(",")
     if points and commas:
         return "." if digits.rfind(".") > digits.rfind(",") else ","
-    one = "." if points else ","
+    sign = "." if points else ","
     if points + commas != 1:
         return ""
-    whole, _, part = digits.partition(one)
+    whole, _, part = digits.partition(sign)
     # 1.234 and 1,234 are thousands in one country and thousandths in another: money and counts are far more common.
-    return "" if len(part) == 3 and whole.strip(" ") not in ("", "0") and len(whole) <= 3 else one
+    return "" if len(part) == 3 and whole.strip(" ") not in ("", "0") and len(whole) <= 3 else sign

@@ -16,9 +16,9 @@ _MARK: Final = re.compile(r"\\(?:(\d{1,2})|g<(\w{1,60})>|([\\nt]))")
 _SAID: Final = {"\\": "\\", "n": "\n", "t": "\t"}
 
 
-def expand(instead: str, found: Any) -> str:
+def expand(instead: str, match: Any) -> str:
     """`instead` for a match of RE2."""
-    return "".join([part if type(part) is str else found.group(part) or "" for part in _parts(instead)])
+    return "".join([part if type(part) is str else match.group(part) or "" for part in _parts(instead)])
 
 
 def fault(pattern: str, instead: str) -> str:
@@ -43,14 +43,14 @@ class _Name(str):
 def _parts(instead: str) -> tuple[str | int | _Name, ...]:
     parts: list[str | int | _Name] = []
     at = 0
-    for found in _MARK.finditer(instead):
-        number, name, sign = found.groups()
-        parts.append(instead[at : found.start()])
+    for mark in _MARK.finditer(instead):
+        number, name, sign = mark.groups()
+        parts.append(instead[at : mark.start()])
         if sign:
             parts.append(_SAID[sign])
         else:
             word = number or name
             parts.append(int(word) if word.isascii() and word.isdecimal() else _Name(word))
-        at = found.end()
+        at = mark.end()
     parts.append(instead[at:])
     return tuple(part for part in parts if part != "")

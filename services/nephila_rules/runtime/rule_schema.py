@@ -71,10 +71,10 @@ FunctionRef = Annotated[
 
 def _exclusive(section: Section, *keys: str) -> list[str]:
     """The given ones of some keys. Raises ValueError for two of them."""
-    given = [key for key in keys if getattr(section, key)]
-    if len(given) > 1:
-        raise ValueError(f"give only one of {given[0]!r} and {given[1]!r}")
-    return given
+    present = [key for key in keys if getattr(section, key)]
+    if len(present) > 1:
+        raise ValueError(f"give only one of {present[0]!r} and {present[1]!r}")
+    return present
 
 
 def _one_link(section: Section, *keys: str) -> None:
@@ -187,21 +187,21 @@ class Field(Section):
     """Fields inside each selected value: the values are objects."""
 
     def __post_init__(self) -> None:
-        given = self.given
-        if len(sources := [key for key in SOURCES if key in given]) > 1:
+        present = self.given
+        if len(sources := [key for key in SOURCES if key in present]) > 1:
             raise ValueError(f"give only one of {sources[0]!r} and {sources[1]!r}: a field has one source")
         _exclusive(self, "jsonpath", "jmespath")
         _exclusive(self, "attr", "html")
         _exclusive(self, "js", "py")
-        if given & {"attr", "html"} and sources and sources[0] not in ("css", "xpath"):
+        if present & {"attr", "html"} and sources and sources[0] not in ("css", "xpath"):
             raise ValueError(f"'attr' and 'html' are of an element, and {sources[0]!r} selects none")
-        if self.fields and (leaf := next((key for key in _LEAF_ONLY if key in given), "")):
+        if self.fields and (leaf := next((key for key in _LEAF_ONLY if key in present), "")):
             raise ValueError(f"{leaf!r} is for a field with a value, and this one has fields of its own")
         if self.decimal and self.type not in ("number", "integer", "price"):
             raise ValueError("'decimal' needs type number, integer or price")
         if self.currency and self.type != "price":
             raise ValueError("'currency' needs type price")
-        if given & {"format", "dayFirst"} and self.type != "date":
+        if present & {"format", "dayFirst"} and self.type != "date":
             raise ValueError("'format' and 'dayFirst' need type date")
         if self.exists and self.type not in (None, "bool"):
             raise ValueError("'exists' gives true or false and has no other type")

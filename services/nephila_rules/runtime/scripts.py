@@ -52,11 +52,11 @@ class PageScripts:
     def _function(self, source: str) -> Any:
         if self._context is None:
             self._context = self._open()
-        found = self._functions.get(source)
-        if found is None:
+        function = self._functions.get(source)
+        if function is None:
             wrapped = f"(() => {{ const f = (\n{source}\n); return v => JSON.stringify(f(JSON.parse(v), page)); }})()"
-            found = self._functions[source] = self._context.eval(wrapped)
-        return found
+            function = self._functions[source] = self._context.eval(wrapped)
+        return function
 
     def _open(self) -> Any:
         import quickjs

@@ -48,11 +48,10 @@ class LexborElement:
         return (attributes[name] or "") if name in attributes else None
 
     def text(self) -> str:
-        """See `lexbor_text`."""
         return lexbor_text(self.node)
 
     def html(self, which: str) -> str:
-        """Its markup, inner or outer."""
+        """The markup of the element, inner or outer."""
         return (self.node.inner_html if which == "inner" else self.node.html) or ""
 
 
@@ -66,15 +65,14 @@ class LxmlElement:
 
     def attr(self, name: str) -> str | None:
         """An attribute, None when it is not there."""
-        found: str | None = self.node.get(name)
-        return found
+        value: str | None = self.node.get(name)
+        return value
 
     def text(self) -> str:
-        """See `lxml_text`."""
         return lxml_text(self.node)
 
     def html(self, which: str) -> str:
-        """Its markup, inner or outer."""
+        """The markup of the element, inner or outer."""
         return inner_html(self.node) if which == "inner" else outer_html(self.node)
 
 
@@ -91,7 +89,7 @@ def select(
     if selection.attr:
         values = _attributes(values, selection.attr)
     elif selection.html:
-        values = (one.html(selection.html) for one in values if isinstance(one, Element))
+        values = (element.html(selection.html) for element in values if isinstance(element, Element))
     if selection.regex:
         values = _matches(compiled("regex", selection.regex), values, first)
     if selection.path:
@@ -104,8 +102,8 @@ def select(
 
 
 def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
-    for one in values:
-        value = one.attr(name) if isinstance(one, Element) else None
+    for element in values:
+        value = element.attr(name) if isinstance(element, Element) else None
         if value is not None:
             yield value
 
@@ -129,10 +127,10 @@ def _scripted(language: str, source: str, values: Iterable[Any], script: Script 
 def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -> Iterable[Any]:
     """Nodes that a CSS selector matches below `scope`, an element of that tree, else in the document; see `select`."""
     if isinstance(scope, LexborElement):
-        found = css(scope.node, expression)
-        if found and found[0].mem_id == scope.node.mem_id:
-            del found[0]
-        return found[:MAX_VALUES]
+        nodes = css(scope.node, expression)
+        if nodes and nodes[0].mem_id == scope.node.mem_id:
+            del nodes[0]
+        return nodes[:MAX_VALUES]
     root = document.tree.root
     return islice(one_by_one(root, expression) if first else css(root, expression), MAX_VALUES)
 
@@ -160,8 +158,8 @@ def _begin(selection: Selection, document: Document, scope: Any, first: bool) ->
         case "xpath":
             return _xpath(selection.expression, scope.node if isinstance(scope, LxmlElement) else document.etree)
         case "jsonld":
-            wanted = selection.expression
-            return [one for one in document.ld if wanted == "*" or _is_type(one.get("@type"), wanted)]
+            type_name = selection.expression
+            return [entity for entity in document.ld if type_name == "*" or _is_type(entity.get("@type"), type_name)]
         case "meta":
             return list(document.metas(selection.expression)[:MAX_VALUES])
         case "itemprop":
@@ -189,36 +187,36 @@ def xml_values(language: str, expression: str, document: Document, scope: Any) -
     if language == "css":
         expression = css_as_xpath(expression, "descendant::" if root is not document.etree else "descendant-or-self::")
     try:
-        found = xml_xpath(expression, document.namespaces)(root)
+        result = xml_xpath(expression, document.namespaces)(root)
     except etree.XPathError as error:
         raise ValueError(f"not XPath 1.0: {' '.join(str(error).split())}") from None
-    if not isinstance(found, list):
-        return [found]
-    values = (_of_xpath(one) for one in found[:MAX_VALUES])
+    if not isinstance(result, list):
+        return [result]
+    values = (_of_xpath(node) for node in result[:MAX_VALUES])
     return [XmlElement(value.node) if isinstance(value, LxmlElement) else value for value in values]
 
 
 def _xpath(expression: str, root: Any) -> list[Any]:
     if root is None:
         return []
-    found = compiled("xpath", expression)(root)
-    if not isinstance(found, list):
-        return [found]
-    return [_of_xpath(one) for one in found[:MAX_VALUES]]
+    result = compiled("xpath", expression)(root)
+    if not isinstance(result, list):
+        return [result]
+    return [_of_xpath(node) for node in result[:MAX_VALUES]]
 
 
-def _of_xpath(one: Any) -> Any:
-    if isinstance(one, str):
-        return one
-    if isinstance(one, tuple):  # a namespace
+def _of_xpath(node: Any) -> Any:
+    if isinstance(node, str):
+        return node
+    if isinstance(node, tuple):  # a namespace
         return ""
-    return LxmlElement(one) if isinstance(one.tag, str) else (one.text or "")
+    return LxmlElement(node) if isinstance(node.tag, str) else (node.text or "")
 
 
-def _is_type(said: Any, wanted: str) -> bool:
+def _is_type(types: Any, name: str) -> bool:
     return any(
-        isinstance(one, str) and re.split("[/:#]", one)[-1] == wanted
-        for one in (said if isinstance(said, list) else [said])
+        isinstance(type_name, str) and re.split("[/:#]", type_name)[-1] == name
+        for type_name in (types if isinstance(types, list) else [types])
     )
 
 
@@ -254,9 +252,9 @@ def _matches(pattern: Any, values: Iterable[Any], first: bool) -> Iterator[str]:
         text = value_or_text(value)
         if not isinstance(text, str):
             text = str(text)
-        for found in pattern.finditer(text):
-            groups = found.groups()
-            value = next((group for group in groups if group is not None), None) if groups else found.group(0)
+        for match in pattern.finditer(text):
+            groups = match.groups()
+            value = next((group for group in groups if group is not None), None) if groups else match.group(0)
             if value is not None:
                 yield value
             if first:
@@ -283,10 +281,10 @@ def _jmespath(expression: str, data: Any) -> Iterator[Any]:
     import jmespath.exceptions
 
     try:
-        found = compiled("jmespath", expression).search(data)
+        result = compiled("jmespath", expression).search(data)
     except (jmespath.exceptions.JMESPathError, RecursionError, ValueError, TypeError):
         return
-    if isinstance(found, list):
-        yield from found
-    elif found is not None:
-        yield found
+    if isinstance(result, list):
+        yield from result
+    elif result is not None:
+        yield result

@@ -100,11 +100,11 @@ def _xpath(text: str) -> Any:
     try:
         # XML documents declare the prefixes.
         names = {prefix: f"urn:{prefix}" for prefix in prefixes(text)}
-        found = etree.XPath(text, regexp=False, smart_strings=False, namespaces=names or None)
-        found(etree.fromstring("<a/>"))  # unknown functions and prefixes show only now
+        xpath = etree.XPath(text, regexp=False, smart_strings=False, namespaces=names or None)
+        xpath(etree.fromstring("<a/>"))  # unknown functions and prefixes show only now
     except etree.XPathError as error:
         raise ValueError(f"not XPath 1.0: {' '.join(str(error).split())}") from None
-    return found
+    return xpath
 
 
 # ---- JSON
@@ -139,8 +139,8 @@ def _regex(text: str) -> Any:
     try:
         return re2.compile(text, options)
     except re2.error as error:
-        said = error.args[0] if error.args else ""
-        reason = said.decode(errors="replace") if isinstance(said, bytes) else said
+        cause = error.args[0] if error.args else ""
+        reason = cause.decode(errors="replace") if isinstance(cause, bytes) else cause
         raise ValueError(f"not a valid RE2 expression: {reason}") from None
 
 

@@ -71,7 +71,6 @@ class ItemField(msgspec.Struct, frozen=True):
 
     @property
     def bounded(self) -> bool:
-        """See `Selection.bounded`."""
         return self.selection.bounded and all(inner.bounded for inner in self.fields)
 
 
@@ -96,7 +95,7 @@ class Counter(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """When a list ends."""
+    """The end of a list."""
 
     limit: int = 0
     """Most pages; 0 = no limit."""
@@ -122,8 +121,6 @@ class SecondPage(msgspec.Struct, frozen=True):
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """See the module."""
-
     name: str
     version: int
     priority: int
@@ -174,7 +171,7 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
     """The rule of a spec. Raises ValueError for selectors that cannot be used where they stand."""
     each = selection_of(spec.each) if spec.each else None
     fields = _fields(spec.fields)
-    outlinks = tuple(_links(one) for one in spec.outlinks) if spec.outlinks is not None else None
+    outlinks = tuple(_links(entry) for entry in spec.outlinks) if spec.outlinks is not None else None
     pagination = spec.pagination
     counter = pages = None
     if pagination and pagination.param:
@@ -187,14 +184,16 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
     elif pagination:
         pages = LinkSelection(selection_of(pagination), (), (), 0, 0)
     _check_scopes(fields, each, "spec.fields")
-    follow_ups = tuple(_follow_up(key, one, name, version, spec) for key, one in (spec.follow_ups or {}).items())
+    follow_ups = tuple(
+        _follow_up(key, follow_up, name, version, spec) for key, follow_up in (spec.follow_ups or {}).items()
+    )
     _check_follow_ups(follow_ups, fields, each)
     selections = [
         *([each] if each else []),
         *[links.selection for links in outlinks or ()],
         *([pages.selection] if pages else []),
     ]
-    selections += [one.selection for one in follow_ups]
+    selections += [follow_up.selection for follow_up in follow_ups]
     content = msgspec.to_builtins(spec.match.content)
     return Rule(
         name=name,
@@ -229,28 +228,28 @@ def _stop(pagination: schema.Pagination) -> Stop:
     return Stop(limit, until.field, until.date, seconds(until.age or "0"), at_known)
 
 
-def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: schema.RuleSpec) -> SecondPage:
+def _follow_up(key: str, follow_up: schema.FollowUp, name: str, version: int, spec: schema.RuleSpec) -> SecondPage:
     reader = schema.RuleSpec(
-        match=schema.Match(url=one.url), priority=spec.priority, outlinks=spec.outlinks, fields=one.fields
+        match=schema.Match(url=follow_up.url), priority=spec.priority, outlinks=spec.outlinks, fields=follow_up.fields
     )
-    return SecondPage(key, selection_of(one), build(part_rule(name, key), version, reader))
+    return SecondPage(key, selection_of(follow_up), build(part_rule(name, key), version, reader))
 
 
 def _check_follow_ups(
     follow_ups: tuple[SecondPage, ...], fields: tuple[ItemField, ...], each: Selection | None
 ) -> None:
     """Their links stand where items do, and no two of them make the same field."""
-    if any(field.name == MISSING for one in follow_ups for field in one.rule.fields) or MISSING in {
+    if any(field.name == MISSING for follow_up in follow_ups for field in follow_up.rule.fields) or MISSING in {
         f.name for f in fields
     }:
         raise ValueError(f"a field cannot be called {MISSING!r}: this name is reserved")
     if follow_ups and not fields:
         raise ValueError("spec.followUps complete items, and without fields there are none")
     owner = dict.fromkeys((field.name for field in fields), "spec.fields")
-    for one in follow_ups:
-        path = f"spec.followUps.{one.name}"
-        _check_source(one.selection.source, _scope_of(each, "") if each is not None else "", path)
-        for field in one.rule.fields:
+    for follow_up in follow_ups:
+        path = f"spec.followUps.{follow_up.name}"
+        _check_source(follow_up.selection.source, _scope_of(each, "") if each is not None else "", path)
+        for field in follow_up.rule.fields:
             other = owner.setdefault(field.name, path)
             if other != path:
                 raise ValueError(
@@ -264,7 +263,7 @@ def _shape(
     shapes = [css_shape(selection.expression) for selection in selections if selection.source == "css"]
     shapes += [css_shape(content["css"])] if "css" in content else []
     shapes += _shapes(fields, int(each is not None and each.source == "css"))
-    return Shape(max((one.up for one in shapes), default=0), any(one.counts for one in shapes))
+    return Shape(max((shape.up for shape in shapes), default=0), any(shape.counts for shape in shapes))
 
 
 def _shapes(fields: tuple[ItemField, ...], within: int) -> Iterator[Shape]:
@@ -298,38 +297,40 @@ def selection_of(section: Section) -> Selection:
 
 
 def _fields(fields: Mapping[str, schema.Field] | None) -> tuple[ItemField, ...]:
-    return tuple(_field(name, one) for name, one in (fields or {}).items())
+    return tuple(_field(name, spec) for name, spec in (fields or {}).items())
 
 
-def _field(name: str, one: schema.Field) -> ItemField:
-    inner = _fields(one.fields)
-    selection = selection_of(one)
-    options = {"decimal": one.decimal, "currency": one.currency, "format": one.format, "dayFirst": one.day_first}
-    kind = one.type or "text"
+def _field(name: str, spec: schema.Field) -> ItemField:
+    inner = _fields(spec.fields)
+    selection = selection_of(spec)
+    options = {"decimal": spec.decimal, "currency": spec.currency, "format": spec.format, "dayFirst": spec.day_first}
+    kind = spec.type or "text"
     return ItemField(
         name=name,
         selection=selection,
-        many=(bool(inner) if one.all is None else one.all) or one.join is not None,
-        join=one.join,
+        many=(bool(inner) if spec.all is None else spec.all) or spec.join is not None,
+        join=spec.join,
         type=kind,
-        options={key: value for key, value in options.items() if key in one.given},
-        exists=one.exists,
-        trim=one.trim is not False,
-        replace=tuple((replace.pattern, replace.instead) for replace in one.replace),
-        default=one.default,
-        required=one.required,
+        options={key: value for key, value in options.items() if key in spec.given},
+        exists=spec.exists,
+        trim=spec.trim is not False,
+        replace=tuple((replace.pattern, replace.instead) for replace in spec.replace),
+        default=spec.default,
+        required=spec.required,
         fields=inner,
         is_simple_attribute=bool(selection.attr and not inner)
         and selection == Selection("css", selection.expression, selection.attr)
-        and not one.exists,
+        and not spec.exists,
         is_simple_text=selection == Selection("css", selection.expression)
-        and one.given <= _SIMPLE_KEYS
+        and spec.given <= _SIMPLE_KEYS
         and kind == "text",
     )
 
 
-def _links(one: schema.Links) -> LinkSelection:
-    return LinkSelection(selection_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority, one.stage)
+def _links(links: schema.Links) -> LinkSelection:
+    return LinkSelection(
+        selection_of(links), tuple(links.include), tuple(links.exclude), links.depth, links.priority, links.stage
+    )
 
 
 def _scope_of(selection: Selection, outer: str) -> str:
@@ -351,8 +352,8 @@ def _check_scopes(fields: tuple[ItemField, ...], each: Selection | None, path: s
 def _check_scope(field: ItemField, scope: str, path: str) -> None:
     _check_source(field.selection.source, scope, path)
     inner = _scope_of(field.selection, scope)
-    for one in field.fields:
-        _check_scope(one, inner, f"{path}.{one.name}")
+    for member in field.fields:
+        _check_scope(member, inner, f"{path}.{member.name}")
 
 
 def _check_source(source: str, scope: str, path: str) -> None:

@@ -49,7 +49,7 @@ class RuleRequest(msgspec.Struct, array_like=True):
     names: list[str] = []
     """Name of each rule: its own, or `rule/part` for a second page."""
     routes: bool = False
-    """See `Document`."""
+    """Routes of links are part of their URLs."""
 
 
 class RuleAnswer(msgspec.Struct, array_like=True):
@@ -69,10 +69,10 @@ _decode_item = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def decode_result(data: bytes) -> RuleAnswer:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     answer = _decode_answer(data)
-    found = answer.found
-    for item in found.items:
+    extraction = answer.found
+    for item in extraction.items:
         _decode_item(item)
-    for link in (*(found.links or ()), *found.next_pages, *found.second_pages):
+    for link in (*(extraction.links or ()), *extraction.next_pages, *extraction.second_pages):
         if not (0 <= link.priority <= MAX_PRIORITY and 0 <= link.depth <= MAX_LINK_DEPTH):
             raise ValueError("a link with hints that no rule gives")
     return answer
@@ -92,7 +92,6 @@ others."""
 
 
 def run(payload: bytes) -> bytes:
-    """See `Task.module`."""
     request = decode_request(payload)
     document = Document(
         request.source, request.url, "utf-8", request.content_type, request.facts, routes=request.routes

@@ -49,8 +49,8 @@ def simple_texts(field: ItemField, document: Document, scope: Any) -> list[str]:
     if field.many:
         return all_trimmed(lexbor_texts(nodes), MAX_TEXT_CHARS)
     for node in nodes:
-        if found := all_trimmed([lexbor_text(node)], MAX_TEXT_CHARS):
-            return found
+        if texts := all_trimmed([lexbor_text(node)], MAX_TEXT_CHARS):
+            return texts
     return []
 
 
@@ -65,9 +65,9 @@ def _tidied(field: ItemField, text: str, check_time: Callable[[], object]) -> st
     return trim(text) if field.trim and field.replace else text
 
 
-def _replaced(instead: str, check_time: Callable[[], object], found: Any) -> str:
+def _replaced(instead: str, check_time: Callable[[], object], match: Any) -> str:
     check_time()
-    return expand(instead, found)
+    return expand(instead, match)
 
 
 def trimmed(text: str) -> str:
@@ -93,20 +93,20 @@ def _text(value: Any, options: Mapping[str, Any], base: Base) -> Any:
 def _number(value: Any, options: Mapping[str, Any], base: Base) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("not a number")
-    found = number(value, options.get("decimal", "")) if isinstance(value, str) else value
+    result = number(value, options.get("decimal", "")) if isinstance(value, str) else value
     try:
-        if math.isfinite(found):
-            return found
+        if math.isfinite(result):
+            return result
     except OverflowError:  # JSON's whole numbers have any length
         pass
     raise ValueError("not a finite number")
 
 
 def _integer(value: Any, options: Mapping[str, Any], base: Base) -> int:
-    found = _number(value, options, base)
-    if found != int(found):
-        raise ValueError(f"{found} is not a whole number")
-    return int(found)
+    result = _number(value, options, base)
+    if result != int(result):
+        raise ValueError(f"{result} is not a whole number")
+    return int(result)
 
 
 def _price(value: Any, options: Mapping[str, Any], base: Base) -> dict[str, Any]:

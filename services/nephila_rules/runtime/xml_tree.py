@@ -33,11 +33,11 @@ def is_xml(content_type: str, head: str) -> bool:
         return False
     if _TYPE.match(media_type):
         return True
-    found = _ROOT.match(head.lstrip("\ufeff \t\r\n"))
-    if found is None:
+    match = _ROOT.match(head.lstrip("\ufeff \t\r\n"))
+    if match is None:
         return False
-    root = found[2].lower()
-    return root in _LISTS or (found[1] is not None and root != "html" and "html" not in media_type)
+    root = match[2].lower()
+    return root in _LISTS or (match[1] is not None and root != "html" and "html" not in media_type)
 
 
 def xml_tree(source: str) -> Any:
@@ -45,7 +45,7 @@ def xml_tree(source: str) -> Any:
     from lxml import etree
 
     if "<!ENTITY" not in source:
-        source = _ENTITY.sub(lambda found: html5.get(found[1], found[0]) if found[1] else found[0], source)
+        source = _ENTITY.sub(lambda match: html5.get(match[1], match[0]) if match[1] else match[0], source)
     parser = etree.XMLParser(
         encoding="utf-8", recover=True, resolve_entities="internal", no_network=True, load_dtd=False, remove_pis=True
     )
@@ -63,17 +63,17 @@ def xml_tree(source: str) -> Any:
 
 def namespaces_of(root: Any) -> tuple[tuple[str, str], ...]:
     """Prefixes of a document and their namespaces; of a prefix with several the first. O(n)."""
-    found: dict[str, str] = {}
+    by_prefix: dict[str, str] = {}
     for node in root.iter("*"):
         for prefix, uri in node.nsmap.items():
             if prefix:
-                found.setdefault(prefix, uri)
-    return tuple(found.items())
+                by_prefix.setdefault(prefix, uri)
+    return tuple(by_prefix.items())
 
 
 def prefixes(expression: str) -> set[str]:
     """Prefixes of names in an XPath expression."""
-    return {found[1] for found in _PREFIX.finditer(expression) if found[1]}
+    return {match[1] for match in _PREFIX.finditer(expression) if match[1]}
 
 
 @lru_cache(maxsize=1000)
@@ -113,8 +113,8 @@ class XmlElement:
         """An attribute, with its prefix where it has one; None when it is not there."""
         prefix, colon, local = name.partition(":")
         uri = "http://www.w3.org/XML/1998/namespace" if prefix == "xml" else self.node.nsmap.get(prefix)
-        found: str | None = self.node.get(f"{{{uri}}}{local}" if colon and uri else name)
-        return found
+        value: str | None = self.node.get(f"{{{uri}}}{local}" if colon and uri else name)
+        return value
 
     def text(self) -> str:
         """All text in it; elements named as blocks of HTML end a line."""
@@ -134,7 +134,7 @@ class XmlElement:
         return "".join(parts)
 
     def html(self, which: str) -> str:
-        """Its markup, inner or outer."""
+        """The markup of the element, inner or outer."""
         from html import escape
 
         from lxml import etree

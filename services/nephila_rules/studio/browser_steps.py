@@ -32,19 +32,19 @@ def with_step(draft: Draft, action: str, value: str | int, *, optional: bool = F
     if len(draft.steps) >= MAX_STEPS:
         raise UsageError(f"a rule made here has at most {MAX_STEPS} steps")
     content: dict[str, Any] = {action: value, **({"optional": True} if optional else {})}
-    (found,) = _checked([content])
-    return replace(draft, steps=(*draft.steps, found), mode="new")
+    (step,) = _checked([content])
+    return replace(draft, steps=(*draft.steps, step), mode="new")
 
 
 def browser_of(draft: Draft) -> Browser:
     """What a browser does for the pages of the draft. Raises `UsageError` for steps that were not made here."""
-    return Browser(steps=_checked([content_of(one) for one in draft.steps]))
+    return Browser(steps=_checked([content_of(step) for step in draft.steps]))
 
 
-def content_of(one: BrowserStep) -> dict[str, Any]:
+def content_of(step: BrowserStep) -> dict[str, Any]:
     """A step as people write it, without defaults."""
-    defaults = zip(reversed(one.__struct_fields__), reversed(one.__struct_defaults__), strict=False)
-    return {name: value for name, default in defaults if (value := getattr(one, name)) != default}
+    defaults = zip(reversed(step.__struct_fields__), reversed(step.__struct_defaults__), strict=False)
+    return {name: value for name, default in defaults if (value := getattr(step, name)) != default}
 
 
 def _checked(steps: list[dict[str, Any]]) -> list[BrowserStep]:
@@ -54,14 +54,14 @@ def _checked(steps: list[dict[str, Any]]) -> list[BrowserStep]:
 def selector_of(clicked: Any, document: Document) -> str:
     """CSS whose first element is this one, or the link or button around it. Raises `UsageError`."""
     node = _pressed(clicked)
-    found = []
+    selectors = []
     for path in paths(node):
         matches = css(document.tree.root, path.expression)[:2]
         if matches and matches[0].mem_id == node.mem_id:
-            found.append((path.cost + _SEVERAL * (len(matches) > 1), path.expression))
-    if not found:
+            selectors.append((path.cost + _SEVERAL * (len(matches) > 1), path.expression))
+    if not selectors:
         raise UsageError("no selector leads to this element; click another one, or write the selector")
-    return min(found)[1]
+    return min(selectors)[1]
 
 
 def _pressed(clicked: Any) -> Any:
@@ -78,17 +78,17 @@ def _pressed(clicked: Any) -> Any:
 def moved(draft: Draft, before: Document, after: Document) -> Draft:
     """The draft with the numbers that its elements have in the page rendered again. An element is found again by its
     tag, classes and text, and its place among those that are equal; a pick of one that is gone is dropped."""
-    wanted = {one.node for field in draft.fields for one in field.picks if one.url == draft.url}
-    if not wanted:
+    picked = {pick.node for field in draft.fields for pick in field.picks if pick.url == draft.url}
+    if not picked:
         return draft
-    known = {number: node for number, node in enumerate(elements(before)) if number in wanted}
-    kinds = {_kind(node) for node in known.values()}
+    picked_nodes = {number: node for number, node in enumerate(elements(before)) if number in picked}
+    kinds = {_kind(node) for node in picked_nodes.values()}
     signs = _by_sign(after, kinds)
     places = {
         node.mem_id: (sign, at) for sign, nodes in _by_sign(before, kinds).items() for at, (_, node) in enumerate(nodes)
     }
     numbers: dict[int, int] = {}
-    for number, node in known.items():
+    for number, node in picked_nodes.items():
         sign, at = places[node.mem_id]
         if at < len(signs[sign]):
             numbers[number] = signs[sign][at][0]
@@ -98,9 +98,9 @@ def moved(draft: Draft, before: Document, after: Document) -> Draft:
 
 def _moved(picks: tuple[Pick, ...], url: str, numbers: Mapping[int, int]) -> list[Pick]:
     return [
-        replace(one, node=numbers[one.node]) if one.url == url else one
-        for one in picks
-        if one.url != url or one.node in numbers
+        replace(pick, node=numbers[pick.node]) if pick.url == url else pick
+        for pick in picks
+        if pick.url != url or pick.node in numbers
     ]
 
 
@@ -113,10 +113,10 @@ def _kind(node: Any) -> _Kind:
 
 
 def _by_sign(document: Document, kinds: set[_Kind]) -> defaultdict[_Sign, list[tuple[int, Any]]]:
-    found: defaultdict[_Sign, list[tuple[int, Any]]] = defaultdict(list)
+    by_sign: defaultdict[_Sign, list[tuple[int, Any]]] = defaultdict(list)
     for number, node in enumerate(elements(document)):
         kind = _kind(node)
         if kind in kinds:
             text = value_of(node, "src" if node.tag == "img" else "")
-            found[kind, text].append((number, node))
-    return found
+            by_sign[kind, text].append((number, node))
+    return by_sign

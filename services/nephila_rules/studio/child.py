@@ -36,29 +36,29 @@ _kept: OrderedDict[tuple[object, ...], Document] = OrderedDict()
 
 
 def run(payload: bytes) -> bytes:
-    """Entry point of the child, see `Task.module`."""
+    """Entry point of the child."""
     work = msgspec.msgpack.decode(payload, type=Work)
     try:
-        found = _DONE[work.kind](work, _pages(work))
+        answer = _DONE[work.kind](work, _pages(work))
     except UsageError as error:
-        found = Answer(problem=str(error))
-    return msgspec.msgpack.encode(found)
+        answer = Answer(problem=str(error))
+    return msgspec.msgpack.encode(answer)
 
 
 def _pages(work: Work) -> Pages:
-    documents = [_document(one) for one in work.pages]
-    while len(_kept) > len(documents) and sum(len(one.body) for one in _kept.values()) > MAX_KEPT_BYTES:
+    documents = [_document(page) for page in work.pages]
+    while len(_kept) > len(documents) and sum(len(document.body) for document in _kept.values()) > MAX_KEPT_BYTES:
         _kept.popitem(last=False)
-    shown = documents[0]
-    picked = {one.url for field in work.draft.fields for one in field.picks} | {shown.url}
-    return Pages(shown, {one.url: one for one in documents if one.url in picked}, documents[1:])
+    first = documents[0]
+    picked = {pick.url for field in work.draft.fields for pick in field.picks} | {first.url}
+    return Pages(first, {document.url: document for document in documents if document.url in picked}, documents[1:])
 
 
 def _document(page: PageBody) -> Document:
     key = (page.url, page.encoding, page.content_type, page.body, tuple(sorted(page.facts.items())))
-    found = _kept.pop(key, None) or Document(page.body, page.url, page.encoding, page.content_type, page.facts)
-    _kept[key] = found
-    return found
+    document = _kept.pop(key, None) or Document(page.body, page.url, page.encoding, page.content_type, page.facts)
+    _kept[key] = document
+    return document
 
 
 def _step(work: Work, pages: Pages) -> Answer:
@@ -71,26 +71,26 @@ def _moved(work: Work, pages: Pages) -> Answer:
 
 def _frame(work: Work, pages: Pages) -> Answer:
     document = pages.shown
-    known = numbers(document)
+    numbers_by_id = numbers(document)
     notes: dict[int, tuple[str, bool]] = {}
     if work.notes:
-        by_number = {number: node for node, number in known.items()}
+        by_number = {number: node for node, number in numbers_by_id.items()}
         notes = {by_number[number]: note for number, note in work.notes.items() if number in by_number}
-    found = markup(document, known, fields_of(marked(work.draft, document)), notes)
-    return Answer(html=found.html, whole=found.whole)
+    frame = markup(document, numbers_by_id, fields_of(marked(work.draft, document)), notes)
+    return Answer(html=frame.html, whole=frame.whole)
 
 
 def _links(work: Work, pages: Pages) -> Answer:
     document = pages.shown
-    known, base, found = numbers(document), base_of(document) or document.url, []
+    numbers_by_id, base, links = numbers(document), base_of(document) or document.url, []
     for node in css(document.tree.root, "a[href]")[:MAX_LINKS]:
         try:
             url = parse_url(document.reference(node.attributes.get("href") or ""), base).href
         except UrlError:
             url = ""
-        if node.mem_id in known:
-            found.append(FoundLink(known[node.mem_id], url))
-    return Answer(links=found)
+        if node.mem_id in numbers_by_id:
+            links.append(FoundLink(numbers_by_id[node.mem_id], url))
+    return Answer(links=links)
 
 
 def _view(work: Work, pages: Pages) -> Answer:

@@ -41,7 +41,7 @@ class Pick(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where the value of a field is: the keys of a field of a ParseRule with these names."""
+    """The selection of a field's value: the keys of a field of a ParseRule with these names."""
 
     source: Literal["", "css", "xpath", "jsonld", "itemprop", "meta", "page", "constant"] = ""
     expression: Text = ""
@@ -64,8 +64,6 @@ class DraftField(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Draft(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """See the module."""
-
     url: PageUrl
     """Of the page that is shown."""
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
@@ -89,7 +87,7 @@ class Draft(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     @property
     def rendering(self) -> bytes:
-        """Equal for drafts whose pages are fetched in the same way."""
+        """A value that is equal for drafts whose pages are fetched in the same way."""
         return msgspec.json.encode(self.steps) if self.rendered else b""
 
     @property

@@ -43,8 +43,6 @@ MARKS: Final = 6
 
 
 class Markup(NamedTuple):
-    """See the module."""
-
     html: str
     whole: bool
     """Whether all of the page is in it."""
@@ -121,32 +119,32 @@ class _Writer:
         return "" if name in _VOID else f"</{name}>"
 
     def _attributes(self, node: Any, tag: str) -> str:
-        classes, found = [], ""
+        classes, attributes_text = [], ""
         field = self._marks.get(node.mem_id)
         if field is not None:
             number = self._numbers.get(node.mem_id, 0)
             classes.append(f"m m{field % MARKS}")
-            found += f' id="n{number}"'
+            attributes_text += f' id="n{number}"'
         if tag == "a":
             classes.append("l")
         note = self._notes.get(node.mem_id)
         if note is not None:
             classes.append("yes" if note[1] else "no")
-            found += f' title="{escape(note[0])}"'
+            attributes_text += f' title="{escape(note[0])}"'
         if tag in ("td", "th"):
             for name in _SIZES:
                 size = node.attributes.get(name) or ""
                 if size.isascii() and size.isdecimal() and 1 < int(size[:4]) < 100:
-                    found += f' {name}="{int(size[:4])}"'
-        return found + (f' class="{" ".join(classes)}"' if classes else "")
+                    attributes_text += f' {name}="{int(size[:4])}"'
+        return attributes_text + (f' class="{" ".join(classes)}"' if classes else "")
 
     def _link(self, node: Any, text: str, kind: str = "") -> None:
         number = self._numbers.get(node.mem_id)
-        shown = escape(text)
+        escaped = escape(text)
         if number is None:
-            self._put(shown)
+            self._put(escaped)
             return
-        self._put(f'<a href="pick/{number}" target="_top"{kind}>{shown}</a>')
+        self._put(f'<a href="pick/{number}" target="_top"{kind}>{escaped}</a>')
 
     def _text(self, node: Any) -> None:
         text = (node.text_content or "").replace("\0", "\ufffd")
@@ -181,9 +179,9 @@ def _file_name(address: str) -> str:
         return "image"
 
 
-def fields_of(found: Iterable[tuple[int, Any]]) -> dict[int, int]:
+def fields_of(pairs: Iterable[tuple[int, Any]]) -> dict[int, int]:
     """Marks of (field, element) pairs; the first field of an element counts."""
     marks: dict[int, int] = {}
-    for field, node in found:
+    for field, node in pairs:
         marks.setdefault(node.mem_id, field)
     return marks

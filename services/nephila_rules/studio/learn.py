@@ -43,11 +43,13 @@ def step(draft: Draft, kind: Step, node: int, pages: Pages) -> Draft:
     field, pick = _active(draft), pick_of(clicked, node, draft.url, wrong=kind == "not")
     if len(field.picks) >= MAX_PICKS:
         raise UsageError(f"a field has at most {MAX_PICKS} examples")
-    kept = [one for one in field.picks if (one.url, one.node) != (pick.url, pick.node)]
+    remaining = [other_pick for other_pick in field.picks if (other_pick.url, other_pick.node) != (pick.url, pick.node)]
     if kind == "here" and not field.many:
-        kept = [one for one in kept if one.url != draft.url or one.wrong]
+        remaining = [other_pick for other_pick in remaining if other_pick.url != draft.url or other_pick.wrong]
     many = field.many or (kind == "more" and not draft.each)
-    return _learned(replace(draft, mode="new"), draft.active, replace(field, picks=(*kept, pick), many=many), pages)
+    return _learned(
+        replace(draft, mode="new"), draft.active, replace(field, picks=(*remaining, pick), many=many), pages
+    )
 
 
 def _active(draft: Draft) -> DraftField:
@@ -57,19 +59,21 @@ def _active(draft: Draft) -> DraftField:
 
 
 def _new(draft: Draft, clicked: Any, node: int, pages: Pages) -> Draft:
-    known = next((number for number, one in marked(draft, pages.shown) if one.mem_id == clicked.mem_id), None)
-    if known is not None:
-        return replace(draft, active=known)
+    field_number = next(
+        (number for number, marked_node in marked(draft, pages.shown) if marked_node.mem_id == clicked.mem_id), None
+    )
+    if field_number is not None:
+        return replace(draft, active=field_number)
     if len(draft.fields) >= MAX_FIELDS:
         raise UsageError(f"a rule made here has at most {MAX_FIELDS} fields")
     pick = pick_of(clicked, node, draft.url)
     if not value_of(clicked, pick.attr):
         raise UsageError("this element is empty; click a text or an image")
     field = DraftField(name="field", picks=(pick,))
-    found = best(offers(draft, field, pages))
-    taken = {one.name for one in draft.fields}
-    name = name_of(clicked, found.take if found is not None else Source(), found.type if found else "text", taken)
-    fields = (*draft.fields, _with_offer(replace(field, name=name), found))
+    offer = best(offers(draft, field, pages))
+    taken = {draft_field.name for draft_field in draft.fields}
+    name = name_of(clicked, offer.take if offer is not None else Source(), offer.type if offer else "text", taken)
+    fields = (*draft.fields, _with_offer(replace(field, name=name), offer))
     return replace(draft, fields=fields, active=len(fields) - 1, mode="new")
 
 
@@ -77,13 +81,13 @@ def _learned(draft: Draft, number: int, field: DraftField, pages: Pages) -> Draf
     return draft.with_field(number, _with_offer(field, best(offers(draft, field, pages)), first=False))
 
 
-def _with_offer(field: DraftField, found: Offer | None, *, first: bool = True) -> DraftField:
+def _with_offer(field: DraftField, offer: Offer | None, *, first: bool = True) -> DraftField:
     """The field with the selector. `first`: type and required are found as well; later they are the person's."""
-    if found is None:
+    if offer is None:
         return replace(field, take=Source())
-    kind = found.type if first or field.type == "text" else field.type
-    required = (bool(found.others) and found.filled == found.others) if first else field.required
-    return replace(field, take=found.take, type=kind, required=required and not field.many)
+    kind = offer.type if first or field.type == "text" else field.type
+    required = (bool(offer.others) and offer.filled == offer.others) if first else field.required
+    return replace(field, take=offer.take, type=kind, required=required and not field.many)
 
 
 def _relearned(draft: Draft, pages: Pages) -> Draft:
@@ -108,14 +112,14 @@ def _wider(field: DraftField, pages: Pages) -> tuple[Pick, ...]:
 def _items(draft: Draft, pages: Pages) -> Draft:
     field = _active(draft)
     nodes = [
-        node for one in field.picks if one.url == draft.url and not one.wrong
-        if (node := element(pages.shown, one.node)) is not None
+        node for pick in field.picks if pick.url == draft.url and not pick.wrong
+        if (node := element(pages.shown, pick.node)) is not None
     ]  # fmt: skip
-    found = boxes_around(pages.shown, nodes)
-    if not found:
+    candidates = boxes_around(pages.shown, nodes)
+    if not candidates:
         raise UsageError("two values of one field are needed on this page, each in a box of its own: click the second")
-    fields = tuple(replace(one, many=False) for one in draft.fields)
-    return _relearned(replace(draft, each=found[0].expression, fields=fields), pages)
+    fields = tuple(replace(draft_field, many=False) for draft_field in draft.fields)
+    return _relearned(replace(draft, each=candidates[0].expression, fields=fields), pages)
 
 
 def _next(draft: Draft, clicked: Any, pages: Pages) -> Draft:
@@ -126,8 +130,8 @@ def _next(draft: Draft, clicked: Any, pages: Pages) -> Draft:
         raise UsageError("this is no link; click the link to the next page")
     node = numbers(pages.shown)[link.mem_id]
     field = DraftField(name="next", picks=(Pick(draft.url, node, "href"),))
-    found = [one for one in offers(replace(draft, each=""), field, pages) if one.kind == "css"]
-    chosen = best(found)
+    candidates = [offer for offer in offers(replace(draft, each=""), field, pages) if offer.kind == "css"]
+    chosen = best(candidates)
     if chosen is None:
         raise UsageError("no selector leads to this link; click another one")
     return replace(draft, next_page=replace(chosen.take, attr=""), mode="new")
@@ -142,7 +146,7 @@ def marked(draft: Draft, document: Document) -> Iterator[tuple[int, Any]]:
 def _taken(draft: Draft, field: DraftField, document: Document) -> Sequence[Any]:
     if expression := css_of(field.take):
         scopes = boxes(draft.each, document) if draft.each else [document.tree.root]
-        found = [css(scope, expression)[: MAX_MARKED if field.many else 1] for scope in scopes]
-        return [node for one in found for node in one][:MAX_MARKED]
-    picked = (element(document, one.node) for one in field.picks if one.url == document.url and not one.wrong)
+        groups = [css(scope, expression)[: MAX_MARKED if field.many else 1] for scope in scopes]
+        return [node for pick in groups for node in pick][:MAX_MARKED]
+    picked = (element(document, pick.node) for pick in field.picks if pick.url == document.url and not pick.wrong)
     return [node for node in picked if node is not None]

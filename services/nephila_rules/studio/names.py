@@ -33,7 +33,7 @@ _LAYOUT: Final = frozenset(_LAYOUT_WORDS.split())
 
 def name_of(node: Any, take: Source, kind: str, taken: Collection[str]) -> str:
     """A name that no other field has."""
-    base = next((found for one in _suggested(node, take, kind) if (found := _as_name(one))), "field")
+    base = next((suggestion for text in _suggested(node, take, kind) if (suggestion := _as_name(text))), "field")
     number, name = 1, base
     while name in taken:
         number += 1
@@ -67,10 +67,10 @@ def _last(path: str) -> str:
 
 def _of_classes(node: Any) -> Any:
     own = [node.attributes.get("id") or "", *(node.attributes.get("class") or "").split()]
-    for one in own:
-        if not is_given_name(one):
+    for label in own:
+        if not is_given_name(label):
             continue
-        words = [word for word in re.split("[-_]+", one) if word.lower() not in _LAYOUT and not word.isdecimal()]
+        words = [word for word in re.split("[-_]+", label) if word.lower() not in _LAYOUT and not word.isdecimal()]
         if words:
             yield words[-1]
 

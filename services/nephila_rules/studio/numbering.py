@@ -12,7 +12,7 @@ MAX_ELEMENTS: Final = 200_000
 
 
 def is_element(node: Any) -> bool:
-    """Not a text, a comment, the document, or an instruction, which has no name."""
+    """Whether a node is an element: texts, comments, the document and instructions are not."""
     return node.tag is not None and not node.tag.startswith("-")
 
 

@@ -24,7 +24,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 def selection_of(take: Source) -> Selection:
-    """As the rule engine has it."""
+    """The selection as the rule engine has it."""
     return Selection(**msgspec.structs.asdict(take))
 
 
@@ -35,16 +35,18 @@ def document_of(draft: Draft, *, lenient: bool = False) -> dict[str, Any]:
     if draft.each:
         spec["each"] = {"css": draft.each}
     fields = {
-        one.name: field_keys(selection_of(one.take), one.type, many=one.many, required=one.required and not lenient)
-        for one in draft.fields
-        if one.take != Source()
+        field.name: field_keys(
+            selection_of(field.take), field.type, many=field.many, required=field.required and not lenient
+        )
+        for field in draft.fields
+        if field.take != Source()
     }
     if fields:
         spec["fields"] = fields
     if draft.next_page.source:
         spec["pagination"] = selection_keys(selection_of(draft.next_page))
     if draft.steps:
-        spec["steps"] = [content_of(one) for one in draft.steps]
+        spec["steps"] = [content_of(field) for field in draft.steps]
     return rule_document(draft.name or "new-rule", spec)
 
 
@@ -52,7 +54,9 @@ def name_of(url: str) -> str:
     """A name for the rule of a page."""
     parts = urlsplit(url)
     host = (parts.hostname or "site").removeprefix("www.")
-    segments = [one for one in parts.path.split("/")[:-1] if one and not any(sign.isdigit() for sign in one)]
+    segments = [
+        segment for segment in parts.path.split("/")[:-1] if segment and not any(sign.isdigit() for sign in segment)
+    ]
     words = "-".join([host, *segments[:1]])
     return re.sub(r"[^a-z0-9-]+", "-", words.lower()).strip("-")[:60] or "rule"
 
@@ -62,13 +66,15 @@ def patterns(url: str, examples: Sequence[str]) -> list[Pattern]:
     parts = urlsplit(url)
     root = f"^{parts.scheme}://{_escaped(parts.netloc)}/"
     folder = "/".join(parts.path.split("/")[1:-1])
-    found = [
+    choices = [
         Pattern("page", f"^{_escaped(url)}$"),
         Pattern("pages", url_pattern(list(dict.fromkeys([url, *examples])))),
         Pattern("folder", root + (f"{_escaped(folder)}/" if folder else "")),
         Pattern("site", root),
     ]
-    return [one for at, one in enumerate(found) if one.pattern not in [other.pattern for other in found[:at]]]
+    return [
+        choice for at, choice in enumerate(choices) if choice.pattern not in [other.pattern for other in choices[:at]]
+    ]
 
 
 def _escaped(text: str) -> str:

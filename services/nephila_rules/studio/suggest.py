@@ -52,7 +52,7 @@ def kind_of(source: str) -> str:
 
 
 def source_of(selection: Selection) -> Source:
-    """As a draft has it."""
+    """The selection as a draft has it."""
     return Source(**{name: getattr(selection, name) for name in Source.__struct_fields__})
 
 
@@ -66,33 +66,33 @@ def offers(draft: Draft, field: DraftField, pages: Pages) -> list[Offer]:
 def _offers(
     each: str,
     field: DraftField,
-    shown: Document,
+    first_page: Document,
     named: tuple[tuple[str, Document], ...],
     others: tuple[Document, ...],
 ) -> list[Offer]:
     """The last answer is kept: a click asks for it, and so does the screen behind it."""
-    pages = Pages(shown, dict(named), others)
-    found = _in_boxes(each, field, pages) if each else _of_pages(field, pages)
-    found.sort(key=lambda one: one.cost)
-    kept: list[Offer] = []
+    pages = Pages(first_page, dict(named), others)
+    all_offers = _in_boxes(each, field, pages) if each else _of_pages(field, pages)
+    all_offers.sort(key=lambda offer: offer.cost)
+    chosen: list[Offer] = []
     for kind, most in OF_KIND.items():
-        kept += _distinct([one for one in found if one.kind == kind])[:most]
-    return kept
+        chosen += _distinct([offer for offer in all_offers if offer.kind == kind])[:most]
+    return chosen
 
 
-def best(found: Sequence[Offer]) -> Offer | None:
-    """The one that is proposed."""
-    return min(found, key=lambda one: one.cost, default=None)
+def best(candidates: Sequence[Offer]) -> Offer | None:
+    """The offer that is proposed: the one of least cost."""
+    return min(candidates, key=lambda offer: offer.cost, default=None)
 
 
-def _distinct(found: Sequence[Offer]) -> list[Offer]:
+def _distinct(candidates: Sequence[Offer]) -> list[Offer]:
     """Each selector once; of CSS selectors with the same effect those that differ from the first one most are kept
     last."""
-    kept: list[Offer] = []
-    for one in found:
-        if all(one.take != other.take for other in kept):
-            kept.append(one)
-    return kept
+    distinct: list[Offer] = []
+    for offer in candidates:
+        if all(offer.take != other.take for other in distinct):
+            distinct.append(offer)
+    return distinct
 
 
 def _of_pages(field: DraftField, pages: Pages) -> list[Offer]:
@@ -100,27 +100,27 @@ def _of_pages(field: DraftField, pages: Pages) -> list[Offer]:
     for url, document in pages.named.items():
         values, refused, nodes = _values(field, url, document)
         if values or refused:
-            given: str | list[str] = values if field.many else (values[:1] or [""])[0]
+            named_values: str | list[str] = values if field.many else (values[:1] or [""])[0]
             examples.append(
                 Example(
                     document,
-                    {"f": given} if values else {},
+                    {"f": named_values} if values else {},
                     frozenset(("f",)) if field.many else frozenset(),
                     {"f": refused},
                 )
             )
             picked.append((document, nodes))
-    if not any(one.values for one in examples):
+    if not any(example.values for example in examples):
         return []
-    rest = [one for one in pages.others if one.url not in pages.named]
-    found = induce(
+    rest = [page for page in pages.others if page.url not in pages.named]
+    choices = induce(
         examples,
         rest,
         max(OF_KIND.values()),
-        kind=lambda one: kind_of(one.source),
-        more_cost=lambda one: _elsewhere(one, picked),
+        kind=lambda selection: kind_of(selection.source),
+        more_cost=lambda selection: _elsewhere(selection, picked),
     ).get("f", [])
-    made = [_offer(one, pages.shown, one.cost) for one in found]
+    made = [_offer(choice, pages.shown, choice.cost) for choice in choices]
     return [*made, *_as_xpath(made, pages.shown)]
 
 
@@ -129,7 +129,7 @@ def _values(field: DraftField, url: str, document: Document) -> tuple[list[str],
     values: list[str] = []
     refused: list[str] = []
     nodes: list[Any] = []
-    for pick in sorted((one for one in field.picks if one.url == url), key=lambda one: one.node):
+    for pick in sorted((pick for pick in field.picks if pick.url == url), key=lambda pick: pick.node):
         node = element(document, pick.node)
         text = value_of(node, pick.attr) if node is not None else ""
         if not text:
@@ -137,19 +137,19 @@ def _values(field: DraftField, url: str, document: Document) -> tuple[list[str],
         (refused if pick.wrong else values).append(text)
         if not pick.wrong:
             nodes.append(node)
-    return values, [one for one in refused if one not in values], nodes
+    return values, [text for text in refused if text not in values], nodes
 
 
 def _elsewhere(selection: Selection, picked: Sequence[tuple[Document, Sequence[Any]]]) -> float:
     expression = css_of(source_of(selection))
     for document, nodes in picked if expression else ():
-        wanted = {node.mem_id for node in nodes}
-        found = css(document.tree.root, expression)[:MAX_VALUES]
-        ids = [node.mem_id for node in found]
-        if wanted and (not ids or not wanted.intersection(ids[:1] if len(wanted) == 1 else ids)):
+        ids_of_picks = {node.mem_id for node in nodes}
+        matches = css(document.tree.root, expression)[:MAX_VALUES]
+        ids = [node.mem_id for node in matches]
+        if ids_of_picks and (not ids or not ids_of_picks.intersection(ids[:1] if len(ids_of_picks) == 1 else ids)):
             return _ELSEWHERE
-        if len(wanted) > 1:
-            return _unlike(found, nodes)
+        if len(ids_of_picks) > 1:
+            return _unlike(matches, nodes)
     return 0.0
 
 
@@ -160,13 +160,13 @@ def css_of(take: Source) -> str:
     return take.expression if take.source == "css" else ""
 
 
-def _unlike(found: Sequence[Any], nodes: Sequence[Any]) -> float:
+def _unlike(listed: Sequence[Any], nodes: Sequence[Any]) -> float:
     """Cost of a list: a picked element that is not in it; elements in other places of the page than those picked; few
     of those in the same places."""
-    ids, shapes = {node.mem_id for node in found}, {_shape(node) for node in nodes}
+    ids, shapes = {node.mem_id for node in listed}, {_shape(node) for node in nodes}
     missed = sum(node.mem_id not in ids for node in nodes)
-    alike = sum(_shape(node) in shapes for node in found)
-    return _ELSEWHERE * missed + _ODD * (1 - alike / len(found)) + _FEW / max(alike, 1)
+    alike = sum(_shape(node) in shapes for node in listed)
+    return _ELSEWHERE * missed + _ODD * (1 - alike / len(listed)) + _FEW / max(alike, 1)
 
 
 def _shape(node: Any) -> tuple[str, ...]:
@@ -179,11 +179,13 @@ def _shape(node: Any) -> tuple[str, ...]:
 
 
 def _classes(node: Any) -> list[str]:
-    return sorted(f".{one}" for one in (node.attributes.get("class") or "").split() if is_given_name(one))
+    return sorted(
+        f".{class_name}" for class_name in (node.attributes.get("class") or "").split() if is_given_name(class_name)
+    )
 
 
-def _offer(choice: Choice, shown: Document, cost: float) -> Offer:
-    texts = texts_of(choice.selection, shown)
+def _offer(choice: Choice, page: Document, cost: float) -> Offer:
+    texts = texts_of(choice.selection, page)
     return Offer(
         source_of(choice.selection),
         kind_of(choice.selection.source),
@@ -192,35 +194,37 @@ def _offer(choice: Choice, shown: Document, cost: float) -> Offer:
         len(texts),
         choice.filled,
         choice.others,
-        [one[:200] for one in texts[:3]] or list(choice.sample),
+        [text[:200] for text in texts[:3]] or list(choice.sample),
         cost,
     )
 
 
-def _as_xpath(made: Sequence[Offer], shown: Document) -> list[Offer]:
+def _as_xpath(made: Sequence[Offer], page: Document) -> list[Offer]:
     """The best CSS selectors as XPath, for those who prefer it; costlier, because they run in a child process."""
-    found = []
-    for one in sorted((one for one in made if one.kind == "css"), key=lambda one: one.cost)[: OF_KIND["xpath"]]:
+    offers_xpath = []
+    for offer in sorted((offer for offer in made if offer.kind == "css"), key=lambda offer: offer.cost)[
+        : OF_KIND["xpath"]
+    ]:
         try:
-            expression = HTMLTranslator().css_to_xpath(one.take.expression)
+            expression = HTMLTranslator().css_to_xpath(offer.take.expression)
         except SelectorError:
             continue
         take = msgspec.structs.replace(
-            one.take, source="xpath", expression=expression.replace("descendant-or-self::", "//", 1)
+            offer.take, source="xpath", expression=expression.replace("descendant-or-self::", "//", 1)
         )
-        here = len(texts_of(selection_of(take), shown))
-        if here == one.here:
-            found.append(msgspec.structs.replace(one, take=take, kind="xpath", cost=one.cost + 5.0))
-    return found
+        here = len(texts_of(selection_of(take), page))
+        if here == offer.here:
+            offers_xpath.append(msgspec.structs.replace(offer, take=take, kind="xpath", cost=offer.cost + 5.0))
+    return offers_xpath
 
 
 def texts_of(selection: Selection, document: Document, scope: Any = None, most: int = MAX_VALUES) -> list[str]:
-    """Its values on a page as texts; none for a selection that fails there."""
+    """The values of a selection on a page as texts; none for a selection that fails there."""
     try:
-        found = [value_or_text(one) for one in islice(select(selection, document, scope), most)]
+        values = [value_or_text(value) for value in islice(select(selection, document, scope), most)]
     except ValueError:
         return []
-    return [text for one in found if one is not None and (text := folded(one))]
+    return [text for value in values if value is not None and (text := folded(value))]
 
 
 # ---- items in boxes
@@ -244,19 +248,19 @@ def _in_boxes(each: str, field: DraftField, pages: Pages) -> list[Offer]:
     if not picked:
         return _of_pages(msgspec.structs.replace(field, many=False), pages)
     box, node, pick = picked[0]
-    found = []
+    box_offers = []
     for path in paths(node, box):
         selection = Selection("css", path.expression, attr=pick.attr)
-        if all(_first_is(selection, one, of) for one, of, _ in picked) and not _takes_wrong(
+        if all(_first_is(selection, other, of) for other, of, _ in picked) and not _takes_wrong(
             selection, each, field, pages
         ):
-            found.append(_box_offer(selection, path.cost, each, pages))
-    return found
+            box_offers.append(_box_offer(selection, path.cost, each, pages))
+    return box_offers
 
 
-def box_around(node: Any, found: Sequence[Any]) -> Any:
+def box_around(node: Any, all_boxes: Sequence[Any]) -> Any:
     """The box that an element is in, or None."""
-    ids = {one.mem_id: one for one in found}
+    ids = {box.mem_id: box for box in all_boxes}
     while node is not None:
         if node.mem_id in ids:
             return ids[node.mem_id]
@@ -265,8 +269,8 @@ def box_around(node: Any, found: Sequence[Any]) -> Any:
 
 
 def _first_is(selection: Selection, box: Any, node: Any) -> bool:
-    found = [one for one in css(box, selection.expression)[:2] if one.mem_id != box.mem_id]
-    return bool(found) and found[0].mem_id == node.mem_id
+    matches = [match for match in css(box, selection.expression)[:2] if match.mem_id != box.mem_id]
+    return bool(matches) and matches[0].mem_id == node.mem_id
 
 
 def _takes_wrong(selection: Selection, each: str, field: DraftField, pages: Pages) -> bool:
@@ -283,9 +287,9 @@ def _takes_wrong(selection: Selection, each: str, field: DraftField, pages: Page
 
 def _box_offer(selection: Selection, cost: float, each: str, pages: Pages) -> Offer:
     inside = [_in_box(selection, box, pages.shown) for box in boxes(each, pages.shown)]
-    texts = [one for one in inside if one]
-    others = [one for one in pages.others if one.url not in pages.named]
-    given = [[_in_box(selection, box, page) for box in boxes(each, page)] for page in others]
+    texts = [text for text in inside if text]
+    others = [text for text in pages.others if text.url not in pages.named]
+    texts_by_page = [[_in_box(selection, box, page) for box in boxes(each, page)] for page in others]
     share = len(texts) / max(len(inside), 1)
     return Offer(
         source_of(selection),
@@ -293,9 +297,9 @@ def _box_offer(selection: Selection, cost: float, each: str, pages: Pages) -> Of
         type_of(texts[:20], selection.attr),  # type: ignore[arg-type]
         many=False,
         here=len(texts),
-        filled=sum(any(one) for one in given),
+        filled=sum(any(text) for text in texts_by_page),
         others=len(others),
-        sample=[one[:200] for one in texts[:3]],
+        sample=[text[:200] for text in texts[:3]],
         cost=cost + 4.0 * (1 - share),
     )
 

@@ -23,29 +23,31 @@ _decode: Final = msgspec.json.Decoder().decode
 
 def rows(draft: Draft, documents: Iterable[Document]) -> list[Row]:
     """A row for each page; none while no field has a selector."""
-    if not any(one.take.source or one.take.path for one in draft.fields):
+    if not any(field.take.source or field.take.path for field in draft.fields):
         return []
     try:
         rule = load.from_json(document_of(draft, lenient=True)).rule
     except UsageError as error:
         return [Row(draft.url, [], 0, [str(error)])]
-    names = [one.name for one in draft.fields]
-    found = []
+    names = [field.name for field in draft.fields]
+    page_rows = []
     for document in documents:
         got = extract(rule, document)
-        items = [_decode(one) for one in got.items[:MAX_ITEMS]]
-        shown = [{name: _text(item.get(name)) for name in names} for item in items]
-        if not shown and not draft.each:
-            shown = [dict.fromkeys(names, "")]
-        found.append(Row(document.url, shown, len(got.items), [one[:MAX_CHARS] for one in got.problems[:3]]))
-    return found
+        items = [_decode(item) for item in got.items[:MAX_ITEMS]]
+        cells = [{name: _text(item.get(name)) for name in names} for item in items]
+        if not cells and not draft.each:
+            cells = [dict.fromkeys(names, "")]
+        page_rows.append(
+            Row(document.url, cells, len(got.items), [problem[:MAX_CHARS] for problem in got.problems[:3]])
+        )
+    return page_rows
 
 
 def _text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return " · ".join(_text(one) for one in value)[:MAX_CHARS]
+        return " · ".join(_text(item) for item in value)[:MAX_CHARS]
     if isinstance(value, dict):
-        return " ".join(_text(one) for one in value.values())[:MAX_CHARS]
+        return " ".join(_text(item) for item in value.values())[:MAX_CHARS]
     return str(value)[:MAX_CHARS]

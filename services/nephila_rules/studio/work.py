@@ -210,9 +210,9 @@ def _close_all(sandboxes: Sequence[BlockingSandbox]) -> None:
 
 def _bounded(pages: Sequence[PageBody]) -> list[PageBody]:
     left = MAX_PAYLOAD
-    kept: list[PageBody] = []
-    for one in pages:
-        left -= len(one.body)
-        if left >= 0 or not kept:
-            kept.append(one)
-    return kept
+    bounded: list[PageBody] = []
+    for page in pages:
+        left -= len(page.body)
+        if left >= 0 or not bounded:
+            bounded.append(page)
+    return bounded

@@ -106,12 +106,12 @@ def _inflated(data: bytes, start: int, max_bytes: int) -> bytes:
     """The deflate stream that begins there. Checksums behind it are not needed, as when the page was fetched."""
     try:
         inflater = zlib.decompressobj(RAW_DEFLATE)
-        found = inflater.decompress(data[start:], max_bytes + 1)
+        content = inflater.decompress(data[start:], max_bytes + 1)
     except zlib.error as error:
         raise ValueError(f"broken content: {error}") from None
-    if len(found) <= max_bytes and not inflater.eof:
+    if len(content) <= max_bytes and not inflater.eof:
         raise ValueError("broken content: it ends early")
-    return found
+    return content
 
 
 def _by_library(data: bytes, coding: str, max_bytes: int) -> bytes:
@@ -119,12 +119,12 @@ def _by_library(data: bytes, coding: str, max_bytes: int) -> bytes:
         if coding == "br":
             import brotli
 
-            decoder, found = brotli.Decompressor(), b""
+            decoder, content = brotli.Decompressor(), b""
             for at in range(0, len(data), 4096):
-                found += decoder.process(data[at : at + 4096])
-                if len(found) > max_bytes:
+                content += decoder.process(data[at : at + 4096])
+                if len(content) > max_bytes:
                     break
-            return found
+            return content
         import zstandard
 
         with zstandard.ZstdDecompressor().stream_reader(data) as reader:

@@ -80,15 +80,15 @@ def read_warc(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[ArchivedPa
                 continue
             head = _head(source)
             url = head.url
-            found = _record(source, head, offset, max_bytes)
+            record = _record(source, head, offset, max_bytes)
         except BrokenMember as error:
             yield BadRecord(error.offset, f"broken: {error}", url)
         except ValueError as error:
             yield BadRecord(offset, str(error), url)
             source.to_next_record()
         else:
-            if found is not None:
-                yield found
+            if record is not None:
+                yield record
 
 
 def _no_record(line: bytes | None) -> str:
@@ -176,18 +176,18 @@ def _matches(digest: str, data: bytes) -> bool:
     algorithm = _ALGORITHMS.get(name.strip().lower())
     if not colon or algorithm is None:
         return True
-    found = hashlib.new(algorithm, data, usedforsecurity=False).digest()
+    computed = hashlib.new(algorithm, data, usedforsecurity=False).digest()
     value = value.strip()
     try:
-        written = bytes.fromhex(value) if len(value) == 2 * len(found) else base64.b32decode(value.upper())
+        written = bytes.fromhex(value) if len(value) == 2 * len(computed) else base64.b32decode(value.upper())
     except (ValueError, binascii.Error):
         return True
-    return written == found or len(written) != len(found)
+    return written == computed or len(written) != len(computed)
 
 
 def _seconds(date: str) -> float:
     try:
-        found = datetime.fromisoformat(date)
+        parsed = datetime.fromisoformat(date)
     except ValueError:
         return 0.0
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()

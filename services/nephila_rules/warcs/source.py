@@ -15,7 +15,7 @@ _RECORD: Final = b"WARC/"
 
 
 class BrokenMember(Exception):
-    """What was unpacked so far is lost, the source stands at the next member or at its end."""
+    """A member is broken: what was unpacked so far is lost, the source stands at the next member or at its end."""
 
     def __init__(self, why: str, offset: int) -> None:
         super().__init__(why)
@@ -24,8 +24,6 @@ class BrokenMember(Exception):
 
 
 class WarcSource:
-    """See the module."""
-
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._raw = file.read(PIECE_BYTES)  # read, not yet unpacked
@@ -51,7 +49,7 @@ class WarcSource:
         return line if len(line) <= limit else None
 
     def take(self, count: int) -> bytes:
-        """So many bytes, fewer at the end of the file."""
+        """Take so many bytes, fewer at the end of the file."""
         parts, missing = [], count
         while missing > 0 and (self._buffer or self._fill()):
             part = self._buffer[:missing]
