@@ -27,7 +27,7 @@ class Labels(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Known for all jobs together; None where it is not known."""
+    """Sums over all jobs together; None where a sum is not known."""
 
     cpu_s: float | None
     stored_bytes: int | None
@@ -58,34 +58,34 @@ MEASURES = ("requests", "bytes", "cpu_s", "stored_bytes", "browser_s", "text_cha
 
 def costs(jobs: Iterable[JobCost], labels: Mapping[str, Labels], totals: Totals, by: By = "job") -> list[Cost]:
     """The costs by job, by tenant, by site, or of the jobs that belong to a site; "-" has the jobs without one."""
-    found: dict[str, Cost] = {}
-    known = list(jobs)
-    work = sum(map(_work, known))
-    chars = sum(one.text_chars for one in known)
-    for one in known:
-        label = labels.get(one.job, Labels())
+    by_name: dict[str, Cost] = {}
+    all_jobs = list(jobs)
+    work = sum(map(_work, all_jobs))
+    chars = sum(job.text_chars for job in all_jobs)
+    for job in all_jobs:
+        label = labels.get(job.job, Labels())
         if by == "directory" and not label.site:
             continue
-        name = one.job if by in ("job", "directory") else (label.tenant if by == "tenant" else label.site) or "-"
-        cost = found.setdefault(name, Cost(name))
-        cost.requests += one.fetches
-        cost.bytes += one.bytes
-        cost.pages += one.pages
-        cost.near_copies += one.near_copies
-        cost.items += one.items
-        cost.text_chars += one.text_chars
-        cost.useful += one.useful
+        name = job.job if by in ("job", "directory") else (label.tenant if by == "tenant" else label.site) or "-"
+        cost = by_name.setdefault(name, Cost(name))
+        cost.requests += job.fetches
+        cost.bytes += job.bytes
+        cost.pages += job.pages
+        cost.near_copies += job.near_copies
+        cost.items += job.items
+        cost.text_chars += job.text_chars
+        cost.useful += job.useful
         cost.browser_s += label.browser_s
         if totals.cpu_s is not None:
-            cost.cpu_s = (cost.cpu_s or 0.0) + totals.cpu_s * _work(one) / max(work, 1)
+            cost.cpu_s = (cost.cpu_s or 0.0) + totals.cpu_s * _work(job) / max(work, 1)
         if totals.stored_bytes is not None:
-            cost.stored_bytes = (cost.stored_bytes or 0.0) + totals.stored_bytes * one.text_chars / max(chars, 1)
-    for cost in found.values():
+            cost.stored_bytes = (cost.stored_bytes or 0.0) + totals.stored_bytes * job.text_chars / max(chars, 1)
+    for cost in by_name.values():
         if cost.useful:
             values = {name: getattr(cost, name) for name in MEASURES}
             cost.per_useful = {name: value / cost.useful for name, value in values.items() if value is not None}
-    return [found[name] for name in sorted(found)]
+    return [by_name[name] for name in sorted(by_name)]
 
 
-def _work(one: JobCost) -> int:
-    return one.bytes + FETCH_BYTES * one.fetches
+def _work(job: JobCost) -> int:
+    return job.bytes + FETCH_BYTES * job.fetches

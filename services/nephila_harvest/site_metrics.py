@@ -18,16 +18,16 @@ def collectors(runners: Sequence[SiteRunner]) -> list[Collector]:
 
     from nephila_harvest.sites.metrics import METRICS
 
-    return [MetricsCollector("sites", one, METRICS) for one in runners]
+    return [MetricsCollector("sites", runner, METRICS) for runner in runners]
 
 
-def metrics_server(found: Callable[[], list[Collector]], port: int) -> HttpServer:
+def metrics_server(collect: Callable[[], list[Collector]], port: int) -> HttpServer:
     """/healthz, /readyz and /metrics on a port; not open yet."""
     from nephila.kernel.runtime.metrics import exposition, registry_of
     from nephila_control.http.application import application
     from nephila_control.http.server import tcp_server
 
     async def metrics() -> tuple[bytes, str]:
-        return exposition(registry_of(found()))
+        return exposition(registry_of(collect()))
 
     return tcp_server(application(None, metrics=metrics), "", port, "--metrics-port")

@@ -82,12 +82,9 @@ class StoredRows:
         self._source = source
 
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
-        """See `PageRows`."""
         return await asyncio.get_running_loop().run_in_executor(None, job_view.row_with_meta, self._source, job, url)
 
     async def unfetched_links(self, job: str, since: str) -> Counter[str]:
-        """See `PageRows`."""
-
         def count() -> Counter[str]:
             with open_for_reading(self._source) as connection:
                 query = (
@@ -108,18 +105,16 @@ class ExplainedRows:
         self.readable = False
 
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
-        """See `PageRows`."""
-        found = (await self._control.explain(requests.ExplainUrl(url=url, job=job))).explanation
-        if found.row is not None:
+        explanation = (await self._control.explain(requests.ExplainUrl(url=url, job=job))).explanation
+        if explanation.row is not None:
             self.readable = True
-            return found.row
-        if found.recrawl is None or not found.recrawl.fetched_at or found.recrawl.missing:
+            return explanation.row
+        if explanation.recrawl is None or not explanation.recrawl.fetched_at or explanation.recrawl.missing:
             return None
         # A scheduler has no rows, but knows the last fetch that brought the page.
-        return {**_FETCHED, "fetched_at": iso(found.recrawl.fetched_at)}
+        return {**_FETCHED, "fetched_at": iso(explanation.recrawl.fetched_at)}
 
     async def unfetched_links(self, job: str, since: str) -> Counter[str]:
-        """See `PageRows`."""
         counts: Counter[str] = Counter()
         for reason in NOT_FETCHED:
             before = 0
@@ -200,7 +195,9 @@ class SiteRunner:
                 self._planner.put(plan_of(self._sites, name), now, progress.pop(name, None))
         if not self._loaded:
             self._loaded = True
-            self._states = {name: one for name, one in self._store.lists().items() if name in self._sites.directories}
+            self._states = {
+                name: states for name, states in self._store.lists().items() if name in self._sites.directories
+            }
             for run in self._store.open_runs():
                 self._open[run.name] = run
                 if run.name in self._sites.directories:
@@ -292,18 +289,18 @@ class SiteRunner:
         """A run is over; `stored`: pages of its job that are stored now."""
         first = self._not_fetched(run.name)
         urls = self._lists(run.name) if ended_by is not RunEnd.DELETED else ()
-        found = [await self._state(run, url, ended_by) for url in urls]
+        states = [await self._state(run, url, ended_by) for url in urls]
         now = self._clock.now()
-        new_lists = sum(one.url in first and not one.is_fault for one in found)
+        new_lists = sum(state.url in first and not state.is_fault for state in states)
         new_pages = max(stored - run.stored_before - new_lists, 0)
         counts = await self._unfetched_links(run)
         recorded = counts.pop(Reason.LINK_RECORDED, 0)
         news = new_pages + recorded
-        lists = [self._with_history(run, one, news) for one in found]
-        failed = ended_by.is_failure or bool(lists and all(one.is_fault for one in lists))
+        lists = [self._with_history(run, state, news) for state in states]
+        failed = ended_by.is_failure or bool(lists and all(state.is_fault for state in lists))
         del self._open[run.name]
         self._ended_once.discard(run.name)
-        watched = sum(not one.is_fault for one in lists)
+        watched = sum(not state.is_fault for state in lists)
         progress = self._planner.ended(run.name, run.started_at, watched + new_pages, news, failed=failed)
         ended = run._replace(
             ended_at=now,
@@ -318,9 +315,9 @@ class SiteRunner:
         links = f", {recorded:,} links recorded" if recorded else ""
         links += f", {ended.left_out:,} new links left out" if ended.left_out else ""
         self._on_line(f"{run.name}: {why or ended_by}, {new_pages:,} new pages{links} in {now - run.started_at:,.0f} s")
-        for one in lists:
-            if one.is_fault:
-                self._on_line(f"{run.name}: {list_line(list_answer(one))}")
+        for state in lists:
+            if state.is_fault:
+                self._on_line(f"{run.name}: {list_line(list_answer(state))}")
 
     async def _unfetched_links(self, run: DirectoryRun) -> Counter[str]:
         """Links of a run that were recorded or left out, by reason. Raises `NotReadyError`."""
@@ -353,20 +350,22 @@ class SiteRunner:
         """How a list stands after a run. Raises `NotReadyError`."""
         if ended_by is RunEnd.REFUSED:
             return ListState(url, ListVerdict.NOT_STARTED)
-        found: ListState | None = None
+        first_state: ListState | None = None
         at = url
         for _ in range(MAX_HOPS):
             row = await self._row(run.name, at)
-            if row is None or (found is None and str(row["fetched_at"]) < iso(run.started_at - SKEW_S)):
+            if row is None or (first_state is None and str(row["fetched_at"]) < iso(run.started_at - SKEW_S)):
                 # The target of a redirect that the scope does not admit has no row.
-                return found or ListState(url, ListVerdict.WAITING if self._rows.readable else ListVerdict.UNKNOWN)
+                return first_state or ListState(
+                    url, ListVerdict.WAITING if self._rows.readable else ListVerdict.UNKNOWN
+                )
             now = of_row(url, row)
             if now.verdict is not ListVerdict.MOVED:
-                if found is not None and not now.is_fault:
-                    return now._replace(target=at, reason=found.reason, status=found.status)
+                if first_state is not None and not now.is_fault:
+                    return now._replace(target=at, reason=first_state.reason, status=first_state.status)
                 return now._replace(target=at if at != url else "")
-            found, at = now, now.target
-        return found or ListState(url, ListVerdict.FAILED)
+            first_state, at = now, now.target
+        return first_state or ListState(url, ListVerdict.FAILED)
 
     async def _row(self, job: str, url: str) -> Mapping[str, Any] | None:
         try:
@@ -398,15 +397,15 @@ class SiteRunner:
     @property
     def verdicts(self) -> dict[str, int]:
         """Lists by their verdict after the last run."""
-        found = dict.fromkeys(map(str, ListVerdict), 0)
+        numbers = dict.fromkeys(map(str, ListVerdict), 0)
         for lists in self._states.values():
-            for one in lists:
-                found[one.verdict] += 1
-        return found
+            for state in lists:
+                numbers[state.verdict] += 1
+        return numbers
 
     @property
     def faulty_for(self) -> dict[str, float]:
         """Directory with a fault → seconds since the oldest fault of its lists."""
         now = self._clock.now()
-        faults = {name: [one.since for one in lists if one.is_fault] for name, lists in self._states.items()}
+        faults = {name: [state.since for state in lists if state.is_fault] for name, lists in self._states.items()}
         return {name: max(now - min(since), 0.0) for name, since in faults.items() if since}

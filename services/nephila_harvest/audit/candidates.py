@@ -33,26 +33,26 @@ def pages(connection: ReadConnection, job: str) -> Iterator[Candidate]:
         f" AND (job, url_key) > (:job, :key) {only} ORDER BY job, url_key LIMIT {_ROWS}"
     )
     while True:
-        found = connection.execute(query, {"job": last[0], "key": last[1], "only": job}).fetchall()
-        for name, key, url, rule, text_hash, sha256 in found:
+        rows = connection.execute(query, {"job": last[0], "key": last[1], "only": job}).fetchall()
+        for name, key, url, rule, text_hash, sha256 in rows:
             yield Candidate(name, key, "", -1, page_version(text_hash, sha256), url, rule or "")
-        if len(found) < _ROWS:
+        if len(rows) < _ROWS:
             return
-        last = found[-1][:2]
+        last = rows[-1][:2]
 
 
 def items(connection: ReadConnection, job: str) -> Iterator[Candidate]:
     """The items of a job, or of all jobs. O(items)."""
-    for one in all_items(connection, job or None):
-        yield Candidate(one.job, one.url_key, one.rule, one.ordinal, item_version(one.data), one.url, one.rule)
+    for item in all_items(connection, job or None):
+        yield Candidate(item.job, item.url_key, item.rule, item.ordinal, item_version(item.data), item.url, item.rule)
 
 
-def version_now(connection: ReadConnection, one: Candidate) -> str:
+def version_now(connection: ReadConnection, candidate: Candidate) -> str:
     """The version of a page or item as the crawl has it now; empty: the crawl has it no more."""
-    if one.ordinal == LINK:
-        return VERSION if is_left_out(connection, one) else ""
-    values = {"job": one.job, "key": one.url_key, "rule": one.rule, "ordinal": one.ordinal}
-    if one.ordinal < 0:
+    if candidate.ordinal == LINK:
+        return VERSION if is_left_out(connection, candidate) else ""
+    values = {"job": candidate.job, "key": candidate.url_key, "rule": candidate.rule, "ordinal": candidate.ordinal}
+    if candidate.ordinal < 0:
         query = "SELECT text_hash, sha256 FROM pages WHERE job = :job AND url_key = :key AND outcome = 'stored'"
         row = connection.execute(query, values).fetchone()
         return page_version(*row) if row else ""
@@ -71,18 +71,18 @@ def item_version(data: str) -> str:
     return blake2b(data.encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
-def shown(connection: ReadConnection, one: Candidate) -> Shown | None:
+def shown(connection: ReadConnection, candidate: Candidate) -> Shown | None:
     """Title and text of a page, an item as indented JSON, or the text of a link and the pages that have it; None: the
     crawl has it no more."""
-    if one.ordinal == LINK:
-        text, pages_with_it = anchors(connection, one)
+    if candidate.ordinal == LINK:
+        text, pages_with_it = anchors(connection, candidate)
         lines = ["not stored; linked from:", *pages_with_it]
-        return Shown(text, "\n".join(lines)) if is_left_out(connection, one) else None
-    values = {"job": one.job, "key": one.url_key, "rule": one.rule, "ordinal": one.ordinal}
-    if one.ordinal < 0:
+        return Shown(text, "\n".join(lines)) if is_left_out(connection, candidate) else None
+    values = {"job": candidate.job, "key": candidate.url_key, "rule": candidate.rule, "ordinal": candidate.ordinal}
+    if candidate.ordinal < 0:
         query = "SELECT title, text FROM pages WHERE job = :job AND url_key = :key AND outcome = 'stored'"
         row = connection.execute(query, values).fetchone()
         return Shown(row[0] or "", row[1] or "") if row else None
     query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND rule = :rule AND ordinal = :ordinal"
     row = connection.execute(query, values).fetchone()
-    return Shown(one.rule, json.dumps(json.loads(row[0]), ensure_ascii=False, indent=2)) if row else None
+    return Shown(candidate.rule, json.dumps(json.loads(row[0]), ensure_ascii=False, indent=2)) if row else None

@@ -49,19 +49,19 @@ def proposals(kind: Kind, urls: Sequence[str], others: Sequence[str]) -> list[Pr
 def _cover(kind: Kind, urls: Sequence[str], others: Sequence[str]) -> Iterator[Proposal]:
     count = Counter(part for url in set(urls) for part in set(_parts(url)))
     likely = [part for part, hits in count.most_common(MAX_CANDIDATES) if hits >= MIN_HITS]
-    found: dict[str, tuple[frozenset[str], int]] = {}
+    by_part: dict[str, tuple[frozenset[str], int]] = {}
     for part in likely:
         program = re2.compile(part)
         hits = frozenset(url for url in urls if program.search(url))
         against = sum(program.search(url) is not None for url in others)
         if len(hits) >= MIN_HITS and against <= MAX_AGAINST * (len(hits) + against):
-            found[part] = (hits, against)
+            by_part[part] = (hits, against)
     left = set(urls)
     for _ in range(MAX_PROPOSALS):
-        best = max(found, key=lambda part: (len(found[part][0] & left), -found[part][1], -len(part)), default="")
-        if not best or len(found[best][0] & left) < MIN_HITS:
+        best = max(by_part, key=lambda part: (len(by_part[part][0] & left), -by_part[part][1], -len(part)), default="")
+        if not best or len(by_part[best][0] & left) < MIN_HITS:
             return
-        hits, against = found.pop(best)
+        hits, against = by_part.pop(best)
         left -= hits
         number = len(hits) + against
         yield Proposal(kind, best, len(hits), against, wilson(len(hits) / number, number))
@@ -73,14 +73,14 @@ def _parts(url: str) -> Iterable[str]:
     host = f"^https?://{re.escape(parts.netloc)}/"
     segments = parts.path.lstrip("/").split("/")
     for depth in range(1, min(len(segments), _DIRECTORIES + 1)):
-        yield host + "".join(f"{re.escape(one)}/" for one in segments[:depth])
-    yield from (f"/{re.escape(one)}/" for one in segments[:-1] if not _DIGITS.search(one))
+        yield host + "".join(f"{re.escape(segment)}/" for segment in segments[:depth])
+    yield from (f"/{re.escape(segment)}/" for segment in segments[:-1] if not _DIGITS.search(segment))
     last = segments[-1]
     if _DIGITS.search(parts.path):
-        shape = "/".join(_DIGITS.sub(r"\\d+", re.escape(one)) for one in segments[:-1])
+        shape = "/".join(_DIGITS.sub(r"\\d+", re.escape(segment)) for segment in segments[:-1])
         yield f"{host}{shape}/" if shape else f"{host}{_DIGITS.sub(r'[0-9]+', re.escape(last))}$"
         yield "/" + _DIGITS.sub(r"\\d+", re.escape(last)) + "$"
     if "." in last:
         yield re.escape("." + last.rpartition(".")[2]) + "$"
-    for one in parts.query.split("&") if parts.query else ():
-        yield f"[?&]{re.escape(one.partition('=')[0])}="
+    for argument in parts.query.split("&") if parts.query else ():
+        yield f"[?&]{re.escape(argument.partition('=')[0])}="

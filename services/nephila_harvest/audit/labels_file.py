@@ -21,17 +21,17 @@ def write(stream: IO[str], drawn: Iterable[Drawn]) -> None:
     """Write the rows of a sample. A cell that a spreadsheet would read as a formula gets a leading '."""
     out = csv.writer(stream)
     out.writerow(COLUMNS)
-    for one in drawn:
-        verdict, reason = (one.label.verdict, one.label.reason) if one.label else ("", "")
-        ordinal = one.candidate.ordinal if one.candidate.ordinal >= 0 else ""
-        cells = (one.number, one.stratum, one.candidate.url, one.candidate.rule, ordinal, verdict, reason)
+    for row in drawn:
+        verdict, reason = (row.label.verdict, row.label.reason) if row.label else ("", "")
+        ordinal = row.candidate.ordinal if row.candidate.ordinal >= 0 else ""
+        cells = (row.number, row.stratum, row.candidate.url, row.candidate.rule, ordinal, verdict, reason)
         out.writerow([f"'{cell}" if str(cell).startswith(FORMULA) else cell for cell in cells])
 
 
 def read(path: Path, drawn: Sequence[Drawn], person: str, at: str) -> list[tuple[Candidate, Label]]:
     """The labels of a file; rows without verdict are skipped. Raises `UserError` with line and reason for a wrong
     column, an unknown verdict and a number or URL that is not in the sample; then no label of the file counts."""
-    by_number = {one.number: one for one in drawn}
+    by_number = {row.number: row for row in drawn}
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.DictReader(stream)
@@ -39,10 +39,10 @@ def read(path: Path, drawn: Sequence[Drawn], person: str, at: str) -> list[tuple
             if missing:
                 raise UserError(f"{path}:1: no column {', '.join(sorted(missing))}; columns are {', '.join(COLUMNS)}")
             return [
-                (found.candidate, Label(verdict, _unquoted((row.get("reason") or "").strip()), person, at))
+                (labelled.candidate, Label(verdict, _unquoted((row.get("reason") or "").strip()), person, at))
                 for row in rows
                 if (verdict := (row["verdict"] or "").strip().lower())
-                and (found := _drawn(row, verdict, by_number, f"{path}:{rows.line_num}"))
+                and (labelled := _drawn(row, verdict, by_number, f"{path}:{rows.line_num}"))
             ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"cannot read {path}: {error}") from None
@@ -57,9 +57,11 @@ def _drawn(row: dict[str, str], verdict: str, by_number: dict[int, Drawn], where
     if verdict not in VERDICTS:
         raise UserError(f"{where}: verdict {verdict[:40]!r} is none of {', '.join(VERDICTS)}")
     number = (row["number"] or "").strip()
-    found = by_number.get(int(number)) if number.isdecimal() else None
-    if found is None:
+    row_of_sample = by_number.get(int(number)) if number.isdecimal() else None
+    if row_of_sample is None:
         raise UserError(f"{where}: the sample has no number {number[:40]!r}")
-    if row["url"].lstrip("'") != found.candidate.url.lstrip("'"):
-        raise UserError(f"{where}: number {number} of the sample is {found.candidate.url}, not {row['url'][:200]}")
-    return found
+    if row["url"].lstrip("'") != row_of_sample.candidate.url.lstrip("'"):
+        raise UserError(
+            f"{where}: number {number} of the sample is {row_of_sample.candidate.url}, not {row['url'][:200]}"
+        )
+    return row_of_sample

@@ -45,20 +45,20 @@ def left_out(connection: ReadConnection, job: str) -> Iterator[Candidate]:
             yield Candidate(name, key, "", LINK, VERSION, url, why)
 
 
-def anchors(connection: ReadConnection, one: Candidate) -> tuple[str, list[str]]:
+def anchors(connection: ReadConnection, candidate: Candidate) -> tuple[str, list[str]]:
     """The text of a link, and pages that have it."""
     query = (
         "SELECT l.anchor, p.url FROM links l JOIN pages p ON p.job = l.job AND p.url_key = l.from_key"
         f" WHERE l.job = :job AND l.to_key = :key ORDER BY p.depth, p.url LIMIT {_PARENTS}"
     )
-    found = connection.execute(query, {"job": one.job, "key": one.url_key}).fetchall()
-    return next((anchor for anchor, _ in found if anchor), ""), list(dict.fromkeys(url for _, url in found))
+    rows = connection.execute(query, {"job": candidate.job, "key": candidate.url_key}).fetchall()
+    return next((anchor for anchor, _ in rows if anchor), ""), list(dict.fromkeys(url for _, url in rows))
 
 
-def is_left_out(connection: ReadConnection, one: Candidate) -> bool:
-    """False once the page is stored."""
+def is_left_out(connection: ReadConnection, candidate: Candidate) -> bool:
+    """Whether the target of a link is still not stored."""
     query = "SELECT 1 FROM pages WHERE job = :job AND url_key = :key AND outcome = 'stored'"
-    return connection.execute(query, {"job": one.job, "key": one.url_key}).fetchone() is None
+    return connection.execute(query, {"job": candidate.job, "key": candidate.url_key}).fetchone() is None
 
 
 def _host(url: str) -> str:

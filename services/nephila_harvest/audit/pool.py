@@ -49,13 +49,13 @@ def pool(connection: ReadConnection, kind: str, job: str, seed: str, most: int) 
     if fetches <= most:
         return None
     start = blake2b(seed.encode(errors="surrogatepass"), digest_size=4).hexdigest()
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     left = most
     for low, high in ((start, _END), ("", start)):
         values: dict[str, str | int] = {"low": low, "high": high, "most": left, "only": job}
-        found += _candidates(connection, kind, values)
+        candidates += _candidates(connection, kind, values)
         left -= connection.execute(_COUNT, values).fetchone()[0]
-    return Pool(found, fetches / most)
+    return Pool(candidates, fetches / most)
 
 
 def _candidates(connection: ReadConnection, kind: str, values: dict[str, str | int]) -> list[Candidate]:

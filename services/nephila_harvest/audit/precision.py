@@ -70,17 +70,17 @@ def of_all(strata: Sequence[StratumCount], z: float = Z95) -> Interval | None:
     the stratified estimate. The share that enters a stratum's variance is smoothed by one label of each kind, so that a
     stratum in which all labels agree does not count as known.
     """
-    labelled = [one for one in strata if one.labelled]
-    total = sum(one.size for one in labelled)
+    labelled = [stratum for stratum in strata if stratum.labelled]
+    total = sum(stratum.size for stratum in labelled)
     if not total:
         return None
     share = variance = 0.0
-    for one in labelled:
-        weight, n = one.size / total, one.labelled
-        share += weight * one.right / n
-        smoothed = (one.right + 1) / (n + 2)
+    for stratum in labelled:
+        weight, n = stratum.size / total, stratum.labelled
+        share += weight * stratum.right / n
+        smoothed = (stratum.right + 1) / (n + 2)
         variance += weight * weight * smoothed * (1 - smoothed) / n
-    n_all = sum(one.labelled for one in labelled)
+    n_all = sum(stratum.labelled for stratum in labelled)
     smoothed = (share * n_all + 1) / (n_all + 2)
     return wilson(share, smoothed * (1 - smoothed) / variance, z)
 
@@ -91,13 +91,17 @@ def recall(stored: Sequence[StratumCount], left_out: Sequence[StratumCount]) -> 
     `right` means wanted for a stored page, and rightly left out for a link. The bounds combine those of both samples at
     97.5 %, so that the interval holds with at least 95 %. Strata without a label count like the others.
     """
-    kept, gone = of_all(stored, Z975), of_all(left_out, Z975)
-    if kept is None or gone is None:
+    precision_stored, gone = of_all(stored, Z975), of_all(left_out, Z975)
+    if precision_stored is None or gone is None:
         return None
-    pages, links = sum(one.size for one in stored), sum(one.size for one in left_out)
+    pages, links = sum(stratum.size for stratum in stored), sum(stratum.size for stratum in left_out)
 
     def share(precise: float, rightly: float) -> float:
-        found, missed = precise * pages, (1 - rightly) * links
-        return found / (found + missed) if found + missed else 0.0
+        in_crawl, missed = precise * pages, (1 - rightly) * links
+        return in_crawl / (in_crawl + missed) if in_crawl + missed else 0.0
 
-    return Interval(share(kept.estimate, gone.estimate), share(kept.low, gone.low), share(kept.high, gone.high))
+    return Interval(
+        share(precision_stored.estimate, gone.estimate),
+        share(precision_stored.low, gone.low),
+        share(precision_stored.high, gone.high),
+    )

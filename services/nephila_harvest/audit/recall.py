@@ -23,13 +23,13 @@ class AuditOutcome(NamedTuple):
 
 def outcome_of(store: AuditStore, pages: str = "", links: str = "") -> AuditOutcome:
     """The newest samples of both kinds, or those of these names. Raises `NoSample`."""
-    kept, gone = _newest(store, "pages", pages), _newest(store, "links", links)
-    stored = store.counts(kept.name) if kept is not None else []
+    pages_sample, gone = _newest(store, "pages", pages), _newest(store, "links", links)
+    stored = store.counts(pages_sample.name) if pages_sample is not None else []
     left_out = store.counts(gone.name) if gone is not None else []
-    good, bad = _urls(store, kept, "right"), _urls(store, kept, "wrong")
+    good, bad = _urls(store, pages_sample, "right"), _urls(store, pages_sample, "wrong")
     rightly, missed = _urls(store, gone, "right"), _urls(store, gone, "wrong")
     return AuditOutcome(
-        kept.name if kept is not None else "",
+        pages_sample.name if pages_sample is not None else "",
         gone.name if gone is not None else "",
         of_all(stored),
         recall(stored, left_out),
@@ -39,7 +39,7 @@ def outcome_of(store: AuditStore, pages: str = "", links: str = "") -> AuditOutc
 
 
 def _newest(store: AuditStore, kind: str, name: str) -> SampleInfo | None:
-    samples = [one for one in store.samples() if one.kind == kind and name in ("", one.name)]
+    samples = [sample for sample in store.samples() if sample.kind == kind and name in ("", sample.name)]
     if name and not samples:
         raise NoSample(f"there is no sample {name!r} of {kind}")
     return samples[-1] if samples else None
@@ -49,5 +49,5 @@ def _urls(store: AuditStore, info: SampleInfo | None, verdict: str) -> list[str]
     if info is None:
         return []
     return [
-        one.candidate.url for one in store.drawn(info.name) if one.label is not None and one.label.verdict == verdict
+        row.candidate.url for row in store.drawn(info.name) if row.label is not None and row.label.verdict == verdict
     ]

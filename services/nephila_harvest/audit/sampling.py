@@ -45,7 +45,7 @@ class Sample:
     """Stratum → its candidates in the sample, in the order of their rank."""
 
     def scaled(self, factor: float) -> Sample:
-        """The same of strata that are larger by this factor."""
+        """The sample with strata that are larger by this factor."""
         return Sample({name: round(size * factor) for name, size in self.sizes.items()}, self.drawn)
 
 
@@ -69,37 +69,39 @@ def allocate(sizes: Mapping[str, int], places: int) -> dict[str, int]:
     """Places per stratum: one each, the others in proportion to the sizes by largest remainder, never more than there
     are candidates. With fewer places than strata the largest strata get one each. O(strata log strata)."""
     order = sorted(sizes, key=lambda name: (-sizes[name], name))
-    given = dict.fromkeys(order[:places], 1)
-    while (left := min(places, sum(sizes[name] for name in given)) - sum(given.values())) > 0:
-        room = {name: sizes[name] - given[name] for name in given if sizes[name] > given[name]}
+    seats = dict.fromkeys(order[:places], 1)
+    while (left := min(places, sum(sizes[name] for name in seats)) - sum(seats.values())) > 0:
+        room = {name: sizes[name] - seats[name] for name in seats if sizes[name] > seats[name]}
         total = sum(room.values())
         shares = {name: left * free / total for name, free in room.items()}
         added = sum(int(share) for share in shares.values())
         for name, share in shares.items():
-            given[name] += int(share)
+            seats[name] += int(share)
         for name in sorted(shares, key=lambda name: (int(shares[name]) - shares[name], name))[: left - added]:
-            given[name] += 1
-    return given
+            seats[name] += 1
+    return seats
 
 
 def draw(candidates: Callable[[], Iterator[Candidate]], by: str, places: int, seed: str) -> Sample:
     """Draw a sample. `candidates` is called twice: for the sizes, then for the sample. O(n log places) time and
     O(strata + places) memory."""
-    sizes = Counter(stratum_of(by, one) for one in candidates())
-    given = allocate(sizes, places)
-    heaps: dict[str, list[tuple[int, Candidate]]] = {name: [] for name in given}
-    for one in candidates():
-        name = stratum_of(by, one)
+    sizes = Counter(stratum_of(by, candidate) for candidate in candidates())
+    seats = allocate(sizes, places)
+    heaps: dict[str, list[tuple[int, Candidate]]] = {name: [] for name in seats}
+    for candidate in candidates():
+        name = stratum_of(by, candidate)
         if name not in heaps:
             continue
         # The largest rank leaves first. heapq is a min-heap, so ranks are negative.
-        entry = (-rank(seed, one), one)
+        entry = (-rank(seed, candidate), candidate)
         heap = heaps[name]
-        if len(heap) < given[name]:
+        if len(heap) < seats[name]:
             heapq.heappush(heap, entry)
         elif entry > heap[0]:
             heapq.heapreplace(heap, entry)
-    return Sample(dict(sizes), {name: [one for _, one in sorted(heap, reverse=True)] for name, heap in heaps.items()})
+    return Sample(
+        dict(sizes), {name: [candidate for _, candidate in sorted(heap, reverse=True)] for name, heap in heaps.items()}
+    )
 
 
 def rank(seed: str, candidate: Candidate) -> int:

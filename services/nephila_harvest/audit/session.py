@@ -33,46 +33,46 @@ def draw_sample(
     with open_for_reading(source) as rows:
         part = pool(rows, kind, job, seed, most) if most and kind in POOLED else None
         if part is None:
-            found = draw(partial(KINDS[kind], rows, job), by, size, seed)
+            drawn = draw(partial(KINDS[kind], rows, job), by, size, seed)
         else:
-            found = draw(lambda: iter(part.candidates), by, size, seed).scaled(part.stands_for)
-    if not found.sizes:
+            drawn = draw(lambda: iter(part.candidates), by, size, seed).scaled(part.stands_for)
+    if not drawn.sizes:
         hint = " (a crawl keeps them with --links)" if kind == "links" else ""
         raise UserError(f"{display_name(source)} has no {kind} to draw from{hint}")
     info = SampleInfo(name or now(), now(), kind, by, seed)
     with open_store(source, create=True) as store:
-        store.add(info, found)
-    return info, found
+        store.add(info, drawn)
+    return info, drawn
 
 
 def sample_named(store: AuditStore, name: str) -> SampleInfo:
     """The sample of a name, or the newest. Raises `NoSample`."""
     samples = store.samples()
-    for one in reversed(samples):
-        if not name or one.name == name:
-            return one
+    for sample in reversed(samples):
+        if not name or sample.name == name:
+            return sample
     if not samples:
         raise NoSample("there is no sample; draw one with: nephila audit sample")
-    raise NoSample(f"there is no sample {name!r}; samples: {', '.join(one.name for one in samples[-10:])}")
+    raise NoSample(f"there is no sample {name!r}; samples: {', '.join(sample.name for sample in samples[-10:])}")
 
 
 def labelling_order(drawn: Iterable[Drawn]) -> list[Drawn]:
     """The strata in turn, each in proportion to its part of the sample: whenever a person stops, all strata have
     labels."""
     strata: dict[str, list[Drawn]] = {}
-    for one in drawn:
-        strata.setdefault(one.stratum, []).append(one)
+    for row in drawn:
+        strata.setdefault(row.stratum, []).append(row)
     placed = [
-        ((index + 0.5) / len(rows), one.number, one) for rows in strata.values() for index, one in enumerate(rows)
+        ((index + 0.5) / len(rows), row.number, row) for rows in strata.values() for index, row in enumerate(rows)
     ]
-    return [one for _, _, one in sorted(placed, key=lambda place: place[:2])]
+    return [row for _, _, row in sorted(placed, key=lambda entry: entry[:2])]
 
 
 def next_without_label(ordered: Sequence[Drawn], number: int = 0) -> int:
     """The number of the first row without a label behind the one with this number, then of the first one at all; 0: all
     have one."""
-    place = next((place for place, one in enumerate(ordered, 1) if one.number == number), 0)
-    return next((one.number for one in (*ordered[place:], *ordered[:place]) if one.label is None), 0)
+    position = next((position for position, row in enumerate(ordered, 1) if row.number == number), 0)
+    return next((row.number for row in (*ordered[position:], *ordered[:position]) if row.label is None), 0)
 
 
 def now() -> str:

@@ -102,7 +102,7 @@ class AuditStore:
 
     def add(self, info: SampleInfo, sample: Sample) -> None:
         """Store a sample. Raises `UserError` for a name that exists."""
-        if any(one.name == info.name for one in self.samples()):
+        if any(earlier.name == info.name for earlier in self.samples()):
             raise UserError(f"a sample {info.name!r} exists; choose another --name")
         statements: list[tuple[str, Mapping[str, Any]]] = [
             ("INSERT INTO audit_samples VALUES (:name, :at, :kind, :strata, :seed)", info._asdict())
@@ -119,9 +119,9 @@ class AuditStore:
             " (:sample, :number, :stratum, :job, :url_key, :rule, :ordinal, :version, :url)"
         )
         for stratum, drawn in sorted(sample.drawn.items()):
-            for one in drawn:
+            for candidate in drawn:
                 number += 1
-                values = {"sample": info.name, "number": number, "stratum": stratum, **one._asdict()}
+                values = {"sample": info.name, "number": number, "stratum": stratum, **candidate._asdict()}
                 del values["page_rule"]
                 statements.append((insert, values))
         self._write(statements)
@@ -138,12 +138,12 @@ class AuditStore:
             f" l.person, l.at FROM audit_sampled s LEFT JOIN audit_labels l ON {_SAME}"
             " WHERE s.sample = :sample ORDER BY s.number"
         )
-        found = []
+        rows = []
         for number, stratum, *rest in self._execute(query, {"sample": sample}).fetchall():
             *key, verdict, reason, person, at = rest
             label = Label(verdict, reason, person, at) if verdict is not None else None
-            found.append(Drawn(number, stratum, Candidate._make((*key, "")), label))
-        return found
+            rows.append(Drawn(number, stratum, Candidate._make((*key, "")), label))
+        return rows
 
     def label(self, labels: Sequence[tuple[Candidate, Label]]) -> None:
         """Store labels, all or none; an earlier label of the same version is replaced."""
@@ -154,8 +154,8 @@ class AuditStore:
             " verdict = excluded.verdict, reason = excluded.reason, person = excluded.person, at = excluded.at"
         )
         statements: list[tuple[str, Mapping[str, Any]]] = []
-        for one, label in labels:
-            values = {**one._asdict(), **label._asdict()}
+        for candidate, label in labels:
+            values = {**candidate._asdict(), **label._asdict()}
             del values["page_rule"], values["url"]
             statements.append((query, values))
         self._write(statements)
@@ -182,8 +182,8 @@ class AuditStore:
 @contextmanager
 def open_store(source: Source, *, create: bool = False) -> Iterator[AuditStore]:
     """The audit of a crawl's directory or database. Raises `NoSample` where there is none and `create` is false."""
-    with _postgres(source, create=create) if isinstance(source, str) else _sqlite(source, create=create) as found:
-        yield found
+    with _postgres(source, create=create) if isinstance(source, str) else _sqlite(source, create=create) as store:
+        yield store
 
 
 @contextmanager

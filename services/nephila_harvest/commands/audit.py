@@ -51,15 +51,17 @@ def sample(
     if items and links:
         raise UsageError("--items and --links are two samples; leave one of them out")
     kind = "items" if items else "links" if links else "pages"
-    info, found = draw_sample(source, size=size, by=by, kind=kind, name=name, seed=seed, job=job or only or "")
+    info, drawn_sample = draw_sample(source, size=size, by=by, kind=kind, name=name, seed=seed, job=job or only or "")
     with open_store(source) as store:
         drawn = store.drawn(info.name)
-    labelled = sum(one.label is not None for one in drawn)
-    total, without = sum(found.sizes.values()), len(found.sizes) - len(found.drawn)
+    labelled = sum(row.label is not None for row in drawn)
+    total, without = sum(drawn_sample.sizes.values()), len(drawn_sample.sizes) - len(drawn_sample.drawn)
     if json:
-        print_json({**info._asdict(), "drawn": len(drawn), "of": total, "labelled": labelled, "sizes": found.sizes})
+        print_json(
+            {**info._asdict(), "drawn": len(drawn), "of": total, "labelled": labelled, "sizes": drawn_sample.sizes}
+        )
         return
-    typer.echo(f"{info.name}: {len(drawn):,} of {total:,} {info.kind} from {len(found.drawn):,} strata")
+    typer.echo(f"{info.name}: {len(drawn):,} of {total:,} {info.kind} from {len(drawn_sample.drawn):,} strata")
     if without:
         note(f"{without:,} strata have no page in the sample; a larger --size has one of each")
     if labelled:
@@ -117,11 +119,11 @@ def _ask(store: AuditStore, out: str, drawn: list[Drawn], person: str) -> None:
 
     if not sys.stdin.isatty():
         raise UsageError("labels are read from a terminal; without one use --template and --file")
-    todo = [one for one in labelling_order(drawn) if one.label is None]
+    todo = [row for row in labelling_order(drawn) if row.label is None]
     with open_for_reading(find_rows(out)[0]) as rows:
-        for position, one in enumerate(todo, 1):
-            page = shown(rows, one.candidate)
-            typer.echo(f"\n[{position}/{len(todo)}] {sanitize(one.candidate.url, 500)}")
+        for position, row in enumerate(todo, 1):
+            page = shown(rows, row.candidate)
+            typer.echo(f"\n[{position}/{len(todo)}] {sanitize(row.candidate.url, 500)}")
             if page is None:
                 note("the crawl has this page no more; it stays without a label")
                 continue
@@ -137,7 +139,7 @@ def _ask(store: AuditStore, out: str, drawn: list[Drawn], person: str) -> None:
                 continue
             reason = typer.prompt("reason", default="") if answer == "w" else ""
             verdict = Label("right" if answer == "r" else "wrong", reason, person, now())
-            store.label([(one.candidate, verdict)])
+            store.label([(row.candidate, verdict)])
     note(f"nothing is left without a label; next: nephila audit report --out {out}")
 
 
@@ -160,18 +162,24 @@ def report(
     with open_store(source) as store:
         info = sample_named(store, sample)
         counts = store.counts(info.name)
-        before = [one for one in store.samples() if (one.kind, one.strata) == (info.kind, info.strata)]
-        trend = [(one.name, of_all(store.counts(one.name))) for one in before]
-    below = [one for one in counts if (found := of_stratum(one)) is not None and found.estimate < at_least]
+        before = [
+            sample_info
+            for sample_info in store.samples()
+            if (sample_info.kind, sample_info.strata) == (info.kind, info.strata)
+        ]
+        trend = [(sample_info.name, of_all(store.counts(sample_info.name))) for sample_info in before]
+    below = [
+        stratum for stratum in counts if (interval := of_stratum(stratum)) is not None and interval.estimate < at_least
+    ]
     if csv_file:
         _write_csv(csv_file, counts)
     if json:
-        strata = [{**_counts(one), "precision": of_stratum(one)} for one in counts]
+        strata = [{**_counts(stratum), "precision": of_stratum(stratum)} for stratum in counts]
         print_json({**info._asdict(), "precision": of_all(counts), "strata": strata, "trend": trend})
     else:
         _print(info, counts, trend)
-    for one in below:
-        note(f"below {at_least:.1%}: {one.name} with {_text(of_stratum(one))} of {one.labelled} labels")
+    for stratum in below:
+        note(f"below {at_least:.1%}: {stratum.name} with {_text(of_stratum(stratum))} of {stratum.labelled} labels")
     if below:
         raise typer.Exit(1)
 
@@ -189,19 +197,25 @@ def recall(
 
     source, _ = find_rows(out)
     with open_store(source) as store:
-        found = outcome_of(store, sample, links)
+        outcome = outcome_of(store, sample, links)
     if json:
-        print_json({**found._asdict(), "proposals": [one._asdict() for one in found.proposals]})
+        print_json({**outcome._asdict(), "proposals": [proposal._asdict() for proposal in outcome.proposals]})
         return
-    typer.echo(f"precision: {_text(found.precision)}")
-    typer.echo(f"recall:    {_text(found.recall)}")
-    if found.recall is None:
+    typer.echo(f"precision: {_text(outcome.precision)}")
+    typer.echo(f"recall:    {_text(outcome.recall)}")
+    if outcome.recall is None:
         note(f"recall needs labels of pages and of links; next: nephila audit sample --links --out {out}")
-    if found.proposals:
+    if outcome.proposals:
         head = ("for", "expression", "labels", "against", "share (95 %)")
         rows = [
-            (one.kind, sanitize(one.expression, 120), f"{one.hits:,}", f"{one.against:,}", _text(one.share))
-            for one in found.proposals
+            (
+                proposal.kind,
+                sanitize(proposal.expression, 120),
+                f"{proposal.hits:,}",
+                f"{proposal.against:,}",
+                _text(proposal.share),
+            )
+            for proposal in outcome.proposals
         ]
         print_table([head, *rows])
 
@@ -210,17 +224,19 @@ def _print(info: SampleInfo, counts: list[StratumCount], trend: list[tuple[str, 
     from nephila_harvest.audit.precision import of_all, of_stratum
 
     rows: list[tuple[str, ...]] = [("stratum", "precision (95 %)", info.kind, "sampled", "right", "wrong")]
-    for one in counts:
-        if one.sampled:
-            numbers = (one.size, one.sampled, one.right, one.wrong)
-            rows.append((sanitize(one.name, 80), _text(of_stratum(one)), *(f"{number:,}" for number in numbers)))
-    sums = [sum(getattr(one, name) for one in counts) for name in ("size", "sampled", "right", "wrong")]
+    for stratum in counts:
+        if stratum.sampled:
+            numbers = (stratum.size, stratum.sampled, stratum.right, stratum.wrong)
+            rows.append(
+                (sanitize(stratum.name, 80), _text(of_stratum(stratum)), *(f"{number:,}" for number in numbers))
+            )
+    sums = [sum(getattr(stratum, name) for stratum in counts) for name in ("size", "sampled", "right", "wrong")]
     rows.append(("all", _text(of_all(counts)), *(f"{number:,}" for number in sums)))
     print_table(rows)
-    for reason, number in sum((one.reasons for one in counts[1:]), counts[0].reasons).most_common(10):
+    for reason, number in sum((stratum.reasons for stratum in counts[1:]), counts[0].reasons).most_common(10):
         typer.echo(f"wrong: {number:,} {sanitize(reason, 200)}")
     if len(trend) > 1:
-        print_table([("run", "precision (95 %)"), *((sanitize(name, 80), _text(found)) for name, found in trend)])
+        print_table([("run", "precision (95 %)"), *((sanitize(name, 80), _text(interval)) for name, interval in trend)])
 
 
 def _write_csv(path: str, counts: list[StratumCount]) -> None:
@@ -231,19 +247,23 @@ def _write_csv(path: str, counts: list[StratumCount]) -> None:
         with Path(path).open("w", encoding="utf-8", newline="") as stream:
             out = csv.writer(stream)
             out.writerow(head)
-            for one in counts:
-                found = of_stratum(one)
-                bounds = [f"{value:.4f}" for value in (found.estimate, found.low, found.high)] if found else [""] * 3
-                name = f"'{one.name}" if one.name.startswith(("=", "+", "-", "@")) else one.name
-                out.writerow([name, one.size, one.sampled, one.right, one.wrong, *bounds])
+            for stratum in counts:
+                interval = of_stratum(stratum)
+                bounds = (
+                    [f"{value:.4f}" for value in (interval.estimate, interval.low, interval.high)]
+                    if interval
+                    else [""] * 3
+                )
+                name = f"'{stratum.name}" if stratum.name.startswith(("=", "+", "-", "@")) else stratum.name
+                out.writerow([name, stratum.size, stratum.sampled, stratum.right, stratum.wrong, *bounds])
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _counts(one: StratumCount) -> dict[str, object]:
+def _counts(stratum: StratumCount) -> dict[str, object]:
     names = ("name", "size", "sampled", "right", "wrong", "reasons")
-    return {name: getattr(one, name) for name in names}
+    return {name: getattr(stratum, name) for name in names}
 
 
-def _text(found: Interval | None) -> str:
-    return f"{found.estimate:.1%} ({found.low:.1%} to {found.high:.1%})" if found else "no label"
+def _text(interval: Interval | None) -> str:
+    return f"{interval.estimate:.1%} ({interval.low:.1%} to {interval.high:.1%})" if interval else "no label"

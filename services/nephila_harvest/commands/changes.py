@@ -37,8 +37,7 @@ Rows = Annotated[
 class ChangeReader(Protocol):
     """What the command needs of a control API."""
 
-    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
-        """See `Control.list_changes`."""
+    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList: ...
 
 
 def changes_target(
@@ -75,15 +74,15 @@ def changes(
         raise UsageError(f"--format {format!r} {none_of(format, FEEDS)}")
     if format and (follow or json):
         raise UsageError("--format writes one document; leave out --follow and --json")
-    wanted = requests.ListChanges(since=since, job=job, change=change, limit=requests.MAX_CHANGES)  # type: ignore[arg-type]
+    request = requests.ListChanges(since=since, job=job, change=change, limit=requests.MAX_CHANGES)  # type: ignore[arg-type]
     if format:
-        wanted.limit, wanted.newest = min(limit or FEED_ENTRIES, requests.MAX_CHANGES), True
+        request.limit, request.newest = min(limit or FEED_ENTRIES, requests.MAX_CHANGES), True
 
     async def work(control: ChangeReader) -> None:
         if format:
-            _write_feed((await control.list_changes(wanted)).changes, format, target)
+            _write_feed((await control.list_changes(request)).changes, format, target)
         else:
-            await _print_all(control, wanted, limit, follow=follow, json=json)
+            await _print_all(control, request, limit, follow=follow, json=json)
 
     if target.is_directory:
         from nephila_control.changes import TableChanges
@@ -104,26 +103,28 @@ async def _print_all(
     left = limit or sys.maxsize
     while left > 0:
         request.limit = min(left, requests.MAX_CHANGES)
-        found = await control.list_changes(request)
-        for one in found.changes:
-            print_json(one) if json else _print(one)
+        answer = await control.list_changes(request)
+        for change in answer.changes:
+            print_json(change) if json else _print(change)
         sys.stdout.flush()
-        left -= len(found.changes)
-        request.since = found.next
-        if len(found.changes) < request.limit:
+        left -= len(answer.changes)
+        request.since = answer.next
+        if len(answer.changes) < request.limit:
             if not follow:
                 return
             await asyncio.sleep(POLL_S)
 
 
-def _print(one: answers.Change) -> None:
-    title = sanitize(one.title, 200)
-    typer.echo(f"{one.seq}  {one.at}  {one.change:<8}  {sanitize(one.url, 2000)}" + (f"  {title}" if title else ""))
-    for line in sanitize_lines(one.diff):
+def _print(change: answers.Change) -> None:
+    title = sanitize(change.title, 200)
+    typer.echo(
+        f"{change.seq}  {change.at}  {change.change:<8}  {sanitize(change.url, 2000)}" + (f"  {title}" if title else "")
+    )
+    for line in sanitize_lines(change.diff):
         typer.echo(f"    {line}")
 
 
-def _write_feed(found: list[answers.Change], format: str, target: ControlTarget) -> None:
+def _write_feed(rows: list[answers.Change], format: str, target: ControlTarget) -> None:
     from nephila_control.http.change_feeds import FORMATS
     from nephila_control.http.routes import PREFIX
 
@@ -132,5 +133,5 @@ def _write_feed(found: list[answers.Change], format: str, target: ControlTarget)
     else:
         link = "urn:nephila:changes" if target.rows or target.bootstrap else target.out.absolute().as_uri()
     write, _ = FORMATS[format]
-    sys.stdout.buffer.write(write(found, link))
+    sys.stdout.buffer.write(write(rows, link))
     sys.stdout.buffer.flush()

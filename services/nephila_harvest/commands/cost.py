@@ -41,30 +41,30 @@ def cost(
 
     source, only = find_rows(out)
     labels, totals = _facts(Path(out)) if Path(out).is_dir() else ({}, Totals(None, None))
-    found = costs(jobs_of(source, only), labels, totals, by)
+    cost_rows = costs(jobs_of(source, only), labels, totals, by)
     if job:
-        found = [one for one in found if one.name == job]
+        cost_rows = [cost_row for cost_row in cost_rows if cost_row.name == job]
     if json:
-        print_json([msgspec.to_builtins(one) for one in found])
+        print_json([msgspec.to_builtins(cost_row) for cost_row in cost_rows])
         return
     rows = [
         (
-            sanitize(one.name, 60),
-            f"{one.requests:,}",
-            _number(one.bytes, 1e6),
-            _number(one.cpu_s),
-            _number(one.stored_bytes, 1e6),
-            _number(one.browser_s),
-            f"{one.pages:,}",
-            f"{one.items:,}",
-            f"{one.useful:,}",
-            _number(one.per_useful.get("requests")),
-            _number(one.per_useful.get("bytes"), 1e3),
-            _number(one.per_useful.get("cpu_s"), 1e-3),
-            _number(one.per_useful.get("stored_bytes"), 1e3),
-            _number(one.per_useful.get("browser_s")),
+            sanitize(cost_row.name, 60),
+            f"{cost_row.requests:,}",
+            _number(cost_row.bytes, 1e6),
+            _number(cost_row.cpu_s),
+            _number(cost_row.stored_bytes, 1e6),
+            _number(cost_row.browser_s),
+            f"{cost_row.pages:,}",
+            f"{cost_row.items:,}",
+            f"{cost_row.useful:,}",
+            _number(cost_row.per_useful.get("requests")),
+            _number(cost_row.per_useful.get("bytes"), 1e3),
+            _number(cost_row.per_useful.get("cpu_s"), 1e-3),
+            _number(cost_row.per_useful.get("stored_bytes"), 1e3),
+            _number(cost_row.per_useful.get("browser_s")),
         )
-        for one in found
+        for cost_row in cost_rows
     ]
     print_table([(by, *HEAD, BROWSER), *rows])
 
@@ -84,7 +84,7 @@ def _facts(out: Path) -> tuple[dict[str, Labels], Totals]:
     )
     if run is None:
         return {}, Totals(None, stored)
-    labels = {name: Labels(one.tenant, one.site, one.browser_s) for name, one in run.jobs.items()}
+    labels = {name: Labels(run_job.tenant, run_job.site, run_job.browser_s) for name, run_job in run.jobs.items()}
     return labels, Totals(run.cpu_s or None, stored)
 
 

@@ -61,23 +61,23 @@ def apply(
     without a request."""
     from nephila_harvest.schemes import applying, documents
 
-    found = documents.load(documents.read_files(files))
-    name = applying.job_name(found, job)
+    scheme_documents = documents.load(documents.read_files(files))
+    name = applying.job_name(scheme_documents, job)
 
     async def work(control: Control) -> applying.AppliedScheme | applying.StateChange:
         here = JobsOfControl(control)
         if dry_run:
-            return applying.change_of(found, await here.job(name), name)
-        return await applying.apply(here, found, name, BATCH)
+            return applying.change_of(scheme_documents, await here.job(name), name)
+        return await applying.apply(here, scheme_documents, name, BATCH)
 
-    place = rows or (str(target.out) if target.is_directory else "")
-    earlier = _report(place, name) if place else None
+    origin = rows or (str(target.out) if target.is_directory else "")
+    earlier = _report(origin, name) if origin else None
     answer = call(target, work, START_S)
     if isinstance(answer, applying.StateChange):
         for seed in answer.seeds():
             _print_seed(seed, as_json=json)
         return
-    stored = _evaluated(place, answer, wait)
+    stored = _evaluated(origin, answer, wait)
     if json:
         print_json(
             {
@@ -102,15 +102,15 @@ def list_schemes(job: JobName = "", rows: Rows = "", *, target: ControlTarget, j
     from nephila_harvest.schemes.applying import JOB
 
     detail, state = _state(target, job or JOB)
-    place = rows or str(target.out)
-    progress = _progress(place, detail, state)
-    stored = _report(place, detail.status.name)
-    states = {one.name: str(progress.state(one.name)) for one in state.schemes}
+    origin = rows or str(target.out)
+    progress = _progress(origin, detail, state)
+    stored = _report(origin, detail.status.name)
+    states = {scheme.name: str(progress.state(scheme.name)) for scheme in state.schemes}
     if json:
         print_json({"job": job or JOB, "schemes": states, "counts": progress.counts, "stored": stored})
         return
     head = ("scheme", "platform", "group", "state", "searches", "ended", "failed", "records")
-    cells = [(one.scheme, one.platform, one.group, states[one.scheme], *_numbers(one)) for one in progress.counts]
+    cells = [(row.scheme, row.platform, row.group, states[row.scheme], *_numbers(row)) for row in progress.counts]
     print_table([head, *cells], left=4)
     _print_stored(stored)
 
@@ -125,9 +125,9 @@ def plan(
     """Show the searches that files would make, without a program: counts, and the first ones in their order."""
     from nephila_harvest.schemes import documents, planner
 
-    found = documents.load(documents.read_files(files))
-    documents.check(found)
-    state = planner.merged(None, found.named_schemes, found.named_platforms)
+    scheme_documents = documents.load(documents.read_files(files))
+    documents.check(scheme_documents)
+    state = planner.merged(None, scheme_documents.named_schemes, scheme_documents.named_platforms)
     counts = planner.count(state)
     if json:
         print_json({"searches": sum(counts.values()), "counts": [[*key, number] for key, number in counts.items()]})
@@ -158,22 +158,22 @@ def explain(
 
     _, state = _state(target, job or JOB)
     with open_for_reading(find_rows(rows or str(target.out))[0]) as connection:
-        found = explanation.explain(connection, job or JOB, state, parse_url(seed_url(url)).fingerprint)
-    if found is None:
+        page = explanation.explain(connection, job or JOB, state, parse_url(seed_url(url)).fingerprint)
+    if page is None:
         raise UserError(f"the job {job or JOB} has no row of {sanitize(url, 200)}; see nephila explain")
     if json:
-        print_json(found)
+        print_json(page)
         return
-    search = " / ".join(filter(None, (found.scheme, found.group, found.platform)))
+    search = " / ".join(filter(None, (page.scheme, page.group, page.platform)))
     print_pairs(
         [
-            ("url", found.url),
-            ("outcome", found.outcome),
-            ("stage", found.stage or None),
+            ("url", page.url),
+            ("outcome", page.outcome),
+            ("stage", page.stage or None),
             ("found by", search or None),
-            ("page", found.page or None),
-            ("keywords", ", ".join(found.keywords) or None),
-            *((one.scheme, ", ".join(one.groups) or one.reason) for one in found.owners),
+            ("page", page.page or None),
+            ("keywords", ", ".join(page.keywords) or None),
+            *((owner.scheme, ", ".join(owner.groups) or owner.reason) for owner in page.owners),
         ]
     )
 
@@ -207,32 +207,27 @@ class JobsOfControl:
         self._control = control
 
     async def job(self, name: str) -> dict[str, Any] | None:
-        """See `applying.Target`."""
         try:
             return (await self._control.get_job(requests.JobName(name=name))).document
         except api.NotFound:
             return None
 
     async def apply_rules(self, rules: list[dict[str, Any]]) -> None:
-        """See `applying.Target`."""
         await self._control.apply_rules(requests.ApplyRules(rules=rules))
 
     async def apply_job(self, document: dict[str, Any]) -> None:
-        """See `applying.Target`."""
         await self._control.apply_job(requests.ApplyJob(job=document))
 
     async def delete_job(self, name: str) -> None:
-        """See `applying.Target`."""
         await self._control.delete_job(requests.JobName(name=name))
 
     async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
-        """See `applying.Target`."""
         from nephila_harvest.schemes.applying import context_of
 
         contexts = [requests.SeedContext(**context_of(seed)) for seed in seeds]
         request = requests.AddSeeds(name=name, urls=[seed.url for seed in seeds], contexts=contexts, last=last)
         answer = await self._control.add_seeds(request)
-        return [(one.url, one.reason) for one in answer.refused]
+        return [(refusal.url, refusal.reason) for refusal in answer.refused]
 
 
 def _state(target: ControlTarget, job: str) -> tuple[answers.JobDetail, Schemes]:
@@ -246,33 +241,33 @@ def _state(target: ControlTarget, job: str) -> tuple[answers.JobDetail, Schemes]
     return detail, state
 
 
-def _report(place: str, job: str) -> EvaluationReport | None:
+def _report(origin: str, job: str) -> EvaluationReport | None:
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     from nephila_harvest.schemes import stored_pages
 
     # A new crawl has no database before its first row.
-    with contextlib.suppress(UserError), open_for_reading(find_rows(place)[0]) as connection:
+    with contextlib.suppress(UserError), open_for_reading(find_rows(origin)[0]) as connection:
         return stored_pages.report(connection, job)
     return None
 
 
-def _evaluated(place: str, applied: AppliedScheme, wait_s: float) -> EvaluationReport | None:
+def _evaluated(origin: str, applied: AppliedScheme, wait_s: float) -> EvaluationReport | None:
     """The report of the evaluation that an apply caused, once it is complete, or as it stands after `wait_s`. None
     where the rows are not known or do not exist."""
     from nephila_harvest.schemes import stored_pages
 
-    if not place:
+    if not origin:
         note("storage evaluates the stored pages; nephila schemes list --rows DIR|URL shows what it added and removed")
         return None
     end = time.monotonic() + wait_s
     while True:
-        found = _report(place, applied.job)
-        if found is not None and stored_pages.is_of(found, applied.state, applied.rules) and found.ended:
-            return found
+        report = _report(origin, applied.job)
+        if report is not None and stored_pages.is_of(report, applied.state, applied.rules) and report.ended:
+            return report
         if time.monotonic() >= end:
             note(f"the evaluation of the stored pages continues after {wait_s:g} s; nephila schemes list shows its end")
-            return found
+            return report
         time.sleep(POLL_S)
 
 
@@ -293,18 +288,18 @@ def _print_stored(stored: EvaluationReport | None, *, unchanged: bool = False) -
         note(f"{number:,} stored pages: {REMEDIES[doubt]}")
 
 
-def _progress(place: str, detail: answers.JobDetail, state: Schemes) -> SchemeProgress:
+def _progress(origin: str, detail: answers.JobDetail, state: Schemes) -> SchemeProgress:
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     from nephila_harvest.schemes import progress
 
     idle = detail.status.state == "idle" and not state.incomplete
-    with open_for_reading(find_rows(place)[0]) as rows:
+    with open_for_reading(find_rows(origin)[0]) as rows:
         return progress.read(rows, detail.status.name, state, idle=idle)
 
 
-def _numbers(one: Any) -> list[str]:
-    return [f"{number:,}" for number in (one.searches, one.ended, one.failed, one.records)]
+def _numbers(counts: Any) -> list[str]:
+    return [f"{number:,}" for number in (counts.searches, counts.ended, counts.failed, counts.records)]
 
 
 def _print_seed(seed: NavigationSeed, *, as_json: bool) -> None:

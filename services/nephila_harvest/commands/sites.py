@@ -81,20 +81,20 @@ def export(
 
     if format not in ("csv", "yaml"):
         raise UsageError(f"--format {format!r} is neither csv nor yaml")
-    found = list(all_sites(target).values())
+    exported = list(all_sites(target).values())
     if json:
-        for site in found:
+        for site in exported:
             print_json(site.content)
         return
     stream = io.StringIO()
     if format == "csv":
         from nephila_harvest.sites.csv_table import write
 
-        write(stream, found)
+        write(stream, exported)
     else:
         import yaml
 
-        yaml.safe_dump_all((site.content for site in found), stream, sort_keys=False, allow_unicode=True)
+        yaml.safe_dump_all((site.content for site in exported), stream, sort_keys=False, allow_unicode=True)
     if not output:
         typer.echo(stream.getvalue(), nl=False)
         return
@@ -102,7 +102,7 @@ def export(
         Path(output).write_text(stream.getvalue(), encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {output}: {error.strerror}") from None
-    note(f"{len(found):,} sites written to {output}")
+    note(f"{len(exported):,} sites written to {output}")
 
 
 @app.command("list")
@@ -142,13 +142,13 @@ def list_sites(
             ]
         )
         for row in rows:
-            for one in row.lists:
-                if one.fault:
-                    typer.echo(f"{row.name}: {sanitize(list_line(one), 2000)}")
+            for list_state in row.lists:
+                if list_state.fault:
+                    typer.echo(f"{row.name}: {sanitize(list_line(list_state), 2000)}")
         for row in rows:
             if row.why:
                 typer.echo(f"{row.name}: {sanitize(row.why, 2000)}")
-    if check and any(one.fault for row in rows for one in row.lists):
+    if check and any(list_state.fault for row in rows for list_state in row.lists):
         raise typer.Exit(1)
 
 
@@ -167,18 +167,20 @@ def explain(
     from nephila_harvest.sites.site_documents import Sites
 
     try:
-        found = resolve.explain(Sites(all_sites(target)), url)
+        explained = resolve.explain(Sites(all_sites(target)), url)
     except UrlError as error:
         raise UsageError(f"{sanitize(url, 200)!r} is no URL: {error}") from None
     if json:
-        print_json({**found._asdict(), "values": {path: value._asdict() for path, value in found.values.items()}})
+        print_json(
+            {**explained._asdict(), "values": {path: value._asdict() for path, value in explained.values.items()}}
+        )
         return
-    if not found.site:
-        raise UserError(f"no site or directory covers {sanitize(found.surt, 500)}")
-    typer.echo(f"{sanitize(found.surt, 2000)}")
-    where = f"directory {found.directory}" if found.directory else f"site {found.site}, in no directory"
-    typer.echo(f"{where} (prefix {sanitize(found.prefix, 2000)})")
-    print_table([("setting", "value", "from", "place"), *map(_line, found.values.items())], left=4)
+    if not explained.site:
+        raise UserError(f"no site or directory covers {sanitize(explained.surt, 500)}")
+    typer.echo(f"{sanitize(explained.surt, 2000)}")
+    where = f"directory {explained.directory}" if explained.directory else f"site {explained.site}, in no directory"
+    typer.echo(f"{where} (prefix {sanitize(explained.prefix, 2000)})")
+    print_table([("setting", "value", "from", "place"), *map(_line, explained.values.items())], left=4)
 
 
 @app.command()
@@ -253,7 +255,7 @@ def run(
     from nephila_harvest.sites.planner import Planner
     from nephila_harvest.sites.store import only_runner
 
-    place = SitesTarget(out, sites=sites)
+    sites_directory = SitesTarget(out, sites=sites)
     print_line = (lambda _: None) if quiet else partial(print, flush=True)
 
     runners: list[SiteRunner] = []
@@ -271,14 +273,14 @@ def run(
         finally:
             await server.close()
 
-    with open_sites(place) as store, only_runner(place.file):
+    with open_sites(sites_directory) as store, only_runner(sites_directory.file):
         target = ControlTarget(out, bootstrap, server, token_file)
         if target.is_directory and not _runs(out):
             from nephila_control.commands.up import run_up
 
-            beside, given = partial(collectors, runners), values(options)
-            given["browser"] = given["browser"] or bool(_rendered(store))
-            code = run_up(out, given, None, quiet=quiet, companion=serve, beside=beside, sites=place.file)
+            beside, settings = partial(collectors, runners), values(options)
+            settings["browser"] = settings["browser"] or bool(_rendered(store))
+            code = run_up(out, settings, None, quiet=quiet, companion=serve, beside=beside, sites=sites_directory.file)
             raise typer.Exit(code)
         _run_remote(target, serve)
 
@@ -291,7 +293,7 @@ def _rendered(store: SiteStore) -> list[str]:
     return [name for name, part in sites.directories.items() if resolve.values(sites, *part)["render"].value != "never"]
 
 
-def _page_rows(target: ControlTarget, place: str) -> PageRows | None:
+def _page_rows(target: ControlTarget, origin: str) -> PageRows | None:
     """Where the runner reads the rows of lists; None: what the control API shows."""
     import os
 
@@ -299,8 +301,8 @@ def _page_rows(target: ControlTarget, place: str) -> PageRows | None:
 
     from nephila_harvest.site_runner import StoredRows
 
-    place = place or (str(target.out) if target.is_directory else os.environ.get("NEPHILA_STORAGE__STORE", ""))
-    return StoredRows(find_rows(place)[0]) if place else None
+    origin = origin or (str(target.out) if target.is_directory else os.environ.get("NEPHILA_STORAGE__STORE", ""))
+    return StoredRows(find_rows(origin)[0]) if origin else None
 
 
 def _run_remote(target: ControlTarget, serve: Any) -> None:
@@ -363,20 +365,20 @@ def _apply(new: list[SiteDocument], target: SitesTarget, *, prune: bool, json: b
 def _changes(changes: Iterable[AppliedSite]) -> list[answers.SiteChange]:
     from nephila_control.sites import change_answer
 
-    return [change_answer(one) for one in changes]
+    return [change_answer(site) for site in changes]
 
 
 def _print_changes(changes: list[answers.SiteChange], *, json: bool) -> None:
     if json:
         print_json(changes)
         return
-    for one in changes:
-        typer.echo(f"{one.name}: {one.verdict} ({one.directories:,} directories)")
-        for name in one.removed:
+    for change in changes:
+        typer.echo(f"{change.name}: {change.verdict} ({change.directories:,} directories)")
+        for name in change.removed:
             rest = "its rows stay"
-            if name in one.running:
+            if name in change.running:
                 rest = "its run is open; nephila sites run ends it and deletes its job, its rows stay"
-            elif name in one.jobs:
+            elif name in change.jobs:
                 rest = "nephila sites run deletes its job, its rows stay"
             typer.echo(f"{name}: removed; {rest}")
 
@@ -384,7 +386,7 @@ def _print_changes(changes: list[answers.SiteChange], *, json: bool) -> None:
 def _row(row: answers.Directory) -> dict[str, Any]:
     from nephila_harvest.sites import resolve
 
-    first = next((one for one in row.lists if one.fault), row.lists[0] if row.lists else None)
+    first = next((list_state for list_state in row.lists if list_state.fault), row.lists[0] if row.lists else None)
     return {
         "directory": row.name,
         "frequency": row.frequency,
@@ -416,8 +418,8 @@ def _cell(value: Any) -> str:
 
 def _line(item: tuple[str, Value]) -> tuple[str, str, str, str]:
     path, value = item
-    shown = value.value if isinstance(value.value, str) else _json(value.value)
-    return path, sanitize(shown, 80), value.origin, value.location
+    text = value.value if isinstance(value.value, str) else _json(value.value)
+    return path, sanitize(text, 80), value.origin, value.location
 
 
 def _json(value: Any) -> str:

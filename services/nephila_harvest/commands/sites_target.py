@@ -24,7 +24,7 @@ SitesFile = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SitesTarget(ControlTarget):
-    """Where the sites are: a file, by default that of a directory, or a server."""
+    """The store of the sites: a file, by default that of a directory, or a server."""
 
     sites: str = ""
 

@@ -59,17 +59,17 @@ def list_webhooks(out: Out = str(DEFAULT_OUT), json: Json = False) -> None:
     source, _ = find_rows(out)
     newest = changes(source, limit=1, newest=True).position
     with closing(WebhookStore(source)) as store:
-        found = store.positions()
+        positions = store.positions()
     if json:
-        for name, (one, dead) in found.items():
-            state = {"position": one.seq, "failures": one.failures, "failing_since": one.failing_since}
-            print_json({"name": name, **state, "error": one.error, "newest": newest, "dead": dead})
+        for name, (position, dead) in positions.items():
+            state = {"position": position.seq, "failures": position.failures, "failing_since": position.failing_since}
+            print_json({"name": name, **state, "error": position.error, "newest": newest, "dead": dead})
         return
     rows = [("name", "position", "newest", "failures", "failing for", "dead", "last error")]
-    for name, (one, dead) in found.items():
-        failing_s = time.time() - float(one.failing_since) if one.failing_since else 0.0
-        numbers = (str(one.seq), str(newest), str(one.failures), f"{failing_s:,.0f} s", str(dead))
-        rows.append((sanitize(name, 80), *numbers, sanitize(one.error, 200)))
+    for name, (position, dead) in positions.items():
+        failing_s = time.time() - float(position.failing_since) if position.failing_since else 0.0
+        numbers = (str(position.seq), str(newest), str(position.failures), f"{failing_s:,.0f} s", str(dead))
+        rows.append((sanitize(name, 80), *numbers, sanitize(position.error, 200)))
     print_table(rows)
 
 
@@ -119,11 +119,11 @@ def list_dead(
 
     source, _ = find_rows(out)
     with closing(WebhookStore(source)) as store:
-        found = store.dead(name)
-    for one in found:
-        change = one.row.change
+        letters = store.dead(name)
+    for letter in letters:
+        change = letter.row.change
         if json:
-            print_json({"webhook": one.name, "dead_at": one.dead_at, "error": one.error, **change._asdict()})
+            print_json({"webhook": letter.name, "dead_at": letter.dead_at, "error": letter.error, **change._asdict()})
         else:
-            columns = (one.name, one.dead_at, change.id, change.change, sanitize(change.url, 500))
-            typer.echo("  ".join((*columns, sanitize(one.error, 200))))
+            columns = (letter.name, letter.dead_at, change.id, change.change, sanitize(change.url, 500))
+            typer.echo("  ".join((*columns, sanitize(letter.error, 200))))

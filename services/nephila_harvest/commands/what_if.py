@@ -38,19 +38,21 @@ def what_if(
     except ValueError as error:
         raise UsageError(f"--within {within!r}: {error}") from None
     source, only = find_rows(out)
-    found = compare(source, job or only or "", scenarios, within_s)
+    result = compare(source, job or only or "", scenarios, within_s)
     if json:
-        print_json({**found._asdict(), "outcomes": [one._asdict() for one in found.outcomes]})
+        print_json({**result._asdict(), "outcomes": [outcome._asdict() for outcome in result.outcomes]})
         return
-    base = max(found.outcomes[0].requests, 1)
+    base = max(result.outcomes[0].requests, 1)
     rows = []
-    for one in found.outcomes:
-        share = one.within
+    for outcome in result.outcomes:
+        share = outcome.within
         in_time = f"{share.estimate:.1%} ({share.low:.1%} to {share.high:.1%})" if share else "no change"
-        spent = (f"{one.requests:,}", f"{one.per_day:,.0f}", f"{one.requests / base:.2f}")
-        rows.append((one.name, *spent, in_time, f"{one.mean_delay_s / 3600:.1f} h", f"{one.versions_lost:,}"))
+        spent = (f"{outcome.requests:,}", f"{outcome.per_day:,.0f}", f"{outcome.requests / base:.2f}")
+        rows.append(
+            (outcome.name, *spent, in_time, f"{outcome.mean_delay_s / 3600:.1f} h", f"{outcome.versions_lost:,}")
+        )
     print_table([HEAD, *rows])
-    note(f"{found.pages:,} of {found.of:,} pages with a history, {found.days:.1f} days, in time = within {within}")
-    for one in found.outcomes:
-        if one.cut:
-            note(f"{one.name}: only the first {one.requests:,} requests were replayed")
+    note(f"{result.pages:,} of {result.of:,} pages with a history, {result.days:.1f} days, in time = within {within}")
+    for outcome in result.outcomes:
+        if outcome.cut:
+            note(f"{outcome.name}: only the first {outcome.requests:,} requests were replayed")

@@ -82,9 +82,9 @@ class StateChange:
         return planner.plan(self.state, self.before)
 
 
-def job_name(found: Documents, name: str = "") -> str:
+def job_name(scheme_documents: Documents, name: str = "") -> str:
     """Name of the job of some documents."""
-    return name or (found.jobs[0].name if found.jobs else JOB)
+    return name or (scheme_documents.jobs[0].name if scheme_documents.jobs else JOB)
 
 
 def state_of(document: dict[str, Any] | None) -> Schemes | None:
@@ -93,38 +93,38 @@ def state_of(document: dict[str, Any] | None) -> Schemes | None:
     return msgspec.convert(section, Schemes) if section is not None else None
 
 
-def change_of(found: Documents, known: dict[str, Any] | None, name: str) -> StateChange:
+def change_of(scheme_documents: Documents, stored: dict[str, Any] | None, name: str) -> StateChange:
     """The change that documents make to a job. Raises `UsageError`; nothing is changed."""
-    before = state_of(known)
-    documents.check(found, before)
-    state = planner.merged(before, found.named_schemes, found.named_platforms)
-    if found.jobs:
-        spec = {**found.jobs[0].content["spec"]}
-    elif known is not None:
-        spec = {**known["spec"]}
+    before = state_of(stored)
+    documents.check(scheme_documents, before)
+    state = planner.merged(before, scheme_documents.named_schemes, scheme_documents.named_platforms)
+    if scheme_documents.jobs:
+        spec = {**scheme_documents.jobs[0].content["spec"]}
+    elif stored is not None:
+        spec = {**stored["spec"]}
     else:
         spec = {**DEFAULTS}
     for section in DEFAULTS:
         spec[section] = {**DEFAULTS[section], **spec.get(section, {})}
-    if any(one.search.method == "POST" for one in state.platforms):
+    if any(platform.search.method == "POST" for platform in state.platforms):
         # The form is part of the identity of a search, as its route.
         parse = spec.get("parse", {})
         spec["parse"] = {**parse, "follow": [*dict.fromkeys([*parse.get("follow", ()), ROUTE])]}
-    own = {name for one in state.platforms for name in rule_names(one.name)}
+    own = {name for platform in state.platforms for name in rule_names(platform.name)}
     spec["rules"] = [*sorted(own), *(rule for rule in spec.get("rules", ()) if rule not in own)]
     spec["schemes"] = msgspec.to_builtins(state)
     spec.setdefault("seeds", [])
     document = crawl_job(name, spec)
-    return StateChange(name, document, state, before, known is None)
+    return StateChange(name, document, state, before, stored is None)
 
 
-async def apply(target: SchemeBackend, found: Documents, name: str, batch: int) -> AppliedScheme:
+async def apply(target: SchemeBackend, scheme_documents: Documents, name: str, batch: int) -> AppliedScheme:
     """Apply the documents; `batch`: searches of one request. Raises `UsageError` before anything is changed."""
-    change = change_of(found, await target.job(name), name)
-    answer = AppliedScheme(name, change.new, [one.name for one in found.schemes])
-    answer.state, answer.rules = change.state, found.content_rule_versions
-    if found.rules:
-        await target.apply_rules(found.rules)
+    change = change_of(scheme_documents, await target.job(name), name)
+    answer = AppliedScheme(name, change.new, [scheme.name for scheme in scheme_documents.schemes])
+    answer.state, answer.rules = change.state, scheme_documents.content_rule_versions
+    if scheme_documents.rules:
+        await target.apply_rules(scheme_documents.rules)
     await target.apply_job(_with(change.document, incomplete=True))
     for seeds in batches(change.seeds(), batch):
         answer.refused += await target.add_seeds(name, seeds, last=False)
@@ -143,16 +143,16 @@ async def delete(target: SchemeBackend, scheme: str, name: str) -> list[str]:
     state = state_of(document)
     if document is None or state is None or not state.schemes:
         raise UserError(f"the job {name!r} has no schemes; see nephila schemes apply")
-    left = [one for one in state.schemes if one.name != scheme]
+    left = [named for named in state.schemes if named.name != scheme]
     if len(left) == len(state.schemes):
-        known = suggest(scheme, (one.name for one in state.schemes))
-        raise UserError(f"the job {name!r} has no scheme {scheme[:200]!r}; {known}")
+        hint = suggest(scheme, (named.name for named in state.schemes))
+        raise UserError(f"the job {name!r} has no scheme {scheme[:200]!r}; {hint}")
     if not left:
         await target.delete_job(name)
     else:
         section = msgspec.to_builtins(Schemes(left, state.platforms, state.incomplete))
         await target.apply_job({**document, "spec": {**document["spec"], "schemes": section}})
-    return [one.name for one in left]
+    return [named.name for named in left]
 
 
 def batches(seeds: Iterable[NavigationSeed], size: int) -> Iterator[list[NavigationSeed]]:

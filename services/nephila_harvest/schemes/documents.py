@@ -64,48 +64,50 @@ class Documents:
     @property
     def named_schemes(self) -> list[NamedScheme]:
         """The schemes as a job has them."""
-        return [NamedScheme(one.name, one.spec) for one in self.schemes]
+        return [NamedScheme(scheme.name, scheme.spec) for scheme in self.schemes]
 
     @property
     def named_platforms(self) -> list[NamedPlatform]:
         """The platforms as a job has them."""
-        return [NamedPlatform(one.name, one.spec.search) for one in self.platforms]
+        return [NamedPlatform(platform.name, platform.spec.search) for platform in self.platforms]
 
     @property
     def rules(self) -> list[dict[str, Any]]:
         """ParseRule documents of the platforms."""
-        return [rule for one in self.platforms for rule in platform_rules.rules_of(one.name, one.spec)]
+        return [rule for platform in self.platforms for rule in platform_rules.rules_of(platform.name, platform.spec)]
 
     @property
     def content_rule_versions(self) -> dict[str, int]:
         """Version of the rule of the content pages of each platform."""
         versions = {rule["metadata"]["name"]: rule_from_json(rule).rule.version for rule in self.rules}
-        return {one.name: versions[one.name] for one in self.platforms}
+        return {platform.name: versions[platform.name] for platform in self.platforms}
 
 
 def load(files: Iterable[tuple[str, bytes]]) -> Documents:
     """The documents of files (name, content). Raises `UsageError`."""
-    found = Documents()
+    loaded = Documents()
     for name, data in files:
-        for one in document_files.load(data, name, _document, "scheme", "CrawlScheme"):
-            if isinstance(one, SchemeDocument):
-                found.schemes.append(one)
-            elif isinstance(one, PlatformDocument):
-                found.platforms.append(one)
+        for document in document_files.load(data, name, _document, "scheme", "CrawlScheme"):
+            if isinstance(document, SchemeDocument):
+                loaded.schemes.append(document)
+            elif isinstance(document, PlatformDocument):
+                loaded.platforms.append(document)
             else:
-                found.jobs.append(one)
-    document_files.distinct(found.schemes, "scheme")
-    document_files.distinct(found.platforms, "platform")
-    if len(found.jobs) > 1:
-        raise UsageError(f"{found.jobs[1].location}: there is a second job; schemes are crawled by one job")
-    return found
+                loaded.jobs.append(document)
+    document_files.distinct(loaded.schemes, "scheme")
+    document_files.distinct(loaded.platforms, "platform")
+    if len(loaded.jobs) > 1:
+        raise UsageError(f"{loaded.jobs[1].location}: there is a second job; schemes are crawled by one job")
+    return loaded
 
 
 def read_files(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Files, and the YAML files of folders, in the order of their names. Raises `UsageError`."""
     for name in names:
         path = Path(name)
-        files = sorted(one for one in path.rglob("*") if one.suffix in (".yaml", ".yml")) if path.is_dir() else [path]
+        files = (
+            sorted(entry for entry in path.rglob("*") if entry.suffix in (".yaml", ".yml")) if path.is_dir() else [path]
+        )
         if not files:
             raise UsageError(f"{name} has no file *.yaml, *.yml")
         for file in files:
@@ -115,11 +117,11 @@ def read_files(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
                 raise UsageError(f"cannot read {file}: {error.strerror}") from None
 
 
-def check(documents: Documents, known: Schemes | None = None) -> None:
+def check(documents: Documents, state: Schemes | None = None) -> None:
     """Check the schemes against their platforms: those of the documents, and those that the job has already. Raises
     `UsageError` with the place of the first error; its `others` are the further ones."""
-    platforms = {one.name: one.search for one in known.platforms} if known is not None else {}
-    platforms |= {one.name: one.spec.search for one in documents.platforms}
+    platforms = {platform.name: platform.search for platform in state.platforms} if state is not None else {}
+    platforms |= {platform.name: platform.spec.search for platform in documents.platforms}
     errors = UsageErrors()
     for scheme in documents.schemes:
         for number, use in enumerate(scheme.spec.platforms):
@@ -173,9 +175,9 @@ def _with_schemes(node: Node) -> Node:
     spec = node.value.get("spec")
     if spec is None or not isinstance(spec.value.value, dict) or "schemes" in spec.value.value:
         return node
-    place = spec.value.location
-    section = YamlEntry(Node("schemes", place), Node({}, place))
-    whole = Node({**spec.value.value, "schemes": section}, place)
+    location = spec.value.location
+    section = YamlEntry(Node("schemes", location), Node({}, location))
+    whole = Node({**spec.value.value, "schemes": section}, location)
     return Node({**node.value, "spec": YamlEntry(spec.key, whole)}, node.location)
 
 

@@ -44,19 +44,19 @@ def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> P
     if row is None:
         return None
     url, outcome, title, text, meta = row
-    found = PageExplanation(url, outcome)
+    explanation = PageExplanation(url, outcome)
     note: dict[str, Any] = (msgspec.json.decode(meta) if meta else {}).get(SEARCH, {})
     for name in ("stage", "scheme", "group", "platform", "page"):
-        setattr(found, name, note.get(name, getattr(found, name)))
+        setattr(explanation, name, note.get(name, getattr(explanation, name)))
     if MATCHED not in note:
-        return found
+        return explanation
     query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND rule = :platform"
-    item = rows.execute(query, {"job": job, "key": url_key.hex(), "platform": found.platform}).fetchone()
+    item = rows.execute(query, {"job": job, "key": url_key.hex(), "platform": explanation.platform}).fetchone()
     fields: dict[str, Any] = msgspec.json.decode(item[0]) if item is not None else note.get(FIELDS, {})
-    platforms = {found.platform, *note.get(ALSO, ())}
+    platforms = {explanation.platform, *note.get(ALSO, ())}
     content = fields.get("content", text)
     match = KeywordMatcher(state.schemes).match(f"{title}\n{content}".encode("utf-8", "replace"), platforms)
-    found.keywords = match.keywords
+    explanation.keywords = match.keywords
     for scheme in state.schemes:
         groups = match.schemes.get(scheme.name, [])
         reason = ""
@@ -69,5 +69,5 @@ def explain(rows: ReadConnection, job: str, state: Schemes, url_key: bytes) -> P
             nearest = min(missing, key=lambda name: len(missing[name]), default="")
             reason = f"no keyword of {', '.join(missing[nearest])} of the group {nearest}" if nearest else ""
             reason = reason or f"it does not search {' or '.join(sorted(platforms))}"
-        found.owners.append(Owner(scheme.name, groups, reason))
-    return found
+        explanation.owners.append(Owner(scheme.name, groups, reason))
+    return explanation

@@ -33,7 +33,7 @@ class NavigationSeed(NamedTuple):
 
 def plan(state: Schemes, before: Schemes | None = None) -> Iterator[NavigationSeed]:
     """All searches of `state` that `before` does not have. The schemes are checked (`documents.check`)."""
-    platforms = {one.name: one.search for one in state.platforms}
+    platforms = {platform.name: platform.search for platform in state.platforms}
     earlier = _Earlier(before)
     streams = [
         _dated_seeds(scheme, platforms, earlier, span)
@@ -48,22 +48,22 @@ def plan(state: Schemes, before: Schemes | None = None) -> Iterator[NavigationSe
 
 def count(state: Schemes) -> dict[tuple[str, str, str], int]:
     """Searches by (scheme, platform, group), without making them. O(groups × platforms)."""
-    platforms = {one.name: one.search for one in state.platforms}
-    found: dict[tuple[str, str, str], int] = {}
+    platforms = {platform.name: platform.search for platform in state.platforms}
+    numbers: dict[tuple[str, str, str], int] = {}
     for scheme in state.schemes:
         days = len(spans(scheme.spec.dates))
         for use in scheme.spec.platforms:
             times = days if is_dated(platforms[use.name]) else 1
             for name, group in scheme.spec.groups.items():
                 if not use.groups or name in use.groups:
-                    found[scheme.name, use.name, name] = times * combinations_count(group)
-    return found
+                    numbers[scheme.name, use.name, name] = times * combinations_count(group)
+    return numbers
 
 
 def combinations(group: Group) -> Iterator[Combination]:
     """All combinations of a group, in the order of its parts and keywords."""
     choices = [[*part.any, ""] if part.optional else part.any for part in group.values()]
-    return (one for one in product(*choices) if any(one))
+    return (combination for combination in product(*choices) if any(combination))
 
 
 def combinations_count(group: Group) -> int:
@@ -113,12 +113,12 @@ def _seeds(
             for use, search, encoded in uses
             if not use.groups or name in use.groups
         ]
-        if not chosen or all(known is not None and known.covers(group) for *_, known in chosen):
+        if not chosen or all(earlier_group is not None and earlier_group.covers(group) for *_, earlier_group in chosen):
             continue
         for combination in combinations(group):
             words = tuple(filter(None, combination))
-            for platform, search, encoded, known in chosen:
-                if known is not None and combination in known:
+            for platform, search, encoded, earlier_group in chosen:
+                if earlier_group is not None and combination in earlier_group:
                     continue
                 parts = []
                 for word in words:
@@ -140,13 +140,13 @@ class _KnownGroup:
         if len(group) != len(self._parts):
             return False
         return all(
-            {*part.any, *([""] if part.optional else [])} <= known
-            for part, known in zip(group.values(), self._parts, strict=True)
+            {*part.any, *([""] if part.optional else [])} <= words
+            for part, words in zip(group.values(), self._parts, strict=True)
         )
 
     def __contains__(self, combination: Combination) -> bool:
         return len(combination) == len(self._parts) and all(
-            word in known for word, known in zip(combination, self._parts, strict=True)
+            word in words for word, words in zip(combination, self._parts, strict=True)
         )
 
 
@@ -154,8 +154,10 @@ class _Earlier:
     """What an earlier state of the schemes has searched."""
 
     def __init__(self, state: Schemes | None) -> None:
-        self._schemes = {one.name: one for one in state.schemes} if state is not None and not state.incomplete else {}
-        self._platforms = {one.name: one.search for one in state.platforms} if state is not None else {}
+        self._schemes = (
+            {named.name: named for named in state.schemes} if state is not None and not state.incomplete else {}
+        )
+        self._platforms = {named.name: named.search for named in state.platforms} if state is not None else {}
 
     def group_of(
         self, scheme: NamedScheme, group: str, platform: str, search: Search, span: Span | None
@@ -180,7 +182,7 @@ def _same_first_page(before: Search | None, now: Search) -> bool:
 
 def merged(before: Schemes | None, schemes: Sequence[NamedScheme], platforms: Sequence[NamedPlatform]) -> Schemes:
     """The state with these schemes and platforms in the place of those of the same name."""
-    known = before or Schemes()
-    by_name = {one.name: one for one in (*known.schemes, *schemes)}
-    search_by_name = {one.name: one for one in (*known.platforms, *platforms)}
+    state = before or Schemes()
+    by_name = {named.name: named for named in (*state.schemes, *schemes)}
+    search_by_name = {named.name: named for named in (*state.platforms, *platforms)}
     return Schemes(list(by_name.values()), list(search_by_name.values()))

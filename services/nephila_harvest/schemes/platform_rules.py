@@ -23,7 +23,7 @@ def rule_names(platform: str) -> tuple[str, str]:
 def rules_of(platform: str, spec: PlatformSpec) -> list[dict[str, Any]]:
     """ParseRule documents of a platform. Content pages have no further links."""
     results, search = spec.results, spec.search
-    links = [{**msgspec.to_builtins(one), "stage": CONTENT} for one in results.links]
+    links = [{**msgspec.to_builtins(link), "stage": CONTENT} for link in results.links]
     navigation: dict[str, Any] = {"match": _match(platform, NAVIGATION), "outlinks": links}
     if results.each is not None:
         navigation["each"] = msgspec.to_builtins(results.each)
@@ -43,7 +43,7 @@ def rules_of(platform: str, spec: PlatformSpec) -> list[dict[str, Any]]:
     content: dict[str, Any] = {"match": _match(platform, CONTENT), "outlinks": []}
     if spec.content is not None:
         content["fields"] = msgspec.to_builtins(spec.content.fields)
-    return [_rule(name, one) for name, one in zip(rule_names(platform), (navigation, content), strict=True)]
+    return [_rule(name, rule) for name, rule in zip(rule_names(platform), (navigation, content), strict=True)]
 
 
 def _match(platform: str, stage: str) -> dict[str, Any]:

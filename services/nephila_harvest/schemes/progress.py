@@ -59,8 +59,8 @@ class SchemeProgress:
 
     def state(self, scheme: str) -> State:
         """The state of one scheme."""
-        own = [one for one in self.counts if one.scheme == scheme]
-        ended, searches = sum(one.ended for one in own), sum(one.searches for one in own)
+        own = [row for row in self.counts if row.scheme == scheme]
+        ended, searches = sum(row.ended for row in own), sum(row.searches for row in own)
         if not ended:
             return State.READY
         return State.FINISHED if ended == searches and self.idle else State.EXECUTING
@@ -73,22 +73,22 @@ def read(rows: ReadConnection, job: str, state: Schemes, *, idle: bool) -> Schem
     for key in planner.count(state):
         counts[key] = Count(*key)
     for seed in planner.plan(state):
-        one = counts[seed.scheme, seed.platform, seed.group]
-        one.searches += 1
+        group_counts = counts[seed.scheme, seed.platform, seed.group]
+        group_counts.searches += 1
         try:
             outcome = outcomes.get(parse_routed(seed.url).fingerprint)
         except UrlError:
             continue
         if outcome is not None:
-            one.ended += 1
-            one.failed += outcome != "stored"
-    names = {one.name for one in state.platforms}
+            group_counts.ended += 1
+            group_counts.failed += outcome != "stored"
+    names = {entry.name for entry in state.platforms}
     for platform, data in _items(rows, job):
         if platform in names:
             for scheme, groups in data.get("schemes", {}).items():
                 for group in groups:
-                    if (found := counts.get((scheme, platform, group))) is not None:
-                        found.records += 1
+                    if (scheme_counts := counts.get((scheme, platform, group))) is not None:
+                        scheme_counts.records += 1
     return SchemeProgress(list(counts.values()), idle)
 
 
@@ -99,10 +99,10 @@ def _outcomes(rows: ReadConnection, job: str) -> Iterator[tuple[bytes, str]]:
         "SELECT url_key, outcome FROM pages WHERE job = :job AND url_key > :last AND depth = 0"
         f" ORDER BY url_key LIMIT {_ROWS}"
     )
-    while found := rows.execute(query, {"job": job, "last": last}).fetchall():
-        for key, outcome in found:
+    while outcomes := rows.execute(query, {"job": job, "last": last}).fetchall():
+        for key, outcome in outcomes:
             yield bytes.fromhex(key), outcome
-        last = found[-1][0]
+        last = outcomes[-1][0]
 
 
 def _items(rows: ReadConnection, job: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -112,7 +112,7 @@ def _items(rows: ReadConnection, job: str) -> Iterator[tuple[str, dict[str, Any]
         "SELECT url_key, rule, ordinal, data FROM items WHERE job = :job AND (url_key, rule, ordinal) >"
         f" (:key, :rule, :ordinal) ORDER BY url_key, rule, ordinal LIMIT {_ROWS}"
     )
-    while found := rows.execute(query, {"job": job, "key": last[0], "rule": last[1], "ordinal": last[2]}).fetchall():
-        for _, rule, _, data in found:
+    while items := rows.execute(query, {"job": job, "key": last[0], "rule": last[1], "ordinal": last[2]}).fetchall():
+        for _, rule, _, data in items:
             yield rule, msgspec.json.decode(data)
-        last = tuple(found[-1][:3])
+        last = tuple(items[-1][:3])

@@ -22,10 +22,10 @@ REMEDIES: Final[Mapping[Doubt, str]] = {
 
 def report(rows: ReadConnection, job: str) -> EvaluationReport | None:
     """The report of all writers; None before the first evaluation."""
-    return combined([msgspec.json.decode(one, type=EvaluationReport) for one in scheme_pages.reports(rows, job)])
+    return combined([msgspec.json.decode(data, type=EvaluationReport) for data in scheme_pages.reports(rows, job)])
 
 
-def is_of(found: EvaluationReport, state: Schemes, rules: Mapping[str, int]) -> bool:
+def is_of(evaluated: EvaluationReport, state: Schemes, rules: Mapping[str, int]) -> bool:
     """Whether a report is that of these schemes and rules of content pages."""
-    same = all(rules.get(name, version) == version for name, version in found.rules.items())
-    return same and found.version == SchemeEvaluator(state.schemes).version
+    same = all(rules.get(name, version) == version for name, version in evaluated.rules.items())
+    return same and evaluated.version == SchemeEvaluator(state.schemes).version

@@ -78,11 +78,11 @@ def _form(search: Search) -> list[tuple[str, bool]]:
     """The form as templates behind the URL, each with whether its text has to be encoded."""
     if search.method == "GET":
         return []
-    found = [(f"#{FORM}", False)]
+    templates = [(f"#{FORM}", False)]
     for name, value in search.form.items():
-        separator = "&" if len(found) > 1 else ""
-        found += [(f"{separator}{quote_plus(name.encode(search.encoding))}=", False), (value, True)]
-    return found
+        separator = "&" if len(templates) > 1 else ""
+        templates += [(f"{separator}{quote_plus(name.encode(search.encoding))}=", False), (value, True)]
+    return templates
 
 
 def _pieces(templates: list[tuple[str, bool]], values: Mapping[str, str], encoding: str) -> list[str]:

@@ -31,9 +31,9 @@ def write(stream: TextIO, sites: Iterable[SiteDocument]) -> None:
     for site in sites:
         own = {"site": site.name, "url": site.url, "inherits": site.inherits}
         rows.append({**own, **{path: _cell(leaf.value) for path, leaf in site.settings.items()}})
-        for one in site.directories:
-            cells = {path: _cell(leaf.value) for path, leaf in one.settings.items()}
-            rows.append({"site": site.name, "directory": one.name, "url": one.url, **cells})
+        for directory in site.directories:
+            cells = {path: _cell(leaf.value) for path, leaf in directory.settings.items()}
+            rows.append({"site": site.name, "directory": directory.name, "url": directory.url, **cells})
     used = [name for name in COLUMNS if name in OWN or any(row.get(name) for row in rows)]
     writer = csv.DictWriter(stream, used, restval="", lineterminator="\n")
     writer.writeheader()
@@ -61,16 +61,16 @@ def load(data: bytes, name: str) -> list[SiteDocument]:
                 first = directories[site][0].location
                 raise UsageError(f"{first}: there is no row of the site {site!r}; its directory column is empty")
     errors.raise_all()
-    found = []
+    documents = []
     for site, entries in sites.items():
         with errors:
             if site in directories:
                 entries["directories"] = YamlEntry(heads[site], Node(directories[site], heads[site].location))
-            found.append(site_of(_document(heads[site], entries)))
+            documents.append(site_of(_document(heads[site], entries)))
     errors.raise_all()
-    if not found:
+    if not documents:
         raise UsageError(f"{name}: there is no site in it; the columns are {', '.join(OWN)} and settings")
-    return found
+    return documents
 
 
 def _rows(reader: Any, name: str) -> Iterator[tuple[str, dict[str, Node]]]:
@@ -150,10 +150,10 @@ def _value(cell: Node) -> Node:
     if text[:1] not in ("[", "{"):
         return cell
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return cell
-    return _moved(from_builtins(found, cell.location), cell.location)
+    return _moved(from_builtins(value, cell.location), cell.location)
 
 
 def _moved(node: Node, location: str) -> Node:
@@ -174,11 +174,11 @@ def _document(head: Node, spec: dict[str, YamlEntry]) -> Node:
 
     for path in _LISTS:
         _as_list(spec, path)
-    for one in spec["directories"].value.value if "directories" in spec else ():
-        assert isinstance(one, Node)
-        assert isinstance(one.value, dict)
+    for directory in spec["directories"].value.value if "directories" in spec else ():
+        assert isinstance(directory, Node)
+        assert isinstance(directory.value, dict)
         for path in _LISTS:
-            _as_list(one.value, path)
+            _as_list(directory.value, path)
     parts = {
         "apiVersion": entry("apiVersion", Node(API_VERSION, head.location)),
         "kind": entry("kind", Node("Site", head.location)),
@@ -197,9 +197,9 @@ def _as_list(entries: dict[str, YamlEntry], path: str) -> None:
         inner = entries[section].value.value
         assert isinstance(inner, dict)
         entries = inner
-    found = entries.get(key)
-    if found is not None and isinstance(found.value.value, str):
-        entries[key] = YamlEntry(found.key, Node([found.value], found.value.location))
+    entry = entries.get(key)
+    if entry is not None and isinstance(entry.value.value, str):
+        entries[key] = YamlEntry(entry.key, Node([entry.value], entry.value.location))
 
 
 def _cell(value: Any) -> str:

@@ -59,17 +59,17 @@ class DirectoryPlan(NamedTuple):
 
 def plan_of(sites: Sites, name: str) -> DirectoryPlan:
     """The plan of a directory by its settings."""
-    found = resolve.values(sites, *sites.directories[name])
-    start = found.get("start")
+    settings = resolve.values(sites, *sites.directories[name])
+    start = settings.get("start")
     return DirectoryPlan(
         name,
-        found["score"].value,
-        found["frequency"].value,
+        settings["score"].value,
+        settings["frequency"].value,
         instant_s(start.value) if start is not None else 0.0,
-        found["topPages"].value,
-        found["timeZone"].value if "timeZone" in found else "",
-        tuple(found["windows"].value) if "windows" in found else (),
-        found["paused"].value,
+        settings["topPages"].value,
+        settings["timeZone"].value if "timeZone" in settings else "",
+        tuple(settings["windows"].value) if "windows" in settings else (),
+        settings["paused"].value,
     )
 
 
@@ -240,7 +240,7 @@ class Planner:
         ]
 
     def next_at(self, name: str) -> float:
-        """When a directory is due."""
+        """The time at which a directory is due."""
         return self._entries[name].progress.state.next_at
 
     def progress(self, name: str) -> DirectoryProgress:
@@ -324,14 +324,14 @@ class Planner:
             return policy.schedule.after(now)
         return now
 
-    def _next(self, entry: _Entry, wanted: float, ran_at: float) -> float:
+    def _next(self, entry: _Entry, policy_next: float, ran_at: float) -> float:
         """The next run: of the policy, or on the grid of intervals from the start instant."""
         start, every_s = entry.plan.start_at, entry.policy.every_s
         if start > ran_at:
             return start
-        if start and every_s and wanted - ran_at <= 2 * every_s:
+        if start and every_s and policy_next - ran_at <= 2 * every_s:
             return start + (math.floor((ran_at - start) / every_s) + 1) * every_s
-        return wanted
+        return policy_next
 
 
 def _new_state(name: str) -> UrlState:

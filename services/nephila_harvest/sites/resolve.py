@@ -50,18 +50,18 @@ class Value(NamedTuple):
 
 def values(sites: Sites, site: SiteDocument, directory: DirectoryDocument | None) -> dict[str, Value]:
     """The settings that hold for a directory, or for a site's URLs outside of its directories."""
-    found: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     for path in paths():
-        given = sites.value(site, directory, path)
-        if given is not None:
-            leaf, owner, part = given
+        owned = sites.value(site, directory, path)
+        if owned is not None:
+            leaf, owner, part = owned
             origin = f"directory {owner.name}.{part.name}" if part is not None else f"site {owner.name}"
-            found[path] = Value(leaf.value, origin, leaf.location)
+            settings[path] = Value(leaf.value, origin, leaf.location)
         elif path == "seeds" and directory is not None:
-            found[path] = Value([{"url": directory.url}], f"directory {site.name}.{directory.name} (url)")
+            settings[path] = Value([{"url": directory.url}], f"directory {site.name}.{directory.name} (url)")
         elif path in DEFAULTS:
-            found[path] = Value(DEFAULTS[path], BUILT_IN)
-    return found
+            settings[path] = Value(DEFAULTS[path], BUILT_IN)
+    return settings
 
 
 def job(sites: Sites, name: str, started_at: float, max_pages: int = 0, *, paused: bool = False) -> JobDocument:
@@ -69,19 +69,19 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0, *, pause
     person has paused the job, and it stays so. Raises
     `UsageError` where keys of several origins do not fit together."""
     site, directory = sites.directories[name]
-    found = {path: value.value for path, value in values(sites, site, directory).items()}
-    score = found["score"]
-    spec = nested({path: value for path, value in found.items() if path not in PLANNED})
+    settings = {path: value.value for path, value in values(sites, site, directory).items()}
+    score = settings["score"]
+    spec = nested({path: value for path, value in settings.items() if path not in PLANNED})
     scope = spec.setdefault("scope", {})
     others = [expression(prefix) for prefix in sites.nested.get(name, ())]
     if others:
         scope["exclude"] = [*scope.get("exclude", ()), *others]
     if max_pages:
         scope["maxPages"] = min(scope.get("maxPages") or max_pages, max_pages)
-    if found["topPages"] and spec.get("keywords"):
+    if settings["topPages"] and spec.get("keywords"):
         spec.setdefault("strategy", "best-first")
-    if found.get("windows") and "timeZone" in found:
-        spec["timeZone"] = found["timeZone"]
+    if settings.get("windows") and "timeZone" in settings:
+        spec["timeZone"] = settings["timeZone"]
     spec["weight"] = round(score, 4)
     if paused:
         spec["paused"] = True
@@ -89,8 +89,8 @@ def job(sites: Sites, name: str, started_at: float, max_pages: int = 0, *, pause
     if "quota" in site.settings:
         spec["site"]["quota"] = site.settings["quota"].value
     spec["recrawl"] = {"monitor": True, "goneAfter": GONE_AFTER, "refreshAt": instant_text(started_at)}
-    if found.get("freshness"):
-        spec["recrawl"]["freshness"] = found["freshness"]
+    if settings.get("freshness"):
+        spec["recrawl"]["freshness"] = settings["freshness"]
     document = crawl_job(name, spec)
     return from_json(document, f"{directory.location}: job")
 

@@ -53,20 +53,20 @@ def _leaves(node: Node, section: Section, prefix: str) -> Iterator[tuple[str, Le
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """The document's maps of flat values."""
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for path, value in values.items():
         section, _, key = path.rpartition(".")
-        (found.setdefault(section, {}) if section else found)[key] = value
-    return found
+        (document.setdefault(section, {}) if section else document)[key] = value
+    return document
 
 
 def paths() -> list[str]:
     """The paths of all settings, in the order of the document."""
-    found = []
+    names = []
     for field in type_of(SiteSettings).fields:
         kind, _ = unwrapped(field.type)
         if field.encode_name in _NESTED:
-            found += [f"{field.encode_name}.{inner.encode_name}" for inner in kind.fields]  # type: ignore[attr-defined]
+            names += [f"{field.encode_name}.{inner.encode_name}" for inner in kind.fields]  # type: ignore[attr-defined]
         else:
-            found.append(field.encode_name)
-    return found
+            names.append(field.encode_name)
+    return names

@@ -65,7 +65,8 @@ class SiteDocument:
         spec |= nested(_values(self.settings))
         if self.directories:
             spec["directories"] = [
-                {"name": one.name, "url": one.url, **nested(_values(one.settings))} for one in self.directories
+                {"name": directory.name, "url": directory.url, **nested(_values(directory.settings))}
+                for directory in self.directories
             ]
         return {"apiVersion": API_VERSION, "kind": "Site", "metadata": {"name": self.name}, "spec": spec}
 
@@ -98,8 +99,8 @@ def site_of(node: Node) -> SiteDocument:
         spec.inherits,
         leaves(spec_node, spec),
         tuple(
-            DirectoryDocument(one.name, one.url, leaves(place, one), place.location)
-            for one, place in zip(spec.directories, nodes, strict=True)
+            DirectoryDocument(directory.name, directory.url, leaves(item, directory), item.location)
+            for directory, item in zip(spec.directories, nodes, strict=True)
         ),
         node.location,
     )
@@ -133,7 +134,14 @@ class Sites:
                     self._bind(site, directory)
         errors.raise_all()
         for prefix in self.prefixes:
-            above = next((self.prefixes[one] for one in prefixes(prefix) if one != prefix and one in self.prefixes), "")
+            above = next(
+                (
+                    self.prefixes[shorter]
+                    for shorter in prefixes(prefix)
+                    if shorter != prefix and shorter in self.prefixes
+                ),
+                "",
+            )
             if above:
                 self.nested.setdefault(above, []).append(prefix)
         for below in self.nested.values():
@@ -141,21 +149,21 @@ class Sites:
 
     def chain(self, site: SiteDocument) -> list[SiteDocument]:
         """The site and those that it inherits from, the nearest first. Raises `UsageError` for a cycle."""
-        found = [site]
-        while found[-1].inherits:
-            last = found[-1]
+        sites = [site]
+        while sites[-1].inherits:
+            last = sites[-1]
             above = self.sites.get(last.inherits)
             if above is None:
                 hint = suggest(last.inherits, self.sites)
                 raise UsageError(f"{last.location}: spec.inherits: there is no site {last.inherits!r}; {hint}")
-            if above in found:
-                names = " → ".join(one.name for one in [*found[found.index(above) :], above])
+            if above in sites:
+                names = " → ".join(parent.name for parent in [*sites[sites.index(above) :], above])
                 raise UsageError(f"{last.location}: spec.inherits: a cycle of inheritance: {names}")
-            found.append(above)
+            sites.append(above)
         default = self.sites.get(DEFAULT)
-        if default is not None and default not in found:
-            found.append(default)
-        return found
+        if default is not None and default not in sites:
+            sites.append(default)
+        return sites
 
     def value(
         self, site: SiteDocument, directory: DirectoryDocument | None, path: str
@@ -165,7 +173,10 @@ class Sites:
             return directory.settings[path], site, directory
         if path in OF_THE_SITE:
             return (site.settings[path], site, None) if directory is None and path in site.settings else None
-        return next(((one.settings[path], one, None) for one in self.chain(site) if path in one.settings), None)
+        return next(
+            ((ancestor.settings[path], ancestor, None) for ancestor in self.chain(site) if path in ancestor.settings),
+            None,
+        )
 
     def find(self, key: str) -> tuple[SiteDocument | None, str, str]:
         """The site, the job (empty: no directory) and the prefix that cover a SURT key; the longest prefix counts.
@@ -201,14 +212,16 @@ class Sites:
             )
 
     def _subdomains(self, site: SiteDocument, directory: DirectoryDocument | None) -> bool:
-        found = self.value(site, directory, "scope.mode")
-        return found is not None and found[0].value == "domain"
+        owned = self.value(site, directory, "scope.mode")
+        return owned is not None and owned[0].value == "domain"
 
 
 def merged(old: Mapping[str, SiteDocument], new: Iterable[SiteDocument], removed: Iterable[str] = ()) -> Sites:
     """The sites after a change; nothing is changed when it raises `UsageError`."""
     gone = set(removed)
-    return Sites({**{name: site for name, site in old.items() if name not in gone}, **{one.name: one for one in new}})
+    return Sites(
+        {**{name: site for name, site in old.items() if name not in gone}, **{site.name: site for site in new}}
+    )
 
 
 def _entry(node: Node, key: str) -> Node:

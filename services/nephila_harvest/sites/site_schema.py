@@ -53,10 +53,10 @@ def frequency(text: str, time_zone: str = "") -> RecrawlPolicy:
 
 
 def _interval_s(text: str) -> float:
-    found = seconds(check_duration(text))
-    if found < SHORTEST_S:
+    interval_s = seconds(check_duration(text))
+    if interval_s < SHORTEST_S:
         raise ValueError("is shorter than a second")
-    return found
+    return interval_s
 
 
 def _frequency(text: str) -> str:
@@ -101,7 +101,11 @@ if TYPE_CHECKING:
 else:
     JobSettings = msgspec.defstruct(
         "JobSettings",
-        [(one.name, one.type | None, None) for one in msgspec.structs.fields(JobSpec) if one.name not in OF_A_RUN],
+        [
+            (job_field.name, job_field.type | None, None)
+            for job_field in msgspec.structs.fields(JobSpec)
+            if job_field.name not in OF_A_RUN
+        ],
         bases=(Planned,),
         namespace={"TEXTS_OF": JobSpec},
         kw_only=True,

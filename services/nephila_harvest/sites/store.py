@@ -138,8 +138,8 @@ class SiteStore:
     def sites(self) -> Sites:
         """All sites."""
         rows = self._connection.execute("SELECT document FROM sites ORDER BY name")
-        found = [msgspec.json.decode(document, type=SiteDocument) for (document,) in rows]
-        return Sites({site.name: site for site in found})
+        documents = [msgspec.json.decode(document, type=SiteDocument) for (document,) in rows]
+        return Sites({site.name: site for site in documents})
 
     def apply(self, new: Iterable[SiteDocument], removed: Iterable[str] = ()) -> list[AppliedSite]:
         """Create or change sites, and delete those named. Raises `UsageError` and changes nothing when the result is
@@ -167,7 +167,7 @@ class SiteStore:
 
     @property
     def version(self) -> int:
-        """Changes when another connection has written."""
+        """A number that changes when another connection has written."""
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     def progress(self) -> dict[str, DirectoryProgress]:
@@ -195,10 +195,10 @@ class SiteStore:
             "SELECT name, url, verdict, reason, status, target, links, since FROM lists"
             " WHERE (name, started_at) IN (SELECT name, max(started_at) FROM lists GROUP BY name) ORDER BY name, rowid"
         )
-        found: dict[str, list[ListState]] = {}
+        by_directory: dict[str, list[ListState]] = {}
         for name, url, verdict, *rest in self._connection.execute(query):
-            found.setdefault(name, []).append(ListState(url, ListVerdict(verdict), *rest))
-        return found
+            by_directory.setdefault(name, []).append(ListState(url, ListVerdict(verdict), *rest))
+        return by_directory
 
     def lists_of(self, name: str) -> dict[str, ListState]:
         """URL → the newest state of each list of a directory."""
@@ -240,7 +240,7 @@ class SiteStore:
             ended = (run.ended_at, run.ended_by, *counts, run.name, run.started_at)
             self._connection.execute(query, ended)
             query = "INSERT OR REPLACE INTO lists VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            rows = [(run.name, one.url, run.started_at, *one[1:]) for one in lists]
+            rows = [(run.name, state.url, run.started_at, *state[1:]) for state in lists]
             self._connection.executemany(query, rows)
             if progress is not None:
                 self._put(run.name, progress)
@@ -312,7 +312,10 @@ def without(present: Sites, names: Iterable[str]) -> SiteEdit:
     owners = {present.directories[name][0].name: present.directories[name][0] for name in sorted(parts)}
     sites = [
         dataclasses.replace(
-            site, directories=tuple(one for one in site.directories if f"{site.name}.{one.name}" not in parts)
+            site,
+            directories=tuple(
+                directory for directory in site.directories if f"{site.name}.{directory.name}" not in parts
+            ),
         )
         for site in owners.values()
         if site.name not in deleted
@@ -336,7 +339,7 @@ def _change(old: SiteDocument | None, new: SiteDocument | None, running: set[str
 
 def _names(site: SiteDocument | None) -> list[str]:
     """Directories of a site, by the names of their jobs."""
-    return [f"{site.name}.{one.name}" for one in site.directories] if site is not None else []
+    return [f"{site.name}.{directory.name}" for directory in site.directories] if site is not None else []
 
 
 def _check_heirs(old: Mapping[str, SiteDocument], new: Iterable[SiteDocument], gone: Iterable[str]) -> None:

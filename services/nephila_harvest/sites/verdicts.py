@@ -107,11 +107,11 @@ def of_row(url: str, row: Mapping[str, Any]) -> ListState:
 
 def worst(states: Iterable[ListState]) -> ListState | None:
     """The state that is shown for a directory: its first fault, or else its first list."""
-    found = list(states)
-    return next((one for one in found if one.is_fault), found[0] if found else None)
+    all_states = list(states)
+    return next((state for state in all_states if state.is_fault), all_states[0] if all_states else None)
 
 
 def _links(row: Mapping[str, Any]) -> int:
-    found = json_object(row["meta"]) if row.get("meta") else {}
-    links = str(found.get("links", "")) if isinstance(found, dict) else ""
+    meta = json_object(row["meta"]) if row.get("meta") else {}
+    links = str(meta.get("links", "")) if isinstance(meta, dict) else ""
     return int(links) if links.isdecimal() else 0

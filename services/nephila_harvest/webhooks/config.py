@@ -104,21 +104,21 @@ def read_webhooks(path: Path) -> WebhooksConfig:
 
 def _checked(values: dict[str, Any], name: str) -> WebhooksConfig:
     listed = values.get("webhooks")
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
         raise UsageError(f"{name}: webhooks is not a list of maps with name and url")
-    webhooks = tuple(load(Webhook, one, f"{name}: webhooks[{number}]") for number, one in enumerate(listed))
+    webhooks = tuple(load(Webhook, entry, f"{name}: webhooks[{number}]") for number, entry in enumerate(listed))
     config = msgspec.structs.replace(load(WebhooksConfig, {**values, "webhooks": []}, name), webhooks=webhooks)
     if not webhooks or len(webhooks) > MAX_WEBHOOKS:
         raise UsageError(f"{name}: there have to be 1 to {MAX_WEBHOOKS} webhooks, not {len(webhooks)}")
     seen: set[str] = set()
-    for number, one in enumerate(webhooks):
+    for number, webhook in enumerate(webhooks):
         where = f"{name}: webhooks[{number}]"
-        if one.name in seen:
-            raise UsageError(f"{where}: there are two webhooks {one.name!r}")
-        seen.add(one.name)
-        _check_url(one.url, where)
-        key_of(one, where)
-        for change in one.changes:
+        if webhook.name in seen:
+            raise UsageError(f"{where}: there are two webhooks {webhook.name!r}")
+        seen.add(webhook.name)
+        _check_url(webhook.url, where)
+        key_of(webhook, where)
+        for change in webhook.changes:
             if change not in FEED_CHANGES:
                 raise UsageError(f"{where}: changes: {change!r} is none of {', '.join(FEED_CHANGES)}")
     for network in config.allow_addresses:

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class WebhookSender:
-    """A `lifecycle.Service`."""
+    """Sends the changes of a feed to the webhooks; a `lifecycle.Service`."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class WebhookSender:
         self._clock = clock
         self._jitter = jitter
         self._in_thread = in_thread
-        self._keys = {one.name: key_of(one, "webhooks") for one in config.webhooks}
+        self._keys = {webhook.name: key_of(webhook, "webhooks") for webhook in config.webhooks}
         self._closing = asyncio.Event()
         self._lock = ExitStack()
         self._tasks: list[asyncio.Task[None]] = []
@@ -84,14 +84,14 @@ class WebhookSender:
         """Webhook → seconds since it began to fail; 0 while deliveries succeed."""
         now = self._clock.now()
         return {
-            name: max(now - float(one.failing_since), 0.0) if one.failing_since else 0.0
-            for name, one in self.positions.items()
+            name: max(now - float(position.failing_since), 0.0) if position.failing_since else 0.0
+            for name, position in self.positions.items()
         }
 
     async def start(self) -> None:
         """Take the lock and begin. Raises `UserError` while another program sends."""
         self._lock.enter_context(self.store.sending())
-        self._tasks = [asyncio.create_task(self._run(one)) for one in self._config.webhooks]
+        self._tasks = [asyncio.create_task(self._run(webhook)) for webhook in self._config.webhooks]
 
     async def drain(self, grace_s: float) -> None:
         """Begin no further attempt; an attempt in flight ends within the grace period."""
@@ -112,11 +112,11 @@ class WebhookSender:
 
     async def idle(self) -> bool:
         """Whether every change is settled at all destinations."""
-        for one in self._config.webhooks:
-            position = await self._database(self.store.position, one.name)
+        for webhook in self._config.webhooks:
+            position = await self._database(self.store.position, webhook.name)
             if position is None or (await self._read(str(position.seq))).rows:
                 return False
-            if await self._database(self._replays, one.name):
+            if await self._database(self._replays, webhook.name):
                 return False
         return True
 
@@ -155,8 +155,8 @@ class WebhookSender:
         return True
 
     async def _position(self, webhook: Webhook) -> FeedPosition:
-        found = await self._database(self.store.position, webhook.name)
-        if found is None:
+        position = await self._database(self.store.position, webhook.name)
+        if position is None:
             if webhook.since == FIRST:
                 start = 0
             elif webhook.since:
@@ -164,9 +164,9 @@ class WebhookSender:
             else:
                 newest = await self._database(_newest, self._source)
                 start = newest.position
-            found = await self._database(self.store.begin, webhook.name, start)
-        self.positions[webhook.name] = found
-        return found
+            position = await self._database(self.store.begin, webhook.name, start)
+        self.positions[webhook.name] = position
+        return position
 
     async def _deliver(self, webhook: Webhook, position: FeedPosition, row: FeedRow) -> FeedPosition | None:
         """Attempts until the change is settled; returns the new position. None: the service closes, or the position was
@@ -220,19 +220,19 @@ class WebhookSender:
 
     async def _replay_dead(self, webhook: Webhook) -> bool:
         """One attempt for each dead letter that waits for it; False if none waits."""
-        found = await self._database(self._replays, webhook.name)
-        for one in found:
+        letters = await self._database(self._replays, webhook.name)
+        for letter in letters:
             if self._closing.is_set():
                 break
-            answer = await self._attempt(webhook, one.row)
+            answer = await self._attempt(webhook, letter.row)
             if self._accepts(answer):
                 self.delivered[webhook.name] += 1
-                await self._database(self.store.delivered_dead, webhook.name, one.row.seq)
+                await self._database(self.store.delivered_dead, webhook.name, letter.row.seq)
             else:
                 self.failed[webhook.name] += 1
                 error = answer.error or f"status {answer.status}"
-                await self._database(self.store.dead_again, webhook.name, one.row.seq, error)
-        return bool(found)
+                await self._database(self.store.dead_again, webhook.name, letter.row.seq, error)
+        return bool(letters)
 
     def _replays(self, name: str) -> list[Any]:
         return self.store.dead(name, replay=True, limit=BATCH)
@@ -255,8 +255,8 @@ class WebhookSender:
         return await self._database(_part, self._source, since)
 
     async def _database(self, work: Callable[..., T], *arguments: Any) -> T:
-        found: T = await self._in_thread(work, *arguments)
-        return found
+        result: T = await self._in_thread(work, *arguments)
+        return result
 
 
 def _wanted(webhook: Webhook, row: FeedRow) -> bool:

@@ -60,7 +60,7 @@ class DeadDelivery(NamedTuple):
 
 
 class WebhookStore:
-    """See the module. Raises `UserError` in one line."""
+    """Positions and dead letters of the webhooks. Methods raise `UserError` in one line."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -96,7 +96,7 @@ class WebhookStore:
     def bury(self, name: str, before: FeedPosition, after: FeedPosition, row: FeedRow, dead_at: str) -> bool:
         """Store a dead letter and the position behind it, together."""
         columns = f"name, dead_at, error, replay, seq, {_CHANGE}"
-        names = ", ".join(f":{one}" for one in columns.split(", "))
+        names = ", ".join(f":{column}" for column in columns.split(", "))
         query = f"INSERT INTO webhook_dead ({columns}) VALUES ({names}) ON CONFLICT (name, seq) DO NOTHING"
         values = {"name": name, "dead_at": dead_at, "error": after.error, "replay": 0, "seq": row.seq}
         with self._open() as execute:
@@ -129,10 +129,10 @@ class WebhookStore:
             f" ORDER BY name, seq LIMIT {int(limit)}"
         )
         with self._open() as execute:
-            found = execute(query, {"name": name}).fetchall()
+            rows = execute(query, {"name": name}).fetchall()
         return [
             DeadDelivery(name, at, error, bool(replay), FeedRow(seq, ChangeRow(*rest)))
-            for name, at, error, replay, seq, *rest in found
+            for name, at, error, replay, seq, *rest in rows
         ]
 
     def delivered_dead(self, name: str, seq: int) -> None:

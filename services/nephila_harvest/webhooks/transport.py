@@ -48,9 +48,9 @@ class AllowedAddresses:
 
     def check(self, host: str, addresses: Iterable[str]) -> list[str]:
         """The addresses that may be dialled. Raises `EgressError` when there is none."""
-        found = list(addresses)
-        passed = [address for address in found if self._listed(address)]
-        return passed or list(self._guard.allowed(host, found))
+        candidates = list(addresses)
+        passed = [address for address in candidates if self._listed(address)]
+        return passed or list(self._guard.allowed(host, candidates))
 
     def check_port(self, port: int) -> None:
         """Raise `EgressError` for the port of another protocol."""
@@ -71,27 +71,23 @@ class GuardedNames(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """See `AbstractResolver`. Raises `EgressError`, `OSError`."""
-        found = await self._inner.resolve(host, port, family)
-        passed = set(self._allowed.check(host, [one["host"] for one in found]))
-        return [one for one in found if one["host"] in passed]
+        """Raises `EgressError`, `OSError`."""
+        results = await self._inner.resolve(host, port, family)
+        passed = set(self._allowed.check(host, [result["host"] for result in results]))
+        return [result for result in results if result["host"] in passed]
 
     async def close(self) -> None:
-        """See `AbstractResolver`."""
         await self._inner.close()
 
 
 class HttpTransport:
-    """See `WebhookTransport`."""
-
     def __init__(self, allow_addresses: Iterable[str], timeout_s: float) -> None:
         self._allowed = AllowedAddresses(allow_addresses)
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryAnswer:
-        """See `WebhookTransport`."""
-        given = url
+        requested_url = url
         try:
             url = parse_url(url).href  # hosts in their canonical spelling: full-width digits are an address, too
             self._check_literal(url)
@@ -103,11 +99,10 @@ class HttpTransport:
             return DeliveryAnswer(0, f"no answer in {self._timeout.total:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return DeliveryAnswer(
-                0, _without_url(" ".join(str(error).split()), given, url)[:300] or type(error).__name__
+                0, _without_url(" ".join(str(error).split()), requested_url, url)[:300] or type(error).__name__
             )
 
     async def close(self) -> None:
-        """See `WebhookTransport`."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()

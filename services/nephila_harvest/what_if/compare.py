@@ -36,11 +36,13 @@ def compare(
     most_fetches: int = MAX_FETCHES,
 ) -> Comparison:
     """Replay each scenario. Raises `UserError` where no page was fetched twice, `UsageError` for no scenario."""
-    wanted = [scenario(text) for text in (RECORDED, *(one for one in scenarios if one != RECORDED))]
+    parsed = [scenario(text) for text in (RECORDED, *(text for text in scenarios if text != RECORDED))]
     with open_for_reading(source) as rows:
         pages, count = histories(rows, job, most)
     if not pages:
         raise UserError(f"{display_name(source)} has no page that was fetched twice; there is nothing to replay")
     until = max(page.fetches[-1] for page in pages)
     days = (until - min(page.fetches[0] for page in pages)) / 86_400
-    return Comparison(len(pages), count, days, [replay(pages, one, until, within_s, most_fetches) for one in wanted])
+    return Comparison(
+        len(pages), count, days, [replay(pages, replayed, until, within_s, most_fetches) for replayed in parsed]
+    )

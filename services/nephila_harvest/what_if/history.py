@@ -30,7 +30,7 @@ def histories(connection: ReadConnection, job: str, most: int = MAX_PAGES) -> tu
     only = "WHERE job = :job" if job else ""
     query = f"SELECT job, url_key, fetched_at, change FROM fetches {only} ORDER BY job, url_key, fetch_no, attempt"
     rows = connection.execute(query, {"job": job})
-    kept: list[tuple[int, int, PageHistory]] = []
+    newest: list[tuple[int, int, PageHistory]] = []
     count = 0
     for number, ((name, key), group) in enumerate(groupby(rows, key=itemgetter(0, 1))):
         page = _history(f"{name}\0{key}", bytes.fromhex(key), ((at, change) for _, _, at, change in group))
@@ -39,11 +39,11 @@ def histories(connection: ReadConnection, job: str, most: int = MAX_PAGES) -> tu
         count += 1
         # The largest of the kept hashes leaves first.
         entry = (-_hash(f"{name}\0{key}"), number, page)
-        if len(kept) < most:
-            heapq.heappush(kept, entry)
-        elif entry > kept[0]:
-            heapq.heapreplace(kept, entry)
-    return [page for _, _, page in sorted(kept, key=itemgetter(1))], count
+        if len(newest) < most:
+            heapq.heappush(newest, entry)
+        elif entry > newest[0]:
+            heapq.heapreplace(newest, entry)
+    return [page for _, _, page in sorted(newest, key=itemgetter(1))], count
 
 
 def _history(seed: str, key: bytes, rows: Iterator[tuple[str, str]]) -> PageHistory | None:

@@ -77,8 +77,8 @@ def scenario(text: str) -> Scenario:
                 raise ValueError("what was recorded has no other budget")
             return Scenario(RECORDED, None)
         least, dots, most = frequency.partition("..")
-        for one in (least, most) if dots else (least,):
-            if not 60 <= seconds(check_duration(one)) <= 366 * _DAY_S:
+        for bound in (least, most) if dots else (least,):
+            if not 60 <= seconds(check_duration(bound)) <= 366 * _DAY_S:
                 raise ValueError("intervals are 1m to 366d")
         return Scenario(text.strip(), Recrawl(min=least, max=most) if dots else Recrawl(every=least), per_day)
     except ValueError as error:
@@ -86,39 +86,39 @@ def scenario(text: str) -> Scenario:
 
 
 def replay(
-    pages: Sequence[PageHistory], wanted: Scenario, until: float, within_s: float, most: int = MAX_FETCHES
+    pages: Sequence[PageHistory], plan: Scenario, until: float, within_s: float, most: int = MAX_FETCHES
 ) -> Outcomes:
     """What would have been found by `until`, and how much of it within `within_s` of the change."""
-    requests = found = judged = lost = 0
+    requests = in_time = judged = lost = 0
     delays = 0.0
     seen_until = [page.fetches[0] for page in pages]
-    fetches = _recorded(pages) if wanted.recrawl is None else _by_policy(pages, wanted.recrawl, wanted.per_day, until)
+    fetches = _recorded(pages) if plan.recrawl is None else _by_policy(pages, plan.recrawl, plan.per_day, until)
     count = 0
-    for place, at in fetches:
+    for index, at in fetches:
         if at > until or requests >= most:
             break
         requests += 1
-        changes = pages[place].changes
-        first, last = bisect_right(changes, seen_until[place]), bisect_right(changes, at)
-        seen_until[place] = at
+        changes = pages[index].changes
+        first, last = bisect_right(changes, seen_until[index]), bisect_right(changes, at)
+        seen_until[index] = at
         lost += max(last - first - 1, 0)
         for change in changes[first:last]:
             delays += at - change
             count += 1
             if change + within_s <= until:
                 judged += 1
-                found += at - change <= within_s
+                in_time += at - change <= within_s
     for page, seen in zip(pages, seen_until, strict=True):
         judged += sum(seen < change <= until - within_s for change in page.changes)
     days = max(until - min((page.fetches[0] for page in pages), default=until), 1.0) / _DAY_S
-    share = wilson(found / judged, judged) if judged else None
+    share = wilson(in_time / judged, judged) if judged else None
     mean = delays / count if count else 0.0
-    return Outcomes(wanted.name, requests, requests / days, judged, share, mean, lost, requests >= most)
+    return Outcomes(plan.name, requests, requests / days, judged, share, mean, lost, requests >= most)
 
 
 def _recorded(pages: Sequence[PageHistory]) -> Iterator[tuple[int, float]]:
-    of_pages = ([(at, place) for at in page.fetches[1:]] for place, page in enumerate(pages))
-    yield from ((place, at) for at, place in heapq.merge(*of_pages))
+    of_pages = ([(at, index) for at in page.fetches[1:]] for index, page in enumerate(pages))
+    yield from ((index, at) for at, index in heapq.merge(*of_pages))
 
 
 def _by_policy(
@@ -129,19 +129,19 @@ def _by_policy(
     gap, free_at = (_DAY_S / per_day if per_day else 0.0), 0.0
     starts = ((page, page.fetches[0]) for page in pages)
     states = [policy.after(UrlState(url_key=page.url_key), _receipt(page, at, 1), at) for page, at in starts]
-    queue = [(state.next_at, place) for place, state in enumerate(states) if state.next_at]
+    queue = [(state.next_at, index) for index, state in enumerate(states) if state.next_at]
     heapq.heapify(queue)
     while queue and queue[0][0] <= until:
-        due, place = heapq.heappop(queue)
+        due, index = heapq.heappop(queue)
         at = max(due, free_at)
         free_at = at + gap
         if at > until:
             return
-        yield place, at
-        state = policy.after(states[place], _receipt(pages[place], at, states[place].fetch_no + 1), at)
-        states[place] = state
+        yield index, at
+        state = policy.after(states[index], _receipt(pages[index], at, states[index].fetch_no + 1), at)
+        states[index] = state
         if state.next_at:
-            heapq.heappush(queue, (state.next_at, place))
+            heapq.heappush(queue, (state.next_at, index))
 
 
 def _receipt(page: PageHistory, at: float, number: int) -> Receipt:
