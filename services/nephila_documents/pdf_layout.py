@@ -68,12 +68,10 @@ class Line:
 
     @property
     def left(self) -> float:
-        """Where the line begins."""
         return self.pieces[0].left
 
     @property
     def right(self) -> float:
-        """Where it ends."""
         return max(piece.right for piece in self.pieces)
 
     @property
@@ -83,12 +81,10 @@ class Line:
 
     @property
     def bottom(self) -> float:
-        """Of its lowest piece."""
         return min(piece.bottom for piece in self.pieces)
 
     @property
     def top(self) -> float:
-        """Of its highest piece."""
         return max(piece.top for piece in self.pieces)
 
 

@@ -99,7 +99,6 @@ class ProxyPool:
         return len(self._proxies)
 
     def proxies(self) -> Collection[Proxy]:
-        """All of them."""
         return self._proxies.values()
 
     def counts(self) -> Counter[ProxyState]:
@@ -387,8 +386,9 @@ class ProxyPool:
 
 
 def ordered(proxies: Iterable[Proxy]) -> list[Proxy]:
-    """By response time and provider, best first. Among proxies within a factor of two the providers take turns, so that
-    the requests of a domain do not arrive from one network. A proxy without a provider counts as one of its own."""
+    """The proxies by response time and provider, best first. Among proxies within a factor of two the providers take
+    turns, so that the requests of a domain do not arrive from one network. A proxy without a provider counts as one of
+    its own."""
     turns: Counter[tuple[int, str]] = Counter()
     keys: dict[Proxy, tuple[int, int, float]] = {}
     for proxy in sorted(proxies, key=lambda proxy: proxy.quality):

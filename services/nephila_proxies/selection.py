@@ -176,7 +176,7 @@ class ProxySelection:
         return self._use(proxy, target, route, now, by_tunnel)
 
     async def lease(self, request: m.FetchRequest, target: TargetUrl, route: Route) -> ProxyUse | None:
-        """As `acquire`, for a request outside of the pipeline, such as that of a login: waits for a slot. None: the
+        """Lease a proxy for a request outside of the pipeline, such as that of a login; waits for a slot. None: the
         request uses no proxy."""
         selector = self.selector(request, target)
         if selector is None:

@@ -78,7 +78,7 @@ class ProxySource(Protocol):
     """Whether the pool file keeps its proxies: those of the web may be out of reach after a restart."""
 
     async def read(self) -> Collected | None:
-        """Its proxies; None: no change since the last call. Raises `SourceError`."""
+        """The proxies of the source; None: no change since the last call. Raises `SourceError`."""
 
 
 class StaticSource:

@@ -134,7 +134,7 @@ def _show(checks: list[Check], usable: bool) -> None:
 
 
 def check_python() -> list[Check]:
-    """The interpreter."""
+    """Check the interpreter."""
     version = f"{platform.python_implementation()} {platform.python_version()}"
     if sys.version_info[:2] < PYTHON:
         return [Check("python", "fail", version, "install Python 3.11 or newer, then: make install PYTHON=python3.12")]
@@ -142,7 +142,7 @@ def check_python() -> list[Check]:
 
 
 def check_native() -> list[Check]:
-    """Which native core runs."""
+    """Check which native core runs."""
     try:
         from nephila.native import IMPLEMENTATION, KEY_VERSION
     except ImportError as error:
@@ -168,7 +168,7 @@ def base_libraries() -> list[str]:
 
 
 def check_libraries() -> list[Check]:
-    """What crawling needs, and what makes it faster."""
+    """Check the libraries that crawling needs, and those that make it faster."""
     missing = [name for name in base_libraries() if not _version(name)]
     if missing:
         checks = [Check("libraries", "fail", f"not installed: {', '.join(missing)}", "make install, or pip install .")]
@@ -210,7 +210,7 @@ def _show_commands(rows: list[CommandNeed]) -> None:
 
 
 def check_browser() -> list[Check]:
-    """What --render needs, and whether Chromium has its sandbox."""
+    """Check what --render needs, and whether Chromium has its sandbox."""
     from nephila_browser.chromium import without_sandbox
     from nephila_browser.command import start_fault
     from nephila_browser.installation import find_executable, missing
@@ -233,7 +233,7 @@ def check_browser() -> list[Check]:
 
 
 def check_sqlite() -> list[Check]:
-    """The database library."""
+    """Check the database library."""
     import sqlite3
 
     version = sqlite3.sqlite_version

@@ -84,7 +84,7 @@ def references_of(directory: Path, *, requisites: bool, places: bool) -> Referen
 
 
 def missing_places(directory: Path, fragments: dict[str, set[str]]) -> tuple[dict[str, set[str]], set[str]]:
-    """Of the fragments by page key: those that no element of the page has, and the keys of the pages that were read."""
+    """The fragments by page key that no element of the page has, and the keys of the pages that were read."""
     missing, keys = {}, set()
     for read in _pages(directory, References(), fragments):
         key = parse_url(read.page.url).fingerprint.hex()

@@ -73,12 +73,10 @@ class ClientConnection(asyncio.Protocol):
     # ---- calls of the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio."""
         self._transport = transport  # type: ignore[assignment]
         self._host.opened(self)
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio."""
         try:
             self._receive(data)
         except (ssl.SSLError, h11.ProtocolError, ValueError) as error:
@@ -86,17 +84,14 @@ class ClientConnection(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio."""
         self._transport = None
         self.close()
 
     def pause_writing(self) -> None:
-        """See asyncio."""
         if self._websocket is not None:
             self._websocket.hold(True)
 
     def resume_writing(self) -> None:
-        """See asyncio."""
         if self._websocket is not None:
             self._websocket.hold(False)
 

@@ -53,18 +53,15 @@ class WebSocketTunnel(asyncio.Protocol):
             self._transport = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio."""
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio."""
         if self._count(len(data)):
             self._peer.write(data)
         else:
             self._peer.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio."""
         self._transport = None
         self._peer.close()
 

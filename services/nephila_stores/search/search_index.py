@@ -37,7 +37,7 @@ class SearchIndex:
         """The index is opened for each reading."""
 
     def stage(self, batch: RowBatch) -> None:
-        """Nothing to do: the rows are first durable in the database."""
+        """The sink only counts: the rows are first durable in the database."""
         self._pending += len(batch.rows)
 
     def after_commit(self) -> None:

@@ -83,8 +83,8 @@ class Archive:
             raise _refused(self._part, error) from None
 
     def target(self, name: str) -> Path:
-        """Where a program other than this one writes a file of the backup; `added` must follow. Raises `UserError` for
-        a name that leads outside."""
+        """The path at which another program writes a file of the backup; `added` must follow. Raises `UserError` for a
+        name that leads outside."""
         if not is_member_name(name):
             raise UserError(f"{name[:80]!r} is no name of a file in a backup; see nephila check")
         path = self._part / FILES / name

@@ -85,7 +85,7 @@ class Timeline:
 
 @dataclass(slots=True)
 class Facts:
-    """All of it."""
+    """The facts of a report."""
 
     outcomes: dict[str, int] = field(default_factory=dict)
     reasons: list[tuple[str, str, int]] = field(default_factory=list)
