@@ -62,8 +62,8 @@ def list_letters(target: ControlTarget, job: JobUid = "", json: Json = False) ->
             page = await control.list_dead_letters(
                 requests.ListDeadLetters(job=job, after=after, limit=requests.MAX_DEAD_LETTERS)
             )
-            for one in page.dead_letters:
-                print_json(one) if json else typer.echo(_line(one))
+            for letter in page.dead_letters:
+                print_json(letter) if json else typer.echo(_line(letter))
             if not (after := page.next):
                 return
 
@@ -96,12 +96,12 @@ def replay(
                 ids=ids or [], all=everything, job=job, after=after, limit=requests.MAX_DEAD_LETTERS
             )
             page = await control.replay_dead_letters(request)
-            for one in page.dead_letters:
-                counts[one.replayed] += 1
+            for letter in page.dead_letters:
+                counts[letter.replayed] += 1
                 if json:
-                    print_json(one)
-                elif one.refused:
-                    note(f"{one.id}: {one.refused}")
+                    print_json(letter)
+                elif letter.refused:
+                    note(f"{letter.id}: {letter.refused}")
             if not (after := page.next):
                 return
 
@@ -110,11 +110,11 @@ def replay(
         typer.echo(f"{counts[True]} of {counts[True] + counts[False]} published again")
 
 
-def _line(one: answers.DeadLetter) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
-    if not one.topic:
-        return f"{one.id}  {at}  {sanitize(one.error)}"
-    what = f"{one.message or one.topic} on {sanitize(one.topic)}/{one.partition}"
-    tries = f"{one.attempts} attempt{'' if one.attempts == 1 else 's'}"
-    why = f"{tries}: {sanitize(one.error, 300)}"
-    return "  ".join((one.id, at, sanitize(one.service), what, sanitize(one.url, 500), why))
+def _line(letter: answers.DeadLetter) -> str:
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(letter.at))
+    if not letter.topic:
+        return f"{letter.id}  {at}  {sanitize(letter.error)}"
+    message = f"{letter.message or letter.topic} on {sanitize(letter.topic)}/{letter.partition}"
+    tries = f"{letter.attempts} attempt{'' if letter.attempts == 1 else 's'}"
+    why = f"{tries}: {sanitize(letter.error, 300)}"
+    return "  ".join((letter.id, at, sanitize(letter.service), message, sanitize(letter.url, 500), why))

@@ -20,19 +20,19 @@ from nephila_control.commands.target import ControlTarget, with_target
 @with_target()
 def status(target: ControlTarget, json: Json = False) -> None:
     """Show the state of the program or system."""
-    found = call(target, lambda control: control.status(requests.Empty()))
+    state = call(target, lambda control: control.status(requests.Empty()))
     if json:
-        print_json(found)
+        print_json(state)
         return
-    print_pairs((name.replace("_", " "), _text(value)) for name, value in msgspec.structs.asdict(found).items())
+    print_pairs((name.replace("_", " "), _text(value)) for name, value in msgspec.structs.asdict(state).items())
 
 
 @with_target()
 def members(target: ControlTarget, json: Json = False) -> None:
     """Show the programs that take part; pages and MB read are counted since the start of each."""
-    found = call(target, lambda control: control.list_members(requests.Empty())).members
+    programs = call(target, lambda control: control.list_members(requests.Empty())).members
     if json:
-        print_json(found)
+        print_json(programs)
         return
     rows: list[tuple[str, ...]] = [
         (
@@ -50,19 +50,19 @@ def members(target: ControlTarget, json: Json = False) -> None:
             "MB",
         )
     ]
-    for one in found:
-        state = _state(one)
+    for member in programs:
+        state = _state(member)
         texts = (
-            one.service,
-            sanitize(one.name),
+            member.service,
+            sanitize(member.name),
             sanitize(state),
-            one.version,
-            sanitize(one.host),
-            sanitize(one.address),
+            member.version,
+            sanitize(member.host),
+            sanitize(member.address),
         )
-        work = (f"{one.pages:,}" if one.pages else "-", f"{one.bytes / 1e6:,.1f}" if one.bytes else "-")
-        counts = (len(one.partitions), one.in_flight)
-        rows.append((*texts, *map(str, counts), *work, f"{one.cpu:.2f}", str(one.memory_bytes >> 20)))
+        work = (f"{member.pages:,}" if member.pages else "-", f"{member.bytes / 1e6:,.1f}" if member.bytes else "-")
+        counts = (len(member.partitions), member.in_flight)
+        rows.append((*texts, *map(str, counts), *work, f"{member.cpu:.2f}", str(member.memory_bytes >> 20)))
     print_table(rows, left=6)
 
 
@@ -96,30 +96,30 @@ def settings(
         raise UsageError("--member needs NAME=VALUE; without it all settings are shown")
     request = _changes(changes or [], member)
     if request is None:
-        found = call(target, lambda control: control.get_settings(requests.Empty()))
+        answer = call(target, lambda control: control.get_settings(requests.Empty()))
     else:
-        found = call(target, lambda control: control.change_settings(request))
+        answer = call(target, lambda control: control.change_settings(request))
     if json:
-        print_json(found)
+        print_json(answer)
     else:
-        print_pairs((name, _text(value)) for name, value in found.settings.items())
+        print_pairs((name, _text(value)) for name, value in answer.settings.items())
 
 
 def _changes(texts: list[str], member: str) -> requests.ChangeSettings | None:
     """NAME=JSON; a value that is not JSON is a text, NAME= takes the default back."""
     if not texts:
         return None
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"{text[:100]!r} is not NAME=VALUE")
         try:
-            given[name] = msgspec.json.decode(value) if value else None
+            values[name] = msgspec.json.decode(value) if value else None
         except UNREADABLE:
-            given[name] = value
+            values[name] = value
     try:
-        return msgspec.convert({"settings": given, "member": member}, requests.ChangeSettings)
+        return msgspec.convert({"settings": values, "member": member}, requests.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
 

@@ -62,15 +62,17 @@ def apply(
 
     config = _config(bootstrap, partitions, prefix)
     choices = chosen(settings or (), TOPICS)
-    for one in asyncio.run(admin.apply(config, replication, choices=choices)):
+    for change in asyncio.run(admin.apply(config, replication, choices=choices)):
         if json:
-            changes = {key: [before, after] for key, before, after in one.changes}
-            row = {"topic": config.prefix + one.name, "partitions": one.partitions, "created": one.created}
-            print_json({**row, "changes": changes, "others": dict(one.others)})
+            changes = {key: [before, after] for key, before, after in change.changes}
+            row = {"topic": config.prefix + change.name, "partitions": change.partitions, "created": change.created}
+            print_json({**row, "changes": changes, "others": dict(change.others)})
         else:
-            verb = "created" if one.created else "changed" if one.changes else "unchanged"
-            changed = [f"{key} {before} -> {after}" for key, before, after in one.changes]
-            typer.echo(_line(config.prefix + one.name, [f"{verb}, {one.partitions} partitions", *changed], one.others))
+            verb = "created" if change.created else "changed" if change.changes else "unchanged"
+            changed = [f"{key} {before} -> {after}" for key, before, after in change.changes]
+            typer.echo(
+                _line(config.prefix + change.name, [f"{verb}, {change.partitions} partitions", *changed], change.others)
+            )
 
 
 @app.command()
@@ -107,18 +109,18 @@ def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json =
     from nephila_cluster.kafka.admin import topics as admin
 
     config = _config(bootstrap, None, prefix)
-    there = {one.name: one for one in asyncio.run(admin.compared(config))}
+    there = {drift.name: drift for drift in asyncio.run(admin.compared(config))}
     for topic in TOPICS:
-        one = there.get(topic.name)
-        count = one.partitions if one else 0
-        differs = {key: [now, ours] for key, now, ours in one.changes} if one else {}
-        others = one.others if one else ()
+        drift = there.get(topic.name)
+        count = drift.partitions if drift else 0
+        differs = {key: [now, own] for key, now, own in drift.changes} if drift else {}
+        others = drift.others if drift else ()
         if json:
             row = {"topic": config.prefix + topic.name, "partitions": count, "retention_s": topic.retention_s}
             print_json({**row, "differs": differs, "others": dict(others)})
         else:
             parts = [f"{count} partitions" if count else "missing"]
-            parts += [f"{key} is {now}, the route's is {ours}" for key, (now, ours) in differs.items()]
+            parts += [f"{key} is {now}, the route's is {own}" for key, (now, own) in differs.items()]
             typer.echo(_line(config.prefix + topic.name, parts, others))
 
 

@@ -79,7 +79,6 @@ class KafkaBus:
         self._tasks: list[asyncio.Task[None]] = []
         self.agreed = dict(agreed or {})
         self.layout = layout_of(self.config.partitions)
-        """See `LogReader.layout`."""
         self.topic_partitions = self.config.partitions
         """Partitions of keyed topics; more than `layout` has, while a growth is prepared."""
         self._on_layout: list[Callable[[], None]] = []
@@ -87,17 +86,17 @@ class KafkaBus:
     # ---- the contract
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`. Raises `PermanentError` for a message that cannot be sent."""
+        """Raises `PermanentError` for a message that cannot be sent."""
         return self.producer.put(topic, 0 if topic.key else partition, message)
 
     def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """As `publish`, but sent when these receipts have resolved; an invalid message is refused at once."""
+        """Publish when these receipts have resolved; an invalid message is refused at once."""
         return self.producer.put(topic, 0 if topic.key else partition, message, receipts)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`; only before `start`."""
+        """Topics are subscribed only before `start`."""
         if credits < 1:
             raise ValueError(f"credits must be at least 1, got {credits}")
         if self._started:
@@ -113,7 +112,7 @@ class KafkaBus:
         inbox.topics[name] = KafkaSubscription(self, topic, group, handler, credits, on_dead, inbox.ended)
 
     def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`; not for compacted topics."""
+        """Compacted topics take no credits."""
         self.groups[group].inbox.topics[f"{self.config.prefix}{topic.name}"].set_credits(credits)
 
     def _group(self, name: str) -> ConsumerGroup:
@@ -127,7 +126,7 @@ class KafkaBus:
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.dead_letter`; the letter holds the message as a record of its topic."""
+        """The letter holds the message as a record of its topic."""
         self.dead_letters[topic.name, reason_of(error)] += 1
         letter = dead_letter_for(topic, service, partition, message, error, attempts)
         try:
@@ -148,7 +147,6 @@ class KafkaBus:
         self._group(group).on_member_crash = on_member_crash
 
     def watch_layout(self, on_change: Callable[[], None]) -> None:
-        """See `LogReader.watch_layout`."""
         self._on_layout.append(on_change)
 
     def set_layout(self, setting: LayoutSetting) -> None:
@@ -189,7 +187,6 @@ class KafkaBus:
         return self.groups[group].may_emit
 
     def set_patient(self, group: str, patient: bool) -> None:
-        """See `LogBus.set_patient`."""
         self.groups[group].inbox.patient = patient
 
     @property
@@ -205,50 +202,41 @@ class KafkaBus:
 
     @property
     def member(self) -> str:
-        """See `LogReader.member`."""
         return self.config.name
 
     def last_offset(self, topic: Topic, partition: int) -> int:
-        """See `LogReader.last_offset`."""
         return self.producer.last_offset(topic, partition)
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `LogReader.bounds`."""
         return await self._log_reader.bounds(topic, partitions)
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """See `LogReader.read`."""
         return self._log_reader.read(topic, ranges)
 
     async def end_offsets(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
-        """See `LogReader.end_offsets`; partitions without records are left out."""
-        found = {}
+        """Partitions without records are left out."""
+        ends = {}
         # While a growth is prepared, some topics may not have their new partitions yet.
         there = await admin.existing(self.config) if self.topic_partitions > self.layout.count else {}
         for topic in topics:
             bounds = await self._log_reader.bounds(topic, range(there.get(topic.name, self.topic_partitions)))
             name = f"{self.config.prefix}{topic.name}"
-            found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
-        return found
+            ends.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
+        return ends
 
     async def has_read_to(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
-        """See `LogReader.has_read_to`."""
         return await self.groups[group].has_read_to(ends)
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """See `LogReader.fully_read`."""
         return await self._log_reader.fully_read(group, topic, partitions)
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
-        """See `LogReader.read_up_to`."""
         return await self._log_reader.read_up_to(group, topic, ends)
 
     async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
-        """See `LogReader.committed`."""
         return await self._log_reader.committed(group, topic, partitions)
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
-        """See `LogReader.delete_before`."""
         await self._log_reader.delete_before(topic, offsets)
 
     @property
@@ -260,23 +248,23 @@ class KafkaBus:
     def faults(self) -> list[tuple[str, str]]:
         """The troubles with their kinds: `fault`, `producer`, `clock`, `topics`, `consumer`, `heartbeat`,
         `isolation`."""
-        found = [("fault", str(self.fatal))] if self.fatal is not None else []
+        troubles = [("fault", str(self.fatal))] if self.fatal is not None else []
         if self.producer.trouble:
-            found.append(("producer", self.producer.trouble))
+            troubles.append(("producer", self.producer.trouble))
         if self.producer.skew.trouble:
-            found.append(("clock", self.producer.skew.trouble))
-        found += [("topics", line) for line in self.compacted.troubles]
+            troubles.append(("clock", self.producer.skew.trouble))
+        troubles += [("topics", line) for line in self.compacted.troubles]
         for group in self.groups.values():
             missing = "no topic {} on the broker: see nephila service topics apply"
-            found += [("topics", missing.format(name)) for name in group.missing]
+            troubles += [("topics", missing.format(name)) for name in group.missing]
             if group.trouble:
-                found.append(("consumer", f"group {group.name}: {group.trouble}"))
+                troubles.append(("consumer", f"group {group.name}: {group.trouble}"))
             elif group.held and not group.may_emit:
                 line = f"group {group.name}: the broker has not answered heartbeats in time; check broker and network"
-                found.append(("heartbeat", line))
+                troubles.append(("heartbeat", line))
             if group.inbox.isolation.trouble:
-                found.append(("isolation", f"group {group.name}: {group.inbox.isolation.trouble}"))
-        return found
+                troubles.append(("isolation", f"group {group.name}: {group.inbox.isolation.trouble}"))
+        return troubles
 
     # ---- life
 

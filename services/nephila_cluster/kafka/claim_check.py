@@ -56,33 +56,31 @@ class BlobClaimStore:
         self._blobs = blobs
 
     def put(self, data: bytes, until: float) -> str:
-        """See `ClaimStore.put`."""
         day = _day(until + SPARE_S)
         name = f"{_ROOT}/{day}/{hashlib.sha256(data).hexdigest()}"
         self._blobs.put(name, data)
         return name
 
     def get(self, name: str) -> bytes:
-        """See `ClaimStore.get`. A record with any other name than that of a claim reads nothing."""
+        """A record with any other name than that of a claim reads nothing."""
         if not name.startswith(f"{_ROOT}/") or ".." in name:
             raise PermanentError(f"no name of a claim: {name[:80]!r}")
         return self._blobs.get(name)
 
     def reach(self) -> None:
-        """See `ClaimStore.reach`."""
         check_reachable(self._blobs)
 
     def expire(self, now: float) -> int:
-        """See `ClaimStore.expire`. O(objects)."""
+        """O(objects)."""
         today = _day(now)
         old = [name for name in self._blobs.names(_ROOT) if name.split("/")[1] < today]
         self._blobs.delete(old)
         return len(old)
 
 
-def open_claim_store(place: str) -> BlobClaimStore | None:
+def open_claim_store(location: str) -> BlobClaimStore | None:
     """The store of a directory or URL; None when none is configured. Raises `UsageError`."""
-    return BlobClaimStore(open_blobs(place)) if place else None
+    return BlobClaimStore(open_blobs(location)) if location else None
 
 
 async def sweep(claim_store: ClaimStore, clock: Clock) -> None:

@@ -87,10 +87,10 @@ class CompactedTopics:
     @property
     def troubles(self) -> list[str]:
         """Topics that lost what this program has read, one line each."""
-        return [one.trouble for one in self._topics.values() if one.lost_at >= 0]
+        return [topic.trouble for topic in self._topics.values() if topic.lost_at >= 0]
 
     def add(self, topic: Topic, reader: Subscription) -> None:
-        """Only before `start`. Raises ValueError for a group that reads the topic already."""
+        """Topics are added only before `start`. Raises ValueError for a group that reads the topic already."""
         new = CompactedTopic(topic, self.config.prefix)
         topic_state = self._topics.setdefault(new.tp, new)
         if any(other.group == reader.group for other in topic_state.readers):

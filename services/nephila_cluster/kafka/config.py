@@ -121,9 +121,9 @@ def kafka_config(
     `UsageError`."""
     bootstrap = os.environ.get("NEPHILA_BOOTSTRAP")
     base = load(KafkaConfig, {**(file or {}), **({"bootstrap": bootstrap} if bootstrap else {})}, path, "kafka")
-    given = {name: value for name, value in options.items() if value is not None}
-    config = load(KafkaConfig, {**msgspec.structs.asdict(base), **given}, where)
-    return checked(config, where if given or not file else path)
+    overrides = {name: value for name, value in options.items() if value is not None}
+    config = load(KafkaConfig, {**msgspec.structs.asdict(base), **overrides}, where)
+    return checked(config, where if overrides or not file else path)
 
 
 def checked(config: KafkaConfig, where: str) -> KafkaConfig:
@@ -148,9 +148,11 @@ def _check_security(config: KafkaConfig, where: str) -> None:
     if protocol not in PROTOCOLS:
         raise UsageError(f"{where}: security_protocol {protocol!r} is none of {', '.join(PROTOCOLS)}")
     for prefix, used in (("ssl", protocol.endswith("SSL")), ("sasl", protocol.startswith("SASL"))):
-        if not used and (given := _given(config, f"{prefix}_")):
-            wanted = " or ".join(name for name in PROTOCOLS if prefix.upper() in name.split("_"))
-            raise UsageError(f"{where}: {given} has no effect with security_protocol {protocol}; set it to {wanted}")
+        if not used and (setting := _given(config, f"{prefix}_")):
+            protocols = " or ".join(name for name in PROTOCOLS if prefix.upper() in name.split("_"))
+            raise UsageError(
+                f"{where}: {setting} has no effect with security_protocol {protocol}; set it to {protocols}"
+            )
     if config.ssl_key_file and not config.ssl_certificate_file:
         raise UsageError(f"{where}: ssl_key_file needs ssl_certificate_file")
     if not protocol.startswith("SASL"):

@@ -87,12 +87,12 @@ async def _publish(bus: KafkaBus, layout: LayoutSetting) -> None:
 async def _add_partitions(config: KafkaConfig, to: int) -> None:
     there = await admin.existing(config)
     names = [topic.name for topic in TOPICS if not topic.key and there.get(topic.name, to) < to]
-    wanted = {config.prefix + name: NewPartitions(to) for name in names}
-    if wanted:
+    new_partitions = {config.prefix + name: NewPartitions(to) for name in names}
+    if new_partitions:
         try:
             async with admin.admin(config) as client:
-                await client.create_partitions(wanted, validate_only=True)
-                await client.create_partitions(wanted)
+                await client.create_partitions(new_partitions, validate_only=True)
+                await client.create_partitions(new_partitions)
         except KafkaError as error:
             raise await admin.trouble_with(config, error) from None
     for _ in range(int(VISIBLE_S / POLL_S)):

@@ -27,8 +27,6 @@ REPLICATION = -1
 
 
 class ItemTopics:
-    """See the module."""
-
     def __init__(self, config: KafkaConfig) -> None:
         self._config = config
         self._producer: AIOKafkaProducer | None = None
@@ -45,8 +43,8 @@ class ItemTopics:
                 await producer.send(f"{prefix}{name}", value, key=key, headers=_headers(name, version))
                 for name, key, value, version in items
             ]
-            for one in sent:
-                await one
+            for receipt in sent:
+                await receipt
         except (KafkaError, UserError, OSError) as error:
             raise TemporaryError(f"items cannot be published: {type(error).__name__}: {error}") from error
 

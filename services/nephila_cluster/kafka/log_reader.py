@@ -63,14 +63,12 @@ class KafkaLogReader:
                 await consumer.stop()
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `LogReader.bounds`."""
         tps = [self._tp(topic, partition) for partition in partitions]
         async with self._connected() as consumer:
             first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         return {tp.partition: (first[tp], last[tp]) for tp in tps}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """See `LogReader.read`."""
         ends = {self._tp(topic, p): end for p, (start, end) in ranges.items() if end > start}
         if not ends:
             return
@@ -129,24 +127,20 @@ class KafkaLogReader:
         return Frame(await asyncio.to_thread(self._claim_store.get, frame.claim), frame.encoding)
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """See `LogReader.fully_read`."""
         bounds = await self.bounds(topic, partitions)
         return await self.read_up_to(group, topic, {partition: end for partition, (_, end) in bounds.items()})
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
-        """See `LogReader.read_up_to`."""
-        found = await self.committed(group, topic, ends)
-        return frozenset(partition for partition, end in ends.items() if found.get(partition, -1) >= end)
+        offsets = await self.committed(group, topic, ends)
+        return frozenset(partition for partition, end in ends.items() if offsets.get(partition, -1) >= end)
 
     async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
-        """See `LogReader.committed`."""
         tps = [self._tp(topic, partition) for partition in partitions]
         async with self._admin() as admin:
-            found = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=tps)
-        return {tp.partition: found[tp].offset for tp in tps if tp in found and found[tp].offset >= 0}
+            offsets = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=tps)
+        return {tp.partition: offsets[tp].offset for tp in tps if tp in offsets and offsets[tp].offset >= 0}
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
-        """See `LogReader.delete_before`."""
         async with self._admin() as admin:
             await admin.delete_records({self._tp(topic, p): RecordsToDelete(offset) for p, offset in offsets.items()})
 

@@ -230,11 +230,11 @@ class BatchingProducer:
             with contextlib.suppress(KafkaError):
                 self._producer = await self._connect()
 
-    def _say(self, what: str) -> None:
+    def _say(self, trouble: str) -> None:
         """Log once per kind of trouble, not once per attempt."""
         if not self.trouble:
-            log.warning("%s; retrying", what)
-        self.trouble = what
+            log.warning("%s; retrying", trouble)
+        self.trouble = trouble
 
     async def close(self, wait_s: float) -> None:
         """Send what waits, for this long at most, and disconnect."""

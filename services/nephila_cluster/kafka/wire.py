@@ -31,7 +31,7 @@ ZSTD_LEVEL: int = 1
 
 
 class UnknownFormat(Exception):
-    """Written by another release, in a format that this one does not know."""
+    """The message is in a format that this release does not know."""
 
 
 Write = Callable[[Any], Any]
@@ -65,12 +65,12 @@ class Codec:
 
     def values(self, message: Any) -> dict[str, Any]:
         """The non-zero fields, as protobuf takes them."""
-        found = {}
+        fields = {}
         for name, write, _ in self._fields:
             value = getattr(message, name)
             if value:
-                found[name] = write(value) if write is not None else value
-        return found
+                fields[name] = write(value) if write is not None else value
+        return fields
 
     def build(self, proto: Any) -> Any:
         """The struct of a protobuf message."""
@@ -80,17 +80,17 @@ class Codec:
 
 
 def _enum_reader(enum: type[IntEnum], repeated: bool) -> Read:
-    known = {member.value: member for member in enum}
+    members = {member.value: member for member in enum}
 
-    def one(value: int) -> IntEnum:
-        member = known.get(value)
+    def member_of(value: int) -> IntEnum:
+        member = members.get(value)
         if member is None:
             raise UnknownFormat(f"{enum.__name__} {value}")
         return member
 
     if repeated:
-        return lambda proto, name: [one(value) for value in getattr(proto, name)]
-    return lambda proto, name: one(getattr(proto, name))
+        return lambda proto, name: [member_of(value) for value in getattr(proto, name)]
+    return lambda proto, name: member_of(getattr(proto, name))
 
 
 def _message_reader(codec: Codec, repeated: bool) -> Read:

@@ -24,7 +24,7 @@ WAITING: Final = ("ContainerCreating", "PodInitializing")
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One line."""
+    """One line of the diagnosis."""
 
     state: Literal["warn", "fail"]
     object: str
@@ -35,19 +35,19 @@ class Finding(msgspec.Struct, frozen=True):
 
 def findings(release: Release, now: float) -> list[Finding]:
     """All findings, failures first."""
-    found = [finding for check in CHECKS for finding in check(release, now)]
-    return sorted(found, key=lambda one: one.state)
+    all_findings = [finding for check in CHECKS for finding in check(release, now)]
+    return sorted(all_findings, key=lambda item: item.state)
 
 
 def _workloads(release: Release, now: float) -> Iterator[Finding]:
     if not release.objects["pods"]:
         yield Finding("fail", f"release {release.name}", "has no pod", f"helm status {release.name}")
     for kind in ("deployments", "statefulsets"):
-        for one in release.objects[kind]:
-            wanted, ready = one["spec"].get("replicas", 1), one.get("status", {}).get("readyReplicas", 0)
-            if ready < wanted:
+        for workload in release.objects[kind]:
+            replicas, ready = workload["spec"].get("replicas", 1), workload.get("status", {}).get("readyReplicas", 0)
+            if ready < replicas:
                 state: Literal["warn", "fail"] = "warn" if ready else "fail"
-                yield Finding(state, f"{kind[:-1]} {_name(one)}", f"{ready} of {wanted} pods are ready")
+                yield Finding(state, f"{kind[:-1]} {_name(workload)}", f"{ready} of {replicas} pods are ready")
 
 
 def _pods(release: Release, now: float) -> Iterator[Finding]:
@@ -69,7 +69,9 @@ def _pods(release: Release, now: float) -> Iterator[Finding]:
 
 
 def _is_ready(status: Object) -> bool:
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions", ()))
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in status.get("conditions", ())
+    )
 
 
 def _trouble(container: Object) -> bool:
@@ -96,67 +98,72 @@ def _helpers(release: Release, now: float) -> Iterator[Finding]:
         if status.get("succeeded") or not (status.get("failed") or status.get("active")):
             continue
         component = job["metadata"]["labels"].get(COMPONENT_LABEL, "")
-        what = "topics are not created" if component == "topics" else f"{component} is not done"
+        state_text = "topics are not created" if component == "topics" else f"{component} is not done"
         failed = f"{status.get('failed', 0)} attempts failed"
-        over = any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions", ()))
+        over = any(
+            condition["type"] == "Failed" and condition["status"] == "True"
+            for condition in status.get("conditions", ())
+        )
         state: Literal["warn", "fail"] = "fail" if over or component == "topics" else "warn"
-        yield Finding(state, f"job {_name(job)}", f"{what}: {failed}", f"kubectl logs job/{_name(job)}")
-    for one in release.objects["cronjobs"]:
-        at = one.get("status", {}).get("lastSuccessfulTime") or one["metadata"].get("creationTimestamp", "")
+        yield Finding(state, f"job {_name(job)}", f"{state_text}: {failed}", f"kubectl logs job/{_name(job)}")
+    for cronjob in release.objects["cronjobs"]:
+        at = cronjob.get("status", {}).get("lastSuccessfulTime") or cronjob["metadata"].get("creationTimestamp", "")
         if at and now - datetime.fromisoformat(at).timestamp() > BACKUP_S:
-            yield Finding("warn", f"cronjob {_name(one)}", f"no backup since {at}", f"kubectl get jobs; {_name(one)}")
+            yield Finding(
+                "warn", f"cronjob {_name(cronjob)}", f"no backup since {at}", f"kubectl get jobs; {_name(cronjob)}"
+            )
 
 
 def _claims(release: Release, now: float) -> Iterator[Finding]:
-    for one in release.objects["claims"]:
-        phase = one.get("status", {}).get("phase", "Pending")
+    for claim in release.objects["claims"]:
+        phase = claim.get("status", {}).get("phase", "Pending")
         if phase != "Bound":
-            remedy = f"kubectl describe pvc {_name(one)}: is there a StorageClass?"
-            yield Finding("fail", f"claim {_name(one)}", f"is {phase}", remedy)
+            remedy = f"kubectl describe pvc {_name(claim)}: is there a StorageClass?"
+            yield Finding("fail", f"claim {_name(claim)}", f"is {phase}", remedy)
 
 
 def _metrics(release: Release, now: float) -> Iterator[Finding]:
     ready = flying = 0.0
     for pod, answers in release.answers.items():
-        found, name = answers.metrics, f"pod {pod}"
+        metrics, name = answers.metrics, f"pod {pod}"
         for metric in ("nephila_scheduler_disk_free_bytes", "nephila_storage_disk_free_bytes"):
-            for _, free in found.get(metric, ()):
+            for _, free in metrics.get(metric, ()):
                 if free < DISK_BYTES:
                     remedy = "enlarge the volume (docs/operations.md#nephiladiskfull)"
                     yield Finding("fail", name, f"{free / 1e9:.1f} GB are free on its disk", remedy)
-        for labels, age in found.get("nephila_bus_oldest_unacked_seconds", ()):
+        for labels, age in metrics.get("nephila_bus_oldest_unacked_seconds", ()):
             if age > LAG_S:
-                what = (
+                text = (
                     f"a record of topic {labels['topic']} waits in group {labels['group']} for {age / 60:.0f} minutes"
                 )
-                yield Finding("fail", name, what, "docs/operations.md#nephilalagold")
-        if (age := _largest(found, "nephila_scheduler_snapshot_age_seconds")) > SNAPSHOT_S:
+                yield Finding("fail", name, text, "docs/operations.md#nephilalagold")
+        if (age := _largest(metrics, "nephila_scheduler_snapshot_age_seconds")) > SNAPSHOT_S:
             yield Finding(
                 "warn", name, f"no snapshot for {age / 3600:.0f} hours", "docs/operations.md#nephilasnapshotsold"
             )
-        if early := _sum(found, "nephila_scheduler_early_fetches_total"):
-            what = f"{early:.0f} fetches came before their delay was over"
-            yield Finding("fail", name, what, "pause the jobs; docs/operations.md#nephilapolitenessbreach")
-        if letters := _sum(found, "nephila_bus_dead_letters_total"):
+        if early := _sum(metrics, "nephila_scheduler_early_fetches_total"):
+            text = f"{early:.0f} fetches came before their delay was over"
+            yield Finding("fail", name, text, "pause the jobs; docs/operations.md#nephilapolitenessbreach")
+        if letters := _sum(metrics, "nephila_bus_dead_letters_total"):
             yield Finding("warn", name, f"{letters:.0f} messages became dead letters", "nephila service dead list")
-        ready += _sum(found, "nephila_scheduler_hosts_ready")
-        flying += _sum(found, "nephila_downloader_requests_in_flight")
+        ready += _sum(metrics, "nephila_scheduler_hosts_ready")
+        flying += _sum(metrics, "nephila_downloader_requests_in_flight")
     if ready > 0 and not flying and not any(_is_component(release, pod, "downloader") for pod in release.answers):
         yield Finding("fail", "crawl", f"{ready:.0f} hosts are ready and no downloader runs", "scale the downloader")
 
 
 def _is_component(release: Release, pod: str, component: str) -> bool:
     return any(
-        _name(one) == pod and one["metadata"]["labels"].get(COMPONENT_LABEL) == component
-        for one in release.objects["pods"]
+        _name(item) == pod and item["metadata"]["labels"].get(COMPONENT_LABEL) == component
+        for item in release.objects["pods"]
     )
 
 
 def _resources(release: Release, now: float) -> Iterator[Finding]:
     """A resource without a status is one that no operator has seen."""
     for kind, word in (("crawljobs", "crawljob"), ("parserules", "parserule")):
-        for one in release.objects[kind]:
-            name, conditions = f"{word} {_name(one)}", one.get("status", {}).get("conditions", ())
+        for resource in release.objects[kind]:
+            name, conditions = f"{word} {_name(resource)}", resource.get("status", {}).get("conditions", ())
             if not conditions:
                 yield Finding("warn", name, "no operator has taken it", "is the operator ready?")
             for condition in conditions:
@@ -166,13 +173,13 @@ def _resources(release: Release, now: float) -> Iterator[Finding]:
                 if bad and condition.get("reason") not in ("Starting", "Deleting"):
                     state: Literal["warn", "fail"] = "warn" if condition["type"] == "Degraded" else "fail"
                     text = _line(condition.get("message"))
-                    what = f"{condition['type']} is {condition['status']}: {condition.get('reason', '')}"
-                    yield Finding(state, name, f"{what}{': ' + text if text else ''}")
+                    state_text = f"{condition['type']} is {condition['status']}: {condition.get('reason', '')}"
+                    yield Finding(state, name, f"{state_text}{': ' + text if text else ''}")
 
 
 def _hidden(release: Release, now: float) -> Iterator[Finding]:
-    for one in release.hidden:
-        yield Finding("warn", "rights", one, "what it would show is not checked")
+    for right in release.hidden:
+        yield Finding("warn", "rights", right, "what it would show is not checked")
 
 
 CHECKS: Final[tuple[Callable[[Release, float], Iterator[Finding]], ...]] = (
@@ -186,17 +193,17 @@ CHECKS: Final[tuple[Callable[[Release, float], Iterator[Finding]], ...]] = (
 )
 
 
-def _name(one: Object) -> str:
-    return str(one["metadata"]["name"])
+def _name(resource: Object) -> str:
+    return str(resource["metadata"]["name"])
 
 
 def _line(text: Any) -> str:
     return " ".join(str(text or "").split())[:300]
 
 
-def _sum(found: Samples, name: str) -> float:
-    return sum(value for _, value in found.get(name, ()))
+def _sum(metrics: Samples, name: str) -> float:
+    return sum(value for _, value in metrics.get(name, ()))
 
 
-def _largest(found: Samples, name: str) -> float:
-    return max((value for _, value in found.get(name, ())), default=0.0)
+def _largest(metrics: Samples, name: str) -> float:
+    return max((value for _, value in metrics.get(name, ())), default=0.0)

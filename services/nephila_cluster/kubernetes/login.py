@@ -20,7 +20,7 @@ DEFAULT_NAMESPACE: Final = "default"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Where the API server is, and who asks."""
+    """The address of the API server, and the credentials for it."""
 
     server: str
     namespace: str
@@ -41,7 +41,7 @@ class Login:
         return {"Authorization": self.authorization} if self.authorization else {}
 
     def tls(self) -> ssl.SSLContext | bool:
-        """For connections to the server; False for http. Raises `UserError` for a certificate that cannot be read."""
+        """The TLS context for the server; False for http. Raises `UserError` for a certificate that cannot be read."""
         if not self.server.startswith("https:"):
             return False
         try:
@@ -57,44 +57,48 @@ class Login:
 
 
 def log_in(context: str = "") -> Login:
-    """By the service account of the pod, else by the kubeconfig (KUBECONFIG, ~/.kube/config) and one of its contexts,
+    """The login of the service account of the pod, else of a context of the kubeconfig (KUBECONFIG, ~/.kube/config),
     by default the current one. Reads files and may run a login program: seconds. Raises `UserError`."""
     import kubernetes.config
     from kubernetes.client import Configuration
 
     config: Any = kubernetes.config  # without types
-    found = Configuration()
+    configuration = Configuration()
     in_cluster = not context and "KUBERNETES_SERVICE_HOST" in os.environ and (SERVICE_ACCOUNT / "token").exists()
     try:
         if in_cluster:
-            config.load_incluster_config(client_configuration=found)
+            config.load_incluster_config(client_configuration=configuration)
             namespace = _own_namespace()
         else:
             file = os.environ.get("KUBECONFIG") or config.KUBE_CONFIG_DEFAULT_LOCATION
-            config.load_kube_config(file, context or None, found, persist_config=False)
+            config.load_kube_config(file, context or None, configuration, persist_config=False)
             namespace = _namespace_of(config, file, context)
-        authorization = _authorization(found)
+        authorization = _authorization(configuration)
     except Exception as error:  # of the file system, YAML, a login program, or a key that a kubeconfig lacks
         if isinstance(error, config.ConfigException) and not _kubeconfig_exists():
             raise UserError("there is neither a service account nor a kubeconfig") from None
         text = " ".join(str(error).split())
         raise UserError(f"the kubeconfig cannot be used: {type(error).__name__}: {text}") from None
     return Login(
-        server=found.host.rstrip("/"),
+        server=configuration.host.rstrip("/"),
         namespace=namespace,
         authorization=authorization,
-        ca_path=found.ssl_ca_cert,
-        certificate_path=found.cert_file,
-        key_path=found.key_file,
-        verify=found.verify_ssl,
-        server_name=found.tls_server_name or None,
-        proxy=found.proxy or None,
+        ca_path=configuration.ssl_ca_cert,
+        certificate_path=configuration.cert_file,
+        key_path=configuration.key_file,
+        verify=configuration.verify_ssl,
+        server_name=configuration.tls_server_name or None,
+        proxy=configuration.proxy or None,
     )
 
 
-def _authorization(found: Any) -> str:
+def _authorization(configuration: Any) -> str:
     # Versions before 36 name it otherwise.
-    value = found.get_api_key_with_prefix("BearerToken") or found.get_api_key_with_prefix("authorization") or ""
+    value = (
+        configuration.get_api_key_with_prefix("BearerToken")
+        or configuration.get_api_key_with_prefix("authorization")
+        or ""
+    )
     scheme, _, token = value.strip().partition(" ")
     return f"Bearer {token.strip()}" if scheme.lower() == "bearer" else value.strip()
 
@@ -108,10 +112,10 @@ def _own_namespace() -> str:
 
 def _namespace_of(config: Any, file: str, context: str) -> str:
     contexts, current = config.list_kube_config_contexts(file)
-    chosen = next((one for one in contexts if one["name"] == context), current)
+    chosen = next((entry for entry in contexts if entry["name"] == context), current)
     return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
 
 
 def _kubeconfig_exists() -> bool:
     places = os.environ.get("KUBECONFIG") or "~/.kube/config"
-    return any(Path(place).expanduser().exists() for place in places.split(os.pathsep))
+    return any(Path(path).expanduser().exists() for path in places.split(os.pathsep))

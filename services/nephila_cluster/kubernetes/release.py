@@ -63,7 +63,7 @@ class Release:
 
 
 class Forbidden(UserError):
-    """This person may not read it."""
+    """The login may not read an object."""
 
 
 async def read_release(login: Login, namespace: str, name: str) -> Release:
@@ -108,23 +108,25 @@ async def _only_release(server: ApiServer, namespace: str, selector: str) -> str
     pods = await _items(server, f"{KINDS['pods'].format(namespace)}?labelSelector={quote(selector)}")
     names = sorted({pod["metadata"]["labels"].get(INSTANCE_LABEL, "") for pod in pods})
     if len(names) != 1:
-        found = f"has several releases: {', '.join(names)}; name one by --release" if names else "has no pod of nephila"
-        raise UsageError(f"the namespace {namespace} {found}")
+        fault = f"has several releases: {', '.join(names)}; name one by --release" if names else "has no pod of nephila"
+        raise UsageError(f"the namespace {namespace} {fault}")
     return str(names[0])
 
 
-async def _ask_pods(server: ApiServer, found: Release) -> None:
+async def _ask_pods(server: ApiServer, release: Release) -> None:
     running = [
-        one["metadata"]["name"]
-        for one in found.objects["pods"]
-        if one["metadata"]["labels"].get(COMPONENT_LABEL) in SERVICES
-        and one.get("status", {}).get("phase") == "Running"
+        pod["metadata"]["name"]
+        for pod in release.objects["pods"]
+        if pod["metadata"]["labels"].get(COMPONENT_LABEL) in SERVICES
+        and pod.get("status", {}).get("phase") == "Running"
     ]
-    answers = await asyncio.gather(*(_ask(server, found.namespace, pod) for pod in running), return_exceptions=True)
-    refused: Sequence[UserError] = [one for one in answers if isinstance(one, UserError)]
+    answers = await asyncio.gather(*(_ask(server, release.namespace, pod) for pod in running), return_exceptions=True)
+    refused: Sequence[UserError] = [answer for answer in answers if isinstance(answer, UserError)]
     if refused:
-        found.hidden.append(f"pods/proxy: {refused[0]}")
-    found.answers = {pod: one for pod, one in zip(running, answers, strict=True) if isinstance(one, PodAnswers)}
+        release.hidden.append(f"pods/proxy: {refused[0]}")
+    release.answers = {
+        pod: answer for pod, answer in zip(running, answers, strict=True) if isinstance(answer, PodAnswers)
+    }
 
 
 async def _ask(server: ApiServer, namespace: str, pod: str) -> PodAnswers:
@@ -144,8 +146,8 @@ def samples(text: str) -> Samples:
     """Samples of the text format of Prometheus."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    found: Samples = {}
+    by_name: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            found.setdefault(sample.name, []).append((sample.labels, sample.value))
-    return found
+            by_name.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return by_name

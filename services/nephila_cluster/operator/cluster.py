@@ -58,10 +58,10 @@ class Cluster:
     async def missing_kinds(self) -> list[str]:
         """Names of the custom resources that the API server does not serve."""
         try:
-            found = await self._call("GET", f"/apis/{GROUP}/{VERSION}")
+            answer = await self._call("GET", f"/apis/{GROUP}/{VERSION}")
         except Absent:
-            found = {"resources": []}
-        served = {one["name"] for one in found["resources"]}
+            answer = {"resources": []}
+        served = {resource["name"] for resource in answer["resources"]}
         return [f"{plural}.{GROUP}" for plural in PLURALS.values() if plural not in served]
 
     async def set_finalizers(self, kind: Kind, body: Mapping[str, Any], finalizers: list[str]) -> dict[str, Any]:
@@ -118,17 +118,17 @@ class Cluster:
     async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str:
         """Create a ParseRule or replace its spec: created, changed or unchanged."""
         try:
-            found = await self._call("GET", self._path("ParseRule", document))
+            stored = await self._call("GET", self._path("ParseRule", document))
         except Absent:
-            given = {key: value for key, value in annotations.items() if value is not None}
-            metadata = {**document["metadata"], "annotations": given}
+            present = {key: value for key, value in annotations.items() if value is not None}
+            metadata = {**document["metadata"], "annotations": present}
             await self._call("POST", self._path("ParseRule"), {**document, "metadata": metadata})
             return "created"
-        before = found["metadata"].get("annotations") or {}
+        before = stored["metadata"].get("annotations") or {}
         after = {key: value for key, value in {**before, **annotations}.items() if value is not None}
-        changed = {**found, "spec": document["spec"], "metadata": {**found["metadata"], "annotations": after}}
-        changed = await self._call("PUT", self._path("ParseRule", found), changed)
-        same = changed["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+        changed = {**stored, "spec": document["spec"], "metadata": {**stored["metadata"], "annotations": after}}
+        changed = await self._call("PUT", self._path("ParseRule", stored), changed)
+        same = changed["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
         return "unchanged" if same else "changed"
 
     async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
@@ -142,8 +142,8 @@ class Cluster:
 
     async def rules(self) -> list[dict[str, Any]]:
         """All ParseRules."""
-        found: list[dict[str, Any]] = (await self._call("GET", self._path("ParseRule")))["items"]
-        return found
+        items: list[dict[str, Any]] = (await self._call("GET", self._path("ParseRule")))["items"]
+        return items
 
     async def lease(self, name: str) -> dict[str, Any] | None:
         """A Lease; None when there is none."""

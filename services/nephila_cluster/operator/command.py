@@ -44,8 +44,8 @@ def operator(config: Config = "") -> None:
         where = config or "environment"
         values, section = section_of(config, "operator", _Top.__struct_fields__)
         # NEPHILA_PROGRAM__… may set fields of other programs, which share one environment.
-        given = {name: os.environ.get(f"NEPHILA_PROGRAM__{name.upper()}") for name in _Top.__struct_fields__}
-        top = load(_Top, {**values, **{name: value for name, value in given.items() if value is not None}}, where)
+        overrides = {name: os.environ.get(f"NEPHILA_PROGRAM__{name.upper()}") for name in _Top.__struct_fields__}
+        top = load(_Top, {**values, **{name: value for name, value in overrides.items() if value is not None}}, where)
         check_level(top.log_level, where)
         settings = load(OperatorConfig, section, f"{where}: operator", "operator")
         if not settings.server:
@@ -79,20 +79,20 @@ async def _run(settings: OperatorConfig, top: _Top) -> None:
     namespace = settings.namespace or log_in().namespace
     cluster = Cluster(namespace)
     leases = Cluster(namespace, timeout_s=settings.lease_s / 3)
-    one = Operator(
+    program = Operator(
         settings, at_url(settings.server, token), cluster, leases, SystemClock(), top.member or socket.gethostname()
     )
-    registry = registry_of([MetricsCollector("operator", one, METRICS)])
+    registry = registry_of([MetricsCollector("operator", program, METRICS)])
 
     async def metrics() -> tuple[bytes, str]:
         return exposition(registry)
 
     server = tcp_server(
-        application(None, unready=lambda: one.unready, metrics=metrics), "", top.metrics_port, "metrics_port"
+        application(None, unready=lambda: program.unready, metrics=metrics), "", top.metrics_port, "metrics_port"
     )
     await server.open()
     try:
-        await one.run()
+        await program.run()
     finally:
         await server.close()
         await cluster.close()

@@ -41,19 +41,15 @@ Key = tuple[Kind, str]
 class Resources(Protocol):
     """The part of `Cluster` that writes resources."""
 
-    async def set_finalizers(self, kind: Kind, body: Mapping[str, Any], finalizers: list[str]) -> dict[str, Any]:
-        """See `Cluster`."""
+    async def set_finalizers(self, kind: Kind, body: Mapping[str, Any], finalizers: list[str]) -> dict[str, Any]: ...
 
-    async def set_status(self, kind: Kind, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Cluster`."""
+    async def set_status(self, kind: Kind, body: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]: ...
 
-    async def claim(self, kind: Kind, body: Mapping[str, Any], release: str) -> dict[str, Any]:
-        """See `Cluster`."""
+    async def claim(self, kind: Kind, body: Mapping[str, Any], release: str) -> dict[str, Any]: ...
 
     async def post_event(
         self, kind: Kind, body: Mapping[str, Any], type_: str, reason: str, message: str, now: float
-    ) -> None:
-        """See `Cluster`."""
+    ) -> None: ...
 
 
 class Controller:
@@ -80,10 +76,10 @@ class Controller:
 
     def counts(self) -> dict[str, float]:
         """Resources by kind, without those of other releases."""
-        found: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
+        numbers: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
         for (kind, _), body in self._bodies.items():
-            found[kind] += self._ownership.step(body) != "ignore"
-        return found
+            numbers[kind] += self._ownership.step(body) != "ignore"
+        return numbers
 
     def on_event(self, kind: Kind, type_: str | None, body: Mapping[str, Any]) -> None:
         """An event of the watch, or a resource of its first list."""
@@ -226,8 +222,8 @@ class Controller:
 
     def _store(self, key: Key, body: Mapping[str, Any]) -> bool:
         """Keep the newest version of a resource; False for an older one, which the watch may report after a write."""
-        known = self._bodies.get(key)
-        if known is not None and _version(body) < _version(known) and _uid(body) == _uid(known):
+        stored = self._bodies.get(key)
+        if stored is not None and _version(body) < _version(stored) and _uid(body) == _uid(stored):
             return False
         self._bodies[key] = dict(body)
         return True

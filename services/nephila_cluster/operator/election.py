@@ -23,11 +23,9 @@ log = logging.getLogger(__name__)
 class Leases(Protocol):
     """The part of `Cluster` that has Leases."""
 
-    async def lease(self, name: str) -> dict[str, Any] | None:
-        """See `Cluster`."""
+    async def lease(self, name: str) -> dict[str, Any] | None: ...
 
-    async def put_lease(self, name: str, spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> dict[str, Any]:
-        """See `Cluster`."""
+    async def put_lease(self, name: str, spec: Mapping[str, Any], old: Mapping[str, Any] | None) -> dict[str, Any]: ...
 
 
 class Election:

@@ -67,8 +67,8 @@ class Ownership:
         namespace = body["metadata"].get("namespace", "")
         if namespace in ("", self.home):
             return dict(body)
-        found = {**body, "metadata": {**body["metadata"], "name": f"{namespace}.{body['metadata']['name']}"}}
+        renamed = {**body, "metadata": {**body["metadata"], "name": f"{namespace}.{body['metadata']['name']}"}}
         rules = (body.get("spec") or {}).get("rules")
         if isinstance(rules, list):
-            found["spec"] = {**body["spec"], "rules": [f"{namespace}.{one}" for one in rules]}
-        return found
+            renamed["spec"] = {**body["spec"], "rules": [f"{namespace}.{rule}" for rule in rules]}
+        return renamed

@@ -76,17 +76,17 @@ def condition(kind: str, status: str, reason: str, message: str, generation: int
 
 def find(status: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """A condition of a status; empty where it has none."""
-    return next((one for one in status.get("conditions") or [] if one.get("type") == kind), {})
+    return next((entry for entry in status.get("conditions") or [] if entry.get("type") == kind), {})
 
 
 def dated(old: Mapping[str, Any], conditions: list[dict[str, Any]], now: str) -> list[dict[str, Any]]:
     """Conditions with the time of their last transition. `old`: the status that they replace."""
-    found = []
-    for one in conditions:
-        before = find(old, one["type"])
-        same = before.get("status") == one["status"]
-        found.append({**one, "lastTransitionTime": before.get("lastTransitionTime", now) if same else now})
-    return found
+    dated_conditions = []
+    for entry in conditions:
+        before = find(old, entry["type"])
+        same = before.get("status") == entry["status"]
+        dated_conditions.append({**entry, "lastTransitionTime": before.get("lastTransitionTime", now) if same else now})
+    return dated_conditions
 
 
 def event_of(old: Mapping[str, Any], new: dict[str, Any]) -> Event | None:

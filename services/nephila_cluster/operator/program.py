@@ -52,7 +52,7 @@ class Operator:
         ownership = Ownership(config.release, config.unlabelled, cluster.namespace, config.namespaces)
         self.controller = Controller(cluster, observer, clock, config, ownership)
         self._namespaces = (cluster.namespace, *config.namespaces)
-        folders = [Path(one) for one in config.rules_folders]
+        folders = [Path(folder) for folder in config.rules_folders]
         self._files = RuleFiles(folders, cluster, clock, config, ownership, pod=identity) if folders else None
         self.unready = "starting"
         """Why it cannot work, in one line; empty when it can, or stands by."""
@@ -68,7 +68,7 @@ class Operator:
         return self._files.refused if self._files is not None else {}
 
     def stop(self) -> None:
-        """End soon."""
+        """Make the operator end soon."""
         self._stop.set()
 
     async def run(self) -> None:
@@ -144,8 +144,8 @@ class Operator:
         task = asyncio.ensure_future(work)  # type: ignore[call-overload]
         stop = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait([task, stop], return_when=asyncio.FIRST_COMPLETED)
-        for one in (task, stop):
-            one.cancel()
+        for waiting in (task, stop):
+            waiting.cancel()
         await asyncio.gather(stop, return_exceptions=True)
         if not task.cancelled() and task.done():
             task.result()

@@ -77,7 +77,7 @@ def delete(
         return report(("Unknown", "Deleting", f"the {noun} cannot be deleted yet: {reason}"), "retry")
     if request is not None:
         return ReconcilePlan(request=request)
-    return ReconcilePlan(finalizers=[one for one in finalizers_of(body) if one != FINALIZER])
+    return ReconcilePlan(finalizers=[finalizer for finalizer in finalizers_of(body) if finalizer != FINALIZER])
 
 
 def write_status(

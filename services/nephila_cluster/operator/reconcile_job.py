@@ -61,7 +61,7 @@ class ObservedJob(Observed):
 
 
 def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> ReconcilePlan:
-    """`now`: the time as Kubernetes writes it."""
+    """The next steps for a job. `now`: the time as Kubernetes writes it."""
 
     def report(accepted: Verdict, again: Again) -> ReconcilePlan:
         ready = _ready(seen, accepted)
@@ -90,12 +90,12 @@ def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """The content of a job without defaults, which a control API of another release may not know; or why it cannot
     be one, in one line."""
     try:
-        found = job_document.from_json(document, "CrawlJob")
+        job = job_document.from_json(document, "CrawlJob")
     except UsageError as error:
         return None, faults_of(error)
-    if found.files:
-        return None, f"spec.seeds: file {found.files[0]!r} cannot be read by the operator; give url, sitemap or feed"
-    return job_document.without_empty(found.content), ""
+    if job.files:
+        return None, f"spec.seeds: file {job.files[0]!r} cannot be read by the operator; give url, sitemap or feed"
+    return job_document.without_empty(job.content), ""
 
 
 def _ready(seen: ObservedJob, accepted: Verdict) -> Verdict:
@@ -129,7 +129,7 @@ def _values(seen: ObservedJob) -> dict[str, Any]:
     values: dict[str, Any] = {} if seen.job is None else _numbers(seen.job)
     if seen.applied is not None:
         values["refusedSeeds"] = [
-            {"url": one.url[:8192], "reason": one_line(one.reason)} for one in seen.applied.refused[:MAX_REFUSED]
+            {"url": seed.url[:8192], "reason": one_line(seed.reason)} for seed in seen.applied.refused[:MAX_REFUSED]
         ]
     return values
 

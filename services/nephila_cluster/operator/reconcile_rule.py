@@ -43,7 +43,7 @@ class ObservedRule(Observed):
 
 
 def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> ReconcilePlan:
-    """`now`: the time as Kubernetes writes it."""
+    """The next steps for a rule. `now`: the time as Kubernetes writes it."""
 
     def report(accepted: Verdict, again: Again) -> ReconcilePlan:
         ready = _ready(seen, accepted)
@@ -56,12 +56,12 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Rec
     if FINALIZER not in finalizers_of(body):
         return ReconcilePlan(finalizers=[*finalizers_of(body), FINALIZER])
     document = document_of(body, "ParseRule")
-    wanted, error = _read(document)
-    if wanted is None:
+    target, error = _read(document)
+    if target is None:
         return report(("False", "Invalid", error), "interval")
     if (verdict := fault(body, seen)) is not None:
         return report(verdict, "retry")
-    if seen.rule is None or seen.rule.document != wanted:
+    if seen.rule is None or seen.rule.document != target:
         return ReconcilePlan(request=requests.ApplyRules(rules=[document]))
     if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR, ""):
         return report(("False", "InvalidFile", error), "interval")

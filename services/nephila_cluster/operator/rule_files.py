@@ -39,31 +39,26 @@ NAMES: Final = ("rule.yaml", "rule.yml")
 class RuleResources(Protocol):
     """The part of `Cluster` that has ParseRules."""
 
-    async def rules(self) -> list[dict[str, Any]]:
-        """See `Cluster`."""
+    async def rules(self) -> list[dict[str, Any]]: ...
 
-    async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str:
-        """See `Cluster`."""
+    async def put_rule(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> str: ...
 
-    async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None:
-        """See `Cluster`."""
+    async def annotate_rule(self, name: str, annotations: Mapping[str, str | None]) -> None: ...
 
-    async def delete_rule(self, name: str) -> None:
-        """See `Cluster`."""
+    async def delete_rule(self, name: str) -> None: ...
 
-    async def post_own_event(self, pod: str, reason: str, message: str, now: float) -> None:
-        """See `Cluster`."""
+    async def post_own_event(self, pod: str, reason: str, message: str, now: float) -> None: ...
 
 
 def find(folder: Path) -> Iterator[Path]:
     """The files of rules in a folder: every YAML file directly in it, and `rule.yaml` anywhere below. Hidden folders,
     as those of git and of mounted ConfigMaps, are skipped."""
-    for place, folders, files in os.walk(folder):
+    for directory, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
-            top = Path(place) == folder and name.endswith((".yaml", ".yml")) and not name.startswith(".")
+            top = Path(directory) == folder and name.endswith((".yaml", ".yml")) and not name.startswith(".")
             if top or name in NAMES:
-                yield Path(place, name)
+                yield Path(directory, name)
 
 
 def read_folders(
@@ -72,26 +67,26 @@ def read_folders(
     """File → its rules, and file → why it is refused. A file is named relative to its folder, or completely where there
     are several folders. `owners`: rule → the file that it was read from before; the rule stays with that file while the
     file has it or is refused, else the first file has it."""
-    found: dict[str, list[RuleDocument]] = {}
+    by_file: dict[str, list[RuleDocument]] = {}
     refused: dict[str, str] = {}
     for folder in folders:
         for path in find(folder):
             name = str(path.relative_to(folder) if len(folders) == 1 else path)
             try:
-                found[name] = distinct(read(path, name))
+                by_file[name] = distinct(read(path, name))
             except (UserError, OSError) as error:
                 refused[name] = one_line(str(error))
     first: dict[str, str] = {rule: file for rule, file in owners.items() if file in refused}
-    for file, documents in found.items():
+    for file, documents in by_file.items():
         for document in documents:
             if first.get(document.name) is None or owners.get(document.name) == file:
                 first[document.name] = file
-    for file, documents in list(found.items()):
-        twice = next((one for one in documents if first[one.name] != file), None)
+    for file, documents in list(by_file.items()):
+        twice = next((rule for rule in documents if first[rule.name] != file), None)
         if twice is not None:
             refused[file] = f"{twice.location}: the rule {twice.name!r} comes twice, first in {first[twice.name]}"
-            del found[file]
-    return found, refused
+            del by_file[file]
+    return by_file, refused
 
 
 def annotations_of(resource: Mapping[str, Any]) -> Mapping[str, str]:
@@ -149,31 +144,31 @@ class RuleFiles:
 
     def _look(self) -> tuple[object, ...]:
         """Changes with every change of a file."""
-        found: list[object] = []
+        signature: list[object] = []
         for folder in self._folders:
             for path in find(folder):
                 try:
                     stat = path.stat()
                 except OSError:
                     continue  # it is being replaced
-                found.append((str(path.resolve()), stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return (*found, *(folder.is_dir() for folder in self._folders))
+                signature.append((str(path.resolve()), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return (*signature, *(folder.is_dir() for folder in self._folders))
 
     async def _apply(self) -> None:
-        resources = {one["metadata"]["name"]: one for one in await self._resources.rules()}
+        resources = {resource["metadata"]["name"]: resource for resource in await self._resources.rules()}
         files: dict[str, str] = {
-            name: annotations_of(one)[FILE]
-            for name, one in resources.items()
-            if FILE in annotations_of(one) and self._ownership.is_served(one)
+            name: annotations_of(resource)[FILE]
+            for name, resource in resources.items()
+            if FILE in annotations_of(resource) and self._ownership.is_served(resource)
         }
-        found, refused = await asyncio.to_thread(read_folders, self._folders, files)
-        for file, documents in found.items():
+        by_file, refused = await asyncio.to_thread(read_folders, self._folders, files)
+        for file, documents in by_file.items():
             for document in documents:
                 try:
                     await self._put(file, document, resources.get(document.name))
                 except ResourceRefused as error:
                     refused[file] = one_line(f"{document.location}: {error}")
-        present = {document.name for documents in found.values() for document in documents}
+        present = {document.name for documents in by_file.values() for document in documents}
         await self._report(refused, files, resources)
         if absent := [str(folder) for folder in self._folders if not folder.is_dir()]:
             # A repository that was not synchronised yet must not delete the rules of the last one.

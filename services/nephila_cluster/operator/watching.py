@@ -49,19 +49,19 @@ async def watch(namespaces: Sequence[str], on_event: OnEvent, stop: asyncio.Even
 def _log_in(**kwargs: Any) -> kopf.ConnectionInfo:
     """kopf calls it on a thread, and again after a 401."""
     try:
-        found = log_in()
+        login = log_in()
     except UserError as error:
         raise kopf.LoginError(str(error)) from None
-    scheme, _, token = found.authorization.partition(" ")
+    scheme, _, token = login.authorization.partition(" ")
     return kopf.ConnectionInfo(
-        server=found.server,
-        ca_path=found.ca_path,
-        insecure=not found.verify,
+        server=login.server,
+        ca_path=login.ca_path,
+        insecure=not login.verify,
         scheme=scheme or None,
         token=token or None,
-        certificate_path=found.certificate_path,
-        private_key_path=found.key_path,
-        proxy_url=found.proxy,
+        certificate_path=login.certificate_path,
+        private_key_path=login.key_path,
+        proxy_url=login.proxy,
     )
 
 

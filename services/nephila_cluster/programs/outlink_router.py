@@ -36,7 +36,7 @@ Key = tuple[str, bytes]
 
 
 class OutlinkRouter(BusWrapper):
-    """See the module: the bus as a parser sees it."""
+    """The bus as a parser sees it."""
 
     def __init__(self, bus: Outlet, clock: Clock, layout: Callable[[], Layout]) -> None:
         """`layout`: the present one."""
@@ -57,7 +57,6 @@ class OutlinkRouter(BusWrapper):
     # ---- the bus
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`."""
         if topic is OUTLINKS:
             return self._links(message)
         if topic is RECORDS:
@@ -67,7 +66,6 @@ class OutlinkRouter(BusWrapper):
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`."""
         take = self._noting(handler) if topic is PAGES else handler
         super().subscribe(topic, group, take, credits=credits, on_dead=on_dead)
 
@@ -162,13 +160,13 @@ def split(links: Outlinks, chosen: Sequence[int], layout: Layout) -> list[tuple[
     """(partition, its links) of those at these rising indices. O(chosen); a message that stays whole is not copied."""
     if not chosen:
         return []
-    found = layout.of_many(links.fingerprints)
-    first, count = found[chosen[0]], len(found)
-    if len(chosen) == count and found.count(first) == count:
+    partitions = layout.of_many(links.fingerprints)
+    first, count = partitions[chosen[0]], len(partitions)
+    if len(chosen) == count and partitions.count(first) == count:
         return [(first, links)]
     groups: dict[int, list[int]] = {}
     for i in chosen:
-        groups.setdefault(found[i], []).append(i)
+        groups.setdefault(partitions[i], []).append(i)
     return [(partition, only(links, indices)) for partition, indices in groups.items()]
 
 
@@ -177,10 +175,10 @@ def with_next_pages(links: Outlinks, parts: list[tuple[int, Outlinks]], layout: 
     them if one of the links there is new. Where all links are of other partitions, they are followed."""
     assert links.next_pages is not None
     target = layout.of(links.next_pages.fingerprints)
-    found = [
+    extended = [
         (partition, msgspec.structs.replace(part, next_pages=links.next_pages if partition == target else None))
         for partition, part in parts
     ]
     if all(partition != target for partition, _ in parts) and (parts or links.next_always):
-        found.append((target, msgspec.structs.replace(only(links, ()), next_always=True)))
-    return found
+        extended.append((target, msgspec.structs.replace(only(links, ()), next_always=True)))
+    return extended

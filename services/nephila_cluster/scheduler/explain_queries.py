@@ -78,8 +78,8 @@ class _Trials:
     def begin(self, question: ExplainQuery, until: float) -> None:
         """Try the exclusion of a query in all partitions; without one there is no answer."""
         owners = list(self._owners.owners.values())
-        known = [(owner, owner.frontier.jobs.get(question.job)) for owner in owners]
-        parts = [Partition(owner.frontier, job) for owner, job in known if job is not None]
+        pairs = [(owner, owner.frontier.jobs.get(question.job)) for owner in owners]
+        parts = [Partition(owner.frontier, job) for owner, job in pairs if job is not None]
         numbers = sorted(owner.number for owner in owners)
         answer = ExplainAnswer(f"{question.slot}/{self._member}", question.id, partitions=numbers)
         answer.queued = sum(part.job.queued for part in parts)
@@ -169,8 +169,8 @@ class ExplainQueryHandler:
             self._clock.call_at(now + PAUSE_S, lambda: self._answer_when_committed(answer, owner, batch, until))
 
     def answer(self, question: ExplainQuery) -> ExplainAnswer | None:
-        """None for a URL of another scheduler's partition. O(queue of the URL's host, bounded) per job that has seen
-        it."""
+        """The answer; None for a URL of another scheduler's partition. O(queue of the URL's host, bounded) per job that
+        has seen it."""
         if question.list_quarantines:
             return self._quarantines(question)
         answer = ExplainAnswer(question.slot, question.id)
@@ -183,10 +183,10 @@ class ExplainQueryHandler:
         if owner is None:
             return None
         answer.slot = str(owner.number)
-        known = {uid: job for uid, job in self._owners.jobs.items() if not job.deleted}
-        if question.job and question.job not in known:
+        jobs = {uid: job for uid, job in self._owners.jobs.items() if not job.deleted}
+        if question.job and question.job not in jobs:
             answer.error, answer.usage_error = f"the system has no job {question.job[:200]!r}", True
-        elif not known:
+        elif not jobs:
             answer.error = "the system has no jobs; see nephila crawl --bootstrap"
         elif question.forget:
             self._forget(owner, question, answer)
@@ -198,13 +198,13 @@ class ExplainQueryHandler:
             else:
                 answer.error = f"{parts.host_key}{question.release[:200]} is not in quarantine for {question.job!r}"
         else:
-            found = self._best_explanation(owner, question, [question.job] if question.job else known, known)
-            if found is None:
-                what = f"job {question.job}" if question.job else "any job"
-                answer.error = f"never found: partition {owner.number}, where it belongs, has no URL of {what}"
+            explanation = self._best_explanation(owner, question, [question.job] if question.job else jobs, jobs)
+            if explanation is None:
+                scope = f"job {question.job}" if question.job else "any job"
+                answer.error = f"never found: partition {owner.number}, where it belongs, has no URL of {scope}"
             else:
-                found.owner = f"scheduler {self._member}, epoch {owner.epoch}"
-                answer.explanation = msgspec.json.encode(found)
+                explanation.owner = f"scheduler {self._member}, epoch {owner.epoch}"
+                answer.explanation = msgspec.json.encode(explanation)
         return answer
 
     def _forget(self, owner: PartitionOwner, question: ExplainQuery, answer: ExplainAnswer) -> None:
@@ -216,8 +216,8 @@ class ExplainQueryHandler:
             return
         owner.begin_turn()
         outcomes = map(Outcome, question.forget_outcomes.ljust(len(urls), b"\0"))
-        found = forget_urls(owner.dispatcher, job, zip(urls, outcomes, strict=False))
-        answer.forgotten, answer.open, answer.unknown = found.forgotten, found.open, found.unknown
+        result = forget_urls(owner.dispatcher, job, zip(urls, outcomes, strict=False))
+        answer.forgotten, answer.open, answer.unknown = result.forgotten, result.open, result.unknown
         answer.released = True
         owner.wake()
 
@@ -234,15 +234,21 @@ class ExplainQueryHandler:
         return answer
 
     def _best_explanation(
-        self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], known: Mapping[str, CrawlJob]
+        self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], specs: Mapping[str, CrawlJob]
     ) -> Explanation | None:
         """The explanation of the job with the most data about the URL; None when no job has any here."""
         home = Home(system=question.system, member=f"scheduler/{self._member}")
         href, now = parse_routed(question.url).href, owner.begin_turn()
         here = owner.frontier.jobs
-        jobs = [here[uid] for uid in uids if uid in here and uid in known]
-        found = [explain(owner.dispatcher, job, href, now, running=True, home=home) for job in _candidates(jobs, href)]
-        return min(found, key=lambda one: (one.queued is None and one.lease is None, not one.seen), default=None)
+        jobs = [here[uid] for uid in uids if uid in here and uid in specs]
+        explanations = [
+            explain(owner.dispatcher, job, href, now, running=True, home=home) for job in _candidates(jobs, href)
+        ]
+        return min(
+            explanations,
+            key=lambda explanation: (explanation.queued is None and explanation.lease is None, not explanation.seen),
+            default=None,
+        )
 
 
 def _candidates(jobs: list[Job], url: str) -> list[Job]:

@@ -57,17 +57,16 @@ class EpochFence:
 
     @property
     def standing(self) -> Standing:
-        """See `Ownership`."""
         if not self._bus.may_emit("scheduler"):
             return Standing.UNANSWERED
         return Standing.CLAIMED if self._blocked else Standing.OWNED
 
     def begin(self, epoch: int) -> None:
-        """See `Ownership`: the partition was claimed at this offset."""
+        """The partition was claimed at this offset."""
         self._epoch, self._next = epoch, epoch + 1
 
     def on_written(self, offset: int) -> None:
-        """See `Ownership`. The answer can arrive after the partition was lost."""
+        """The answer can arrive after the partition was lost."""
         if offset > self._next and not self._closed:
             self._unknown.append((self._next, offset))
             self._blocked = True
@@ -76,7 +75,6 @@ class EpochFence:
         self._next = max(self._next, offset + 1)
 
     def close(self) -> None:
-        """See `Ownership`."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -111,9 +109,11 @@ class EpochFence:
         return ""
 
     def _wait(self, claim: str) -> None:
-        what = f"frontier/{self._partition} was claimed by {claim}, after the claim of this scheduler at {self._epoch}"
-        log.warning("%s: nothing is published until the group has named the owner", what)
-        self._end_later(UserError(f"{what}: this scheduler ends, to claim it again; nothing is lost, restart it"))
+        claim_text = (
+            f"frontier/{self._partition} was claimed by {claim}, after the claim of this scheduler at {self._epoch}"
+        )
+        log.warning("%s: nothing is published until the group has named the owner", claim_text)
+        self._end_later(UserError(f"{claim_text}: this scheduler ends, to claim it again; nothing is lost, restart it"))
 
     def _end_later(self, error: UserError) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic() + REBALANCE_NOTICE_S, lambda: self._end(error))

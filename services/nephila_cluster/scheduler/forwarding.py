@@ -53,12 +53,12 @@ class Forwarding:
         """Forward the receipts of other partitions; `take` gets a delivery of the others."""
         batch: Receipts = delivery.message
         layout = owner.layout
-        if not any(owner.frontier.is_other_partition(one.url_key) for one in batch.receipts):
+        if not any(owner.frontier.is_other_partition(receipt.url_key) for receipt in batch.receipts):
             take(delivery)
             return
         parts: dict[int, list[Durable]] = defaultdict(list)
-        for one in batch.receipts:
-            parts[layout.of(one.url_key)].append(one)
+        for receipt in batch.receipts:
+            parts[layout.of(receipt.url_key)].append(receipt)
         acks = Receipt(len(parts))
         acks.add_done_callback(delivery.ack)
         for number, part in parts.items():

@@ -33,7 +33,7 @@ that was split are forwarded."""
 
 
 class Awaiting(Protocol):
-    """A partition."""
+    """A partition whose receipts are awaited."""
 
     frontier: Frontier
 
@@ -79,7 +79,7 @@ class MissingReceipts:
         lines = {number: self._bus.layout.lineage(number) for number in numbers}
         try:
             for group, topic in ROUTE:
-                bounds = await self._bus.bounds(topic, {one for number in numbers for one in lines[number]})
+                bounds = await self._bus.bounds(topic, {line for number in numbers for line in lines[number]})
                 ends = {number: end for number, (first, end) in bounds.items() if end > first}
                 for _ in range(POLLS):
                     if not ends:

@@ -28,7 +28,7 @@ LANES = (("downloader", REQUESTS), ("browser", REQUESTS_BROWSER))
 
 
 class HasFrontier(Protocol):
-    """A partition."""
+    """A partition with its frontier."""
 
     frontier: Frontier
 
@@ -70,7 +70,9 @@ class RequestLiveness:
             try:
                 # Before a split, requests were published on the partition that was split.
                 lines = {number: self._bus.layout.lineage(number) for number in silent}
-                read = await self._bus.fully_read(group, topic, {one for line in lines.values() for one in line})
+                read = await self._bus.fully_read(
+                    group, topic, {ancestor for line in lines.values() for ancestor in line}
+                )
                 taken = {number for number, line in lines.items() if read.issuperset(line)}
             except TemporaryError as error:
                 log.info("the offsets of the group %s cannot be read: %s", group, error)

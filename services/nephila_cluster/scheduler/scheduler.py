@@ -161,7 +161,7 @@ class ClusterScheduler(Member):
     # ---- assigned and revoked partitions
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: claim the partitions, restore them, serve them. New ones follow when the partitions
+        """The scheduler claims the partitions, restores them and serves them. New ones follow when the partitions
         that they are a part of are split."""
         # A partition that is lost and assigned again meanwhile is taken over twice; the later one counts.
         token = object()
@@ -191,15 +191,15 @@ class ClusterScheduler(Member):
             else:
                 self._abandon(owner)
 
-    async def _claimed(self, partitions: frozenset[int], wanted: Callable[[int], bool]) -> list[PartitionOwner]:
+    async def _claimed(self, partitions: frozenset[int], serves: Callable[[int], bool]) -> list[PartitionOwner]:
         for _ in range(STALE_TRIES):
             layout = self.bus.layout
             # A claim of a partition that is lost by now would fence its owner.
-            mine = sorted(filter(wanted, partitions))
+            mine = sorted(filter(serves, partitions))
             claiming = asyncio.ensure_future(claim(self.bus, mine, layout, self._started, self.clock.now()))
             self._claims |= dict.fromkeys(mine, claiming)
             epochs = await claiming
-            takeover = Takeover(self.bus, self.clock, partial(self._new_owner, layout), wanted, self._abandon)
+            takeover = Takeover(self.bus, self.clock, partial(self._new_owner, layout), serves, self._abandon)
             try:
                 return await takeover.run(epochs)
             except StaleLayoutError as error:
@@ -250,7 +250,7 @@ class ClusterScheduler(Member):
         self.bus.publish(JOBS, 0, spec)
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""
+        """Nothing more is dispatched for the partitions; returns when everything accepted is published."""
         self.splits.leave(partitions)
         going = [self.owners[p] for p in partitions if p in self.owners]
         claims = {self._claims[p] for p in partitions if p in self._claims}
@@ -263,7 +263,7 @@ class ClusterScheduler(Member):
             self.on_lost(partitions)
 
     def on_lost(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: another member owns them."""
+        """Another member owns the partitions."""
         self.splits.drop(partitions)
         for partition in partitions:
             self._taking_over.pop(partition, None)
@@ -285,8 +285,8 @@ class ClusterScheduler(Member):
 
     def _on_job(self, delivery: Delivery) -> None:
         job: CrawlJob = delivery.message
-        known = self.jobs.get(job.uid)
-        if known is None or known.generation <= job.generation or known.deleted:
+        job_before = self.jobs.get(job.uid)
+        if job_before is None or job_before.generation <= job.generation or job_before.deleted:
             self.jobs[job.uid] = job
             self.reporter.on_job(job.uid)
             self._patience.on_job(job)
@@ -315,21 +315,21 @@ class ClusterScheduler(Member):
         if fresh:
             owner.put_job(spec)
             for other in self.owners.values():
-                known = other.frontier.jobs.get(uid)
-                for place in list(known.scope.anchors) if known is not None else ():
-                    owner.anchor(uid, place)
+                job_there = other.frontier.jobs.get(uid)
+                for anchor in list(job_there.scope.anchors) if job_there is not None else ():
+                    owner.anchor(uid, anchor)
             self.reporter.soon(uid)
         return owner, owner.frontier.jobs[uid]
 
     def _on_seed(self, delivery: Delivery) -> None:
-        found = self._job(delivery, self._on_seed)
-        if found is not None:
-            found[0].seed(delivery, found[1])
+        target = self._job(delivery, self._on_seed)
+        if target is not None:
+            target[0].seed(delivery, target[1])
 
     def _on_outlinks(self, delivery: Delivery) -> None:
-        found = self._job(delivery, self._on_outlinks)
-        if found is not None and not self.forwarding.outlinks(found[0], delivery):
-            found[0].outlinks(delivery)
+        target = self._job(delivery, self._on_outlinks)
+        if target is not None and not self.forwarding.outlinks(target[0], delivery):
+            target[0].outlinks(delivery)
 
     def _on_outcome(self, delivery: Delivery) -> None:
         if self.splits.keeps(delivery, self._on_outcome):
@@ -359,17 +359,19 @@ class ClusterScheduler(Member):
         self._arm()
 
     def after_turns(self) -> None:
-        """See `Member`."""
         self.address_locks.soon()
 
     # ---- capacity
 
     def _shared_slots(self, config: SchedulerConfig) -> SharedSlots:
-        known = tenants(config.tenants)
-        shares = Shares(lambda tenant: known[tenant].share if tenant in known else 1.0)
+        by_tenant = tenants(config.tenants)
+        shares = Shares(lambda tenant: by_tenant[tenant].share if tenant in by_tenant else 1.0)
         limit = config.member_concurrency + config.member_concurrency // AHEAD
         return SharedSlots(
-            limit, shares, lambda: sum(len(one.in_flight.leases) for one in self.frontiers), self._wake_partition
+            limit,
+            shares,
+            lambda: sum(len(frontier.in_flight.leases) for frontier in self.frontiers),
+            self._wake_partition,
         )
 
     def _wake_partition(self, number: int) -> None:
@@ -406,7 +408,6 @@ class ClusterScheduler(Member):
 
     @property
     def known_jobs(self) -> int:
-        """See `AnyScheduler`."""
         return sum(not job.deleted for job in self.jobs.values())
 
 

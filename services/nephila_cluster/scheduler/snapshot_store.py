@@ -70,7 +70,7 @@ class SnapshotStore:
         self.partition = partition
         self.layout = layout
         self.leases_until = 0.0
-        """See `FrontierBirth`."""
+        """Leases of the parent partition end by then, if this one was split from it."""
         self.is_part = False
         """The partition was split, and no snapshot since then is stored."""
         self._root = root / f"p{partition:04d}"
@@ -113,11 +113,11 @@ class SnapshotStore:
             return None
         try:
             for name in reversed(self.blobs.names(f"{_prefix(birth.parent)}/manifests")):
-                found = self._decode(self.blobs.get(name), name, birth.parent)
-                if found.partitions < birth.partitions and found.offset <= birth.offset:
-                    for file in found.files:
+                manifest = self._decode(self.blobs.get(name), name, birth.parent)
+                if manifest.partitions < birth.partitions and manifest.offset <= birth.offset:
+                    for file in manifest.files:
                         self._write(file.name, self.blobs.get(file.object))
-                    return found
+                    return manifest
         except OSError as error:
             raise disk_error(error, self.directory) from None
         return None
@@ -127,15 +127,15 @@ class SnapshotStore:
         best: tuple[Path, FrontierManifest | None] = self._root, None
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             try:
-                found = self._decode((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))
+                manifest = self._decode((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 raise disk_error(error, folder) from None
             # A directory with missing files does not count.
-            whole = all(_size(folder / file.name) == file.size_bytes for file in found.files)
-            if whole and (best[1] is None or _rank(found) > _rank(best[1])):
-                best = folder, found
+            whole = all(_size(folder / file.name) == file.size_bytes for file in manifest.files)
+            if whole and (best[1] is None or _rank(manifest) > _rank(best[1])):
+                best = folder, manifest
         return best
 
     def newest_object(self) -> FrontierManifest | None:
@@ -150,22 +150,22 @@ class SnapshotStore:
 
     def _decode(self, data: bytes, where: str, partition: int = -1) -> FrontierManifest:
         """The manifest of a partition; -1: this one. One from before a growth has fewer partitions."""
-        wanted = self.partition if partition < 0 else partition
+        number = self.partition if partition < 0 else partition
         try:
-            found: FrontierManifest = _CODEC.decode(data)
+            manifest: FrontierManifest = _CODEC.decode(data)
         except PermanentError as error:
             raise UserError(f"{where} is damaged ({error}); remove it to continue with an older one") from None
-        outside = next((file.name for file in found.files if not is_file_name(file.name)), None)
+        outside = next((file.name for file in manifest.files if not is_file_name(file.name)), None)
         if outside is not None:
             raise UserError(f"{where} names {outside[:80]!r}, which is no file of a snapshot; remove it")
-        if found.partition == wanted and found.partitions > self.layout.count:
-            raise StaleLayoutError(f"{where} is of {found.partitions} partitions, and {self.layout.count} are known")
-        if found.partition != wanted or found.partitions not in self._counts():
+        if manifest.partition == number and manifest.partitions > self.layout.count:
+            raise StaleLayoutError(f"{where} is of {manifest.partitions} partitions, and {self.layout.count} are known")
+        if manifest.partition != number or manifest.partitions not in self._counts():
             raise UserError(
-                f"{where} is of partition {found.partition} of {found.partitions}, not {wanted} of "
+                f"{where} is of partition {manifest.partition} of {manifest.partitions}, not {number} of "
                 f"{self.layout.count}; give each system its own directory and blob store"
             )
-        return found
+        return manifest
 
     def _counts(self) -> list[int]:
         """Numbers of partitions that the system may have had."""
@@ -262,8 +262,8 @@ class SnapshotStore:
         files and the log of this one, from before the split. Raises `TemporaryError`."""
         assert self.blobs is not None
         if not self._parts_stored:
-            parts = [one for one in range(self.layout.count) if self.partition in self.layout.lineage(one)[1:]]
-            self._parts_stored = all(self.blobs.names(f"{_prefix(one)}/manifests") for one in parts)
+            parts = [number for number in range(self.layout.count) if self.partition in self.layout.lineage(number)[1:]]
+            self._parts_stored = all(self.blobs.names(f"{_prefix(number)}/manifests") for number in parts)
         return self._parts_stored
 
     def put_object(self, manifest: FrontierManifest, folder: Path) -> None:
@@ -288,10 +288,10 @@ class SnapshotStore:
         newest = self._decode(self.blobs.get(names[-1]), names[-1])
         if self.dropped or newest.epoch != manifest.epoch:
             return 0
-        kept = set(names[-2:])
+        needed = set(names[-2:])
         for name in names[-2:]:
-            kept.update(file.object for file in self._decode(self.blobs.get(name), name).files)
-        old = [name for name in self.blobs.names(self._prefix) if name not in kept]
+            needed.update(file.object for file in self._decode(self.blobs.get(name), name).files)
+        old = [name for name in self.blobs.names(self._prefix) if name not in needed]
         self.blobs.delete(old)
         return len(old)
 

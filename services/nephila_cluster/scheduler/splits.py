@@ -70,10 +70,10 @@ class Splits:
 
     def keeps(self, delivery: Delivery, handler: Handler) -> bool:
         """Whether the delivery is kept for the next owner of its partition here."""
-        kept = self._kept.get(delivery.partition)
-        if kept is None:
+        waiting = self._kept.get(delivery.partition)
+        if waiting is None:
             return False
-        kept.append((handler, delivery))
+        waiting.append((handler, delivery))
         return True
 
     def deliver(self, partition: int) -> None:
@@ -96,22 +96,24 @@ class Splits:
     # ---- new partitions
 
     async def born(self, partitions: frozenset[int], still_assigned: Callable[[int], bool]) -> frozenset[int]:
-        """Those of newly assigned partitions that have a log; the others are taken over when they have one, unless
+        """The newly assigned partitions that have a log; the others are taken over when they have one, unless
         they are lost before this returns."""
-        new = {one for one in partitions if one >= self._bus.layout.base}
+        new = {partition for partition in partitions if partition >= self._bus.layout.base}
         without_log = new - await self._with_log(new)
         unborn = set(filter(still_assigned, without_log))
         if unborn:
             log.info("%d new partitions wait for the split of those that they are a part of", len(unborn))
             self._unborn |= unborn
-            self._kept.update({one: [] for one in unborn})
+            self._kept.update({partition: [] for partition in unborn})
             self._timer.start(LOOK_S)
         return partitions - without_log
 
     async def _with_log(self, partitions: set[int]) -> set[int]:
         while partitions:
             try:
-                return {one for one, (_, end) in (await self._bus.bounds(FRONTIER, partitions)).items() if end}
+                return {
+                    partition for partition, (_, end) in (await self._bus.bounds(FRONTIER, partitions)).items() if end
+                }
             except TemporaryError as error:
                 log.info("the logs of new partitions cannot be read: %s", error)
                 await asyncio.sleep(LOOK_S)
@@ -122,8 +124,8 @@ class Splits:
             self._spawn(self._take_born())
 
     async def _take_born(self) -> None:
-        known = self._bus.layout.count
-        born = await self._with_log({one for one in self._unborn if one < known}) & self._unborn
+        count = self._bus.layout.count
+        born = await self._with_log({partition for partition in self._unborn if partition < count}) & self._unborn
         self._unborn -= born
         if self._unborn:
             self._timer.start(LOOK_S)

@@ -50,8 +50,6 @@ NEXT_STATES: dict[SnapshotState, tuple[SnapshotState, ...]] = {
 
 
 class StoredSnapshots:
-    """See `Snapshots`."""
-
     def __init__(
         self,
         config: SchedulerConfig,
@@ -78,12 +76,10 @@ class StoredSnapshots:
 
     @property
     def ready(self) -> bool:
-        """See `Snapshots`."""
         return self.state in (SnapshotState.STORED, SnapshotState.FAILED)
 
     @property
     def overdue(self) -> bool:
-        """See `Snapshots`."""
         now = self._clock.monotonic()
         if self._store.is_part:
             return now >= self._part_due_at
@@ -91,11 +87,9 @@ class StoredSnapshots:
 
     @property
     def age_s(self) -> float:
-        """See `Snapshots`."""
         return self._clock.monotonic() - self._stored_at if self._log.size or self._behind else 0.0
 
     def write(self, states: Iterable[FrontierSnapshot], sequence: int) -> None:
-        """See `Snapshots`."""
         self._enter(SnapshotState.WRITTEN)
         self._begun_at = self._clock.monotonic()
         self._part_due_at = self._begun_at + PART_RETRY_S
@@ -103,12 +97,11 @@ class StoredSnapshots:
         self._log.size = 0
 
     def commit(self, sequence: int, offset: int) -> None:
-        """See `Snapshots`: store it, off the event loop."""
+        """The snapshot is stored off the event loop."""
         self._enter(SnapshotState.STORING)
         self._task = asyncio.ensure_future(self._run(sequence, offset))
 
     def drop(self) -> None:
-        """See `Snapshots`."""
         self._store.dropped = True
 
     async def _run(self, sequence: int, offset: int) -> None:

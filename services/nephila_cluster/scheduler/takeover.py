@@ -74,7 +74,7 @@ async def claim(bus: LogBus, partitions: Iterable[int], layout: Layout, started:
 
 
 class Takeover:
-    """Restores claimed partitions. `new` builds an empty owner and its files; `wanted`: whether a partition is
+    """Restores claimed partitions. `new` builds an empty owner and its files; `serves`: whether a partition is
     still to be taken over; `discard` ends an owner whose leases are loaded but which will not serve."""
 
     def __init__(
@@ -82,13 +82,13 @@ class Takeover:
         bus: LogBus,
         clock: Clock,
         new: Callable[[int, int], tuple[PartitionOwner, SnapshotStore]],
-        wanted: Callable[[int], bool],
+        serves: Callable[[int], bool],
         discard: Callable[[PartitionOwner], None],
     ) -> None:
         self._bus = bus
         self._clock = clock
         self._new = new
-        self._wanted = wanted
+        self._wanted = serves
         self._abandon = discard
 
     async def run(self, epochs: dict[int, int]) -> list[PartitionOwner]:
@@ -151,14 +151,14 @@ class Takeover:
     @staticmethod
     def _report(openings: list[_Opening]) -> None:
         """One line for all partitions; those of each partition have the level debug."""
-        found = [opening.found for opening in openings if opening.found is not None]
+        replays = [opening.found for opening in openings if opening.found is not None]
         log.info(
             "%d partitions taken over: %d commits, %d URLs queued, %d in flight, %d requests published again",
             len(openings),
-            sum(one.commits for one in found),
-            sum(one.urls for one in found),
+            sum(replay.commits for replay in replays),
+            sum(replay.urls for replay in replays),
             sum(len(opening.owner.frontier.in_flight) for opening in openings),
-            sum(len(one.to_republish.requests) for one in found),
+            sum(len(replay.to_republish.requests) for replay in replays),
         )
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
@@ -268,10 +268,10 @@ class Takeover:
 
     def _finish(self, opening: _Opening) -> None:
         owner = opening.owner
-        known = max(opening.partitions, opening.reading.partitions)
-        if known > owner.layout.count:
+        count = max(opening.partitions, opening.reading.partitions)
+        if count > owner.layout.count:
             raise StaleLayoutError(
-                f"partition {owner.number} is of {known} partitions, and {owner.layout.count} are known"
+                f"partition {owner.number} is of {count} partitions, and {owner.layout.count} are known"
             )
         if opening.partitions < owner.layout.count:
             owner.keep_part(owner.frontier.partition_slice, born=False)
@@ -314,7 +314,7 @@ def _is_unsent(request: FetchRequest, sent: list[FetchRequest]) -> bool:
     if not sent:
         return True
     name = _name(request)
-    return request.lease_until >= sent[-1].lease_until - 1e-3 and all(_name(one) != name for one in sent)
+    return request.lease_until >= sent[-1].lease_until - 1e-3 and all(_name(published) != name for published in sent)
 
 
 def _name(request: FetchRequest) -> tuple[str, bytes, int, int, float]:

@@ -11,7 +11,7 @@ from nephila_cluster.scheduler.changelog import RECORD_BYTES, commit_bytes, spli
 
 
 class TopicLog:
-    """See `Log`. Positions are offsets; `size` is approximate."""
+    """Positions are offsets; `size` is approximate."""
 
     def __init__(self, partition: int, bus: LogBus) -> None:
         self.size = 0
@@ -21,28 +21,26 @@ class TopicLog:
 
     @property
     def end(self) -> int:
-        """See `Log`. The claim is the first record of this owner."""
+        """The claim is the first record of this owner."""
         return max(self._bus.last_offset(FRONTIER, self._partition), self.epoch)
 
     def replayed(self, commit: FrontierCommit) -> None:
-        """See `Log`."""
         self.size += commit_bytes(commit)
 
     def begin(self, epoch: int) -> None:
-        """See `Log`."""
         self.epoch = epoch
 
     def fit(self, commits: list[FrontierCommit]) -> list[FrontierCommit]:
-        """See `Log`: split to the size of a record."""
-        found: list[FrontierCommit] = []
+        """Entries are split to the size of a record."""
+        parts: list[FrontierCommit] = []
         for commit in commits:
             size = commit_bytes(commit)
             self.size += size
-            found += [commit] if size <= RECORD_BYTES else split_commit(commit)
-        return found
+            parts += [commit] if size <= RECORD_BYTES else split_commit(commit)
+        return parts
 
     def append(self, commits: list[FrontierCommit]) -> Receipt | None:
-        """See `Log`: the receipt of the last record."""
+        """Returns the receipt of the last record."""
         reach("frontier_commit_before")
         receipt = None
         for commit in commits:

@@ -43,13 +43,13 @@ class UnknownJobBuffer:
     def drop(self, partitions: frozenset[int]) -> None:
         """Forget the messages of partitions that moved to other members."""
         for uid, waiting in self._waiting.items():
-            self._waiting[uid] = [one for one in waiting if one[1].partition not in partitions]
+            self._waiting[uid] = [entry for entry in waiting if entry[1].partition not in partitions]
 
     def _give_up(self, uid: str) -> None:
         """Drop the messages that have waited long enough."""
         now = self._clock.monotonic()
         waiting = self._waiting.pop(uid)
-        left = [one for one in waiting if one[0] > now]
+        left = [entry for entry in waiting if entry[0] > now]
         if left:
             self._waiting[uid] = left
             self._clock.call_at(left[0][0], lambda: self._give_up(uid))

@@ -29,7 +29,6 @@ class _PageBus(LocalBus):
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.dead_letter`."""
         return self._outer.dead_letter(topic, service, partition, message, error, attempts)
 
 
@@ -46,11 +45,10 @@ class FetchParseBus(BusWrapper):
 
     @property
     def unacked(self) -> int:
-        """See `Bus.unacked`."""
         return self._bus.unacked + self._inside.unacked
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`. Of a page: resolves when the broker has everything derived from it."""
+        """The receipt of a page resolves when the broker has everything derived from it."""
         if topic is PAGES:
             receipts = [self._bus.publish(PAGES, partition, message)] if self._publishes_pages else []
             key = (message.job, message.url_key)
@@ -65,7 +63,6 @@ class FetchParseBus(BusWrapper):
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`."""
         bus: Bus = self._inside if topic is PAGES else self._bus
         bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
 
@@ -80,7 +77,6 @@ class FetchParse:
 
     @property
     def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
-        """See `Downloader.live_settings`."""
         return self.downloader.live_settings
 
     async def start(self) -> None:

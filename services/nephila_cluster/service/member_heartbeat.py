@@ -29,18 +29,15 @@ class MemberBus(Protocol):
     """What a heartbeat needs of the bus."""
 
     @property
-    def unacked(self) -> int:
-        """See `Bus.unacked`."""
+    def unacked(self) -> int: ...
 
     @property
-    def member(self) -> str:
-        """See `LogReader.member`."""
+    def member(self) -> str: ...
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member owns in a group."""
 
-    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`."""
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt: ...
 
 
 class MemberHeartbeat:

@@ -65,15 +65,12 @@ class ServiceBus(Bus, Protocol):
     def watch_crashes(self, group: str, on_crash: OnMemberCrash) -> None:
         """Register the listener for messages that crashed members had not finished; before `start`."""
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `LogReader.bounds`."""
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]: ...
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """See `LogReader.read`."""
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]: ...
 
     @property
-    def member(self) -> str:
-        """See `LogReader.member`."""
+    def member(self) -> str: ...
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member owns in a group."""

@@ -159,7 +159,7 @@ def run_service(name: str, settings: ProgramSettings, path: str) -> BaseExceptio
     with tracing(name, member, program.trace_ratio, program.trace_endpoint) as wrap_bus:
 
         async def main() -> ServiceProgram:
-            one = ServiceProgram(
+            service_program = ServiceProgram(
                 kind,
                 settings.service,
                 make_bus,
@@ -168,8 +168,8 @@ def run_service(name: str, settings: ProgramSettings, path: str) -> BaseExceptio
                 broker=program.bootstrap.partition(",")[0],
                 wrap_bus=wrap_bus,
             )
-            await one.run()
-            return one
+            await service_program.run()
+            return service_program
 
         return run_loop(main()).error
 

@@ -91,8 +91,8 @@ def read(name: str, path: str) -> ProgramSettings:
     where = path or "environment"
     # One file may serve all services.
     sections = {section: values.pop(section, {}) for section in (*CONFIGS, "kafka", "operator")}
-    for section, found in sections.items():
-        if not isinstance(found, dict):
+    for section, section_values in sections.items():
+        if not isinstance(section_values, dict):
             raise UsageError(f"{where}: {section} is no map of settings")
     if bootstrap := os.environ.get("NEPHILA_BOOTSTRAP", ""):
         values["bootstrap"] = bootstrap

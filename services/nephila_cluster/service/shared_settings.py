@@ -45,30 +45,30 @@ SQLITE = "sqlite"
 def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, Any]:
     """The shared settings of the system, each with the one value that was given for it, or its default. Raises
     `UsageError` when two places differ."""
-    found = {}
+    values = {}
     for name, home in HOME.items():
-        field = next(one for one in msgspec.structs.fields(CONFIGS[home]) if one.name == name)
-        given = list(_given(name, field.type, top, sections, where))
+        field = next(entry for entry in msgspec.structs.fields(CONFIGS[home]) if entry.name == name)
+        values_of = list(_given(name, field.type, top, sections, where))
         source, value = "the default", field.default
-        for service, where_given, given_value in given:
+        for service, where_given, given_value in values_of:
             if service in ("", home):
                 source, value = where_given, given_value
                 break
-        for _, where_given, given_value in given:
+        for _, where_given, given_value in values_of:
             if _normal(given_value) != _normal(value):
                 raise UsageError(
                     f"{where_given} is {_shown(given_value)}, {source} is {_shown(value)}: all services have to agree"
                     f" on it; set {name} once, at the top of the file or as NEPHILA_PROGRAM__{name.upper()}"
                 )
-        found[name] = value
-    check_names(robots_name(found), sections, where)
-    return found
+        values[name] = value
+    check_names(robots_name(values), sections, where)
+    return values
 
 
 def own_settings(service: str, values: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Any]:
     """The section of one service with the shared settings in it, and what follows from them."""
-    known = CONFIGS[service].__struct_fields__
-    own = {**values, **{name: value for name, value in common.items() if name in known}}
+    names = CONFIGS[service].__struct_fields__
+    own = {**values, **{name: value for name, value in common.items() if name in names}}
     if (field := TOKENS.get(service)) is not None:
         own[field] = robots_name(common)
     return own
@@ -84,10 +84,10 @@ def agreed(service: str, member: str, common: Mapping[str, Any], config: Any) ->
     if service == "storage":
         store = without_password(config.store) if config.store else f"nephila.db of {member}"
         return {"store": store}
-    found = {"user_agent": robots_name(common)}
+    settings = {"user_agent": robots_name(common)}
     if service in ("scheduler", "downloader"):
-        found |= {name: _shown(common[name]) for name in ("per_address", "address_gap_s", "networks")}
-    return found
+        settings |= {name: _shown(common[name]) for name in ("per_address", "address_gap_s", "networks")}
+    return settings
 
 
 def wants_sqlite(values: Mapping[str, Any]) -> bool:

@@ -88,7 +88,6 @@ class IncrementalAlterConfigs(Request[IncrementalAlterConfigsStruct]):  # type: 
         self._changes = changes
 
     def build(self, request_struct_class: type[IncrementalAlterConfigsStruct]) -> IncrementalAlterConfigsStruct:
-        """See `Request.build`."""
         resources = [
             (TOPIC, name, [(key, SET, value) for key, value in settings.items()])
             for name, settings in self._changes.items()
@@ -99,31 +98,31 @@ class IncrementalAlterConfigs(Request[IncrementalAlterConfigsStruct]):  # type: 
 def chosen(choices: Iterable[str], topics: Iterable[Topic]) -> dict[str, Settings]:
     """Settings by topic, from lines TOPIC:KEY=VALUE; `*` means every topic, and a later line wins. Raises
     `UsageError`."""
-    found: dict[str, Settings] = {topic.name: {} for topic in topics}
+    by_topic: dict[str, Settings] = {topic.name: {} for topic in topics}
     for line in choices:
         name, colon, setting = line.partition(":")
         key, equals, value = setting.partition("=")
         key, value = key.strip(), value.strip()
         if not (colon and equals and key and value):
             raise UsageError(f"--config {line!r} is not of the form TOPIC:KEY=VALUE, as in pages:retention.ms=86400000")
-        if name != ALL and name not in found:
-            raise UsageError(f"--config {line!r}: there is no topic {name!r}; {suggest(name, found)}")
+        if name != ALL and name not in by_topic:
+            raise UsageError(f"--config {line!r}: there is no topic {name!r}; {suggest(name, by_topic)}")
         if key in FIXED:
             raise UsageError(f"--config {line!r}: {key} cannot be chosen: {FIXED[key]}")
-        for one in found if name == ALL else (name,):
-            found[one][key] = value
-    return found
+        for topic_name in by_topic if name == ALL else (name,):
+            by_topic[topic_name][key] = value
+    return by_topic
 
 
 async def described(client: AIOKafkaAdminClient, names: Iterable[str]) -> dict[str, Settings]:
     """Settings made on these topics themselves, without the broker's defaults. Raises `KafkaError`."""
     answers = await client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in names])
-    found: dict[str, Settings] = {}
+    settings_of: dict[str, Settings] = {}
     for answer in answers:
         for code, message, _, name, entries in answer.resources:
             _refuse(name, code, message)
-            found[name] = {key: value for key, value, _, source, *_ in entries if source == ON_TOPIC}
-    return found
+            settings_of[name] = {key: value for key, value, _, source, *_ in entries if source == ON_TOPIC}
+    return settings_of
 
 
 async def alter(client: AIOKafkaAdminClient, changes: Mapping[str, Settings]) -> None:
@@ -143,5 +142,5 @@ async def alter(client: AIOKafkaAdminClient, changes: Mapping[str, Settings]) ->
 
 def _refuse(name: str, code: int, message: Any) -> None:
     if code:
-        what = " ".join(str(message or "").split())
-        raise UserError(f"topic {name}: {for_code(code).__name__}: {what}")
+        detail = " ".join(str(message or "").split())
+        raise UserError(f"topic {name}: {for_code(code).__name__}: {detail}")

@@ -106,9 +106,9 @@ async def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
             f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
             "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
         )
-    what = " ".join(str(error).split()) or type(error).__name__
+    detail = " ".join(str(error).split()) or type(error).__name__
     remedy = next((f": {words}" for kinds, words in REMEDIES if isinstance(error, kinds)), "")
-    return NotReadyError(f"the broker at {config.bootstrap} refuses: {what}{remedy}")
+    return NotReadyError(f"the broker at {config.bootstrap} refuses: {detail}{remedy}")
 
 
 @contextlib.asynccontextmanager
@@ -130,7 +130,7 @@ async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 
 def settings(topic: Topic) -> dict[str, str]:
     """The broker's settings of a topic."""
-    found = {
+    common = {
         "max.message.bytes": str(MAX_MESSAGE_BYTES),
         "compression.type": "producer",
         # Retention follows the broker's clock, and members compare their clocks with it.
@@ -138,12 +138,12 @@ def settings(topic: Topic) -> dict[str, str]:
     }
     if topic.key:
         expires = {"cleanup.policy": "compact,delete", "retention.ms": str(int(topic.expires_s * 1000))}
-        return {**found, **TABLE, **(expires if topic.expires_s else {})}
+        return {**common, **TABLE, **(expires if topic.expires_s else {})}
     retention_ms = int(topic.retention_s * 1000)
     # A segment is deleted as a whole, so its first record is kept for the segment's length longer.
     segment_ms = min(retention_ms // 4, SEGMENT_MS)
     return {
-        **found,
+        **common,
         "cleanup.policy": "delete",
         "retention.ms": str(retention_ms),
         "segment.ms": str(segment_ms),
@@ -177,14 +177,14 @@ async def _drift(
     choices: Mapping[str, Settings],
     topics: Sequence[Topic],
 ) -> list[TopicChange]:
-    found = [topic for topic in topics if topic.name in there]
-    set_now = await described(client, [f"{config.prefix}{topic.name}" for topic in found]) if found else {}
+    present = [topic for topic in topics if topic.name in there]
+    set_now = await described(client, [f"{config.prefix}{topic.name}" for topic in present]) if present else {}
     compared = []
-    for topic in found:
+    for topic in present:
         now = set_now[f"{config.prefix}{topic.name}"]
-        wanted = {**settings(topic), **choices.get(topic.name, {})}
-        changes = tuple((key, now.get(key, UNSET), value) for key, value in wanted.items() if now.get(key) != value)
-        others = tuple(sorted((key, value) for key, value in now.items() if key not in wanted))
+        target = {**settings(topic), **choices.get(topic.name, {})}
+        changes = tuple((key, now.get(key, UNSET), value) for key, value in target.items() if now.get(key) != value)
+        others = tuple(sorted((key, value) for key, value in now.items() if key not in target))
         compared.append(TopicChange(topic.name, there[topic.name], False, changes, others))
     return compared
 
@@ -206,13 +206,13 @@ async def apply(
         if missing:
             await _create(client, config, missing, replication, choices)
             await _visible(client, config, topics)
-        old = {one.name: one for one in await _drift(client, config, there, choices, topics)}
+        old = {change.name: change for change in await _drift(client, config, there, choices, topics)}
         await alter(
             client,
             {
-                f"{config.prefix}{one.name}": {key: value for key, _, value in one.changes}
-                for one in old.values()
-                if one.changes
+                f"{config.prefix}{change.name}": {key: value for key, _, value in change.changes}
+                for change in old.values()
+                if change.changes
             },
         )
     return [old.get(t.name) or TopicChange(t.name, t.partitions(config.partitions), True) for t in topics]
@@ -237,9 +237,9 @@ async def _create(
     new = []
     for topic in topics:
         full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions)
-        one = NewTopic(full, count, 1, topic_configs={**settings(topic), **choices.get(topic.name, {})})
-        one.replication_factor = replication  # its constructor refuses -1, the broker's default
-        new.append(one)
+        new_topic = NewTopic(full, count, 1, topic_configs={**settings(topic), **choices.get(topic.name, {})})
+        new_topic.replication_factor = replication  # its constructor refuses -1, the broker's default
+        new.append(new_topic)
     answer = await client.create_topics(new)
     for name, code, *rest in answer.topic_errors:
         error = for_code(code)
@@ -250,8 +250,8 @@ async def _create(
 async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]) -> LayoutSetting | None:
     """The layout of a system that has grown. Raises `UsageError` when the topics have another number of partitions than
     the system was created with, and it has not grown."""
-    wanted = {one: one.partitions(config.partitions) for one in topics}
-    others = [one for one, count in wanted.items() if there.get(one.name, count) != count]
+    counts = {topic: topic.partitions(config.partitions) for topic in topics}
+    others = [topic for topic, count in counts.items() if there.get(topic.name, count) != count]
     if not others:
         return None
     grown = await stored_layout(config) if SETTINGS.name in there else None
@@ -260,7 +260,7 @@ async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[
     if grown is None:
         name, count = others[0].name, there[others[0].name]
         raise UsageError(
-            f"topic {config.prefix}{name} has {count} partitions, not {wanted[others[0]]}: use "
+            f"topic {config.prefix}{name} has {count} partitions, not {counts[others[0]]}: use "
             f"--partitions {count}, or another --prefix; nephila service topics grow adds partitions"
         )
     return grown

@@ -15,7 +15,7 @@ from aiokafka.errors import KafkaConnectionError
 
 
 def mend() -> None:
-    """Once per process, before the first connection; repeated calls do nothing."""
+    """Mend the client once per process, before the first connection; repeated calls do nothing."""
     if not hasattr(AIOKafkaConnection.send, "__wrapped__"):
         AIOKafkaConnection.send = _mended(AIOKafkaConnection.send)
 

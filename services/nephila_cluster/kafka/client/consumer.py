@@ -96,13 +96,13 @@ class SessionAnswers(Protocol):
     """What the broker says of the session of a member; `sent` is the monotonic time of the request."""
 
     def on_sync(self, sent: float) -> None:
-        """It has answered a request for an assignment."""
+        """The broker has answered a request for an assignment."""
 
     def on_answer(self, sent: float) -> None:
-        """It has answered a heartbeat."""
+        """The broker has answered a heartbeat."""
 
     def on_outdated(self) -> None:
-        """It knows the member, and its group has a newer generation."""
+        """The broker knows the member, and its group has a newer generation."""
 
     def on_fenced(self) -> None:
         """Another member has joined under the static id."""
@@ -201,10 +201,10 @@ async def missing_topics(consumer: AIOKafkaConsumer, topics: Iterable[str], befo
     cluster = consumer._client.cluster
     if before:
         await consumer._client.force_metadata_update()
-    found = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
-    for topic in set(found) - set(before):
+    missing = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
+    for topic in set(missing) - set(before):
         log.error("topic %s was deleted from the broker with its content; waiting until it is created again", topic)
-    return found
+    return missing
 
 
 def duplicate_member_error(group: str, name: str) -> UserError:

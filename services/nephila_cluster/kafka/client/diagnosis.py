@@ -36,15 +36,15 @@ async def diagnose(config: KafkaConfig) -> str:
     advertised: list[tuple[str, int]] = []
     fault = ""
     for host, port, _ in collect_hosts(options.pop("bootstrap_servers")):
-        found = await _try(config, host, port, options, advertised)
-        if not found and advertised:
+        reason = await _try(config, host, port, options, advertised)
+        if not reason and advertised:
             break
-        fault = fault or found
+        fault = fault or reason
     else:
         return fault
     for host, port in advertised:
-        if found := await _try(config, host, port, options, []):
-            return f"the broker advertises {host}:{port}: {found}"
+        if reason := await _try(config, host, port, options, []):
+            return f"the broker advertises {host}:{port}: {reason}"
     return ""
 
 
@@ -69,8 +69,8 @@ async def _try(
 async def _explain(config: KafkaConfig, host: str, port: int, error: BaseException, *, connected: bool) -> str:
     at = f"{host}:{port}"
     for cause in _causes(error):
-        if found := _known(config, at, cause):
-            return found
+        if reason := _known(config, at, cause):
+            return reason
     if isinstance(error, ConnectionRefusedError):
         return ""
     if config.security_protocol.endswith("SSL"):
@@ -85,19 +85,17 @@ async def _explain(config: KafkaConfig, host: str, port: int, error: BaseExcepti
             f"{'SASL_SSL' if config.security_protocol.startswith('SASL') else 'SSL, or SASL_SSL with a sasl_mechanism'}"
         )
     if connected and not config.security_protocol.startswith("SASL"):
-        wanted = "SASL_SSL" if config.security_protocol == "SSL" else "SASL_PLAINTEXT"
-        return (
-            f"{at} closes the connection before the first request: if it requires SASL, set security_protocol {wanted}"
-        )
+        sasl = "SASL_SSL" if config.security_protocol == "SSL" else "SASL_PLAINTEXT"
+        return f"{at} closes the connection before the first request: if it requires SASL, set security_protocol {sasl}"
     return ""
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """An error and what caused it."""
-    found: BaseException | None = error
-    while found is not None:
-        yield found
-        found = found.__cause__
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
 
 
 def _known(config: KafkaConfig, at: str, error: BaseException) -> str:
@@ -124,8 +122,8 @@ def _known(config: KafkaConfig, at: str, error: BaseException) -> str:
         case UnsupportedSaslMechanismError():
             return f"{at} has no {config.sasl_mechanism}: set sasl_mechanism to one that the broker enables"
         case IllegalSaslStateError():
-            wanted = "SSL" if config.security_protocol == "SASL_SSL" else "PLAINTEXT"
-            return f"{at} does not use SASL: name another listener, or set security_protocol {wanted}"
+            protocol = "SSL" if config.security_protocol == "SASL_SSL" else "PLAINTEXT"
+            return f"{at} does not use SASL: name another listener, or set security_protocol {protocol}"
         case socket.gaierror():
             return f"the name {at.rpartition(':')[0]} is not known: {error.strerror}"
     return ""
@@ -133,10 +131,10 @@ def _known(config: KafkaConfig, at: str, error: BaseException) -> str:
 
 def _login(config: KafkaConfig, error: SaslAuthenticationFailed) -> str:
     """What to check; the broker's words where it has any, since the error itself is only that the login failed."""
-    said = " ".join(str(error.args[0] if error.args else "").split())
+    detail = " ".join(str(error.args[0] if error.args else "").split())
     if config.sasl_mechanism == "OAUTHBEARER":
-        return said or "check its token"
-    return f"check sasl_username {config.sasl_username!r} and sasl_password ({said or config.sasl_mechanism})"
+        return detail or "check its token"
+    return f"check sasl_username {config.sasl_username!r} and sasl_password ({detail or config.sasl_mechanism})"
 
 
 async def _speaks_tls(host: str, port: int) -> bool:

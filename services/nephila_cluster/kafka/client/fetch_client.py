@@ -120,10 +120,10 @@ class _Session:
         self._sent = {(topic, entry[0]): entry[1] for topic, entries in request.topics for entry in entries}
         changed, forgotten = request.topics, []
         if self.epoch:
-            known = self._offsets
-            named = ((t, [e for e in entries if known.get((t, e[0])) != e[1]]) for t, entries in request.topics)
+            offsets = self._offsets
+            named = ((t, [e for e in entries if offsets.get((t, e[0])) != e[1]]) for t, entries in request.topics)
             changed = [(topic, entries) for topic, entries in named if entries]
-            forgotten = [(topic, [partition]) for topic, partition in known.keys() - self._sent.keys()]
+            forgotten = [(topic, [partition]) for topic, partition in offsets.keys() - self._sent.keys()]
         epoch, self.epoch = self.epoch, 0
         return IncrementalFetch(request, wait_ms, changed, forgotten, (self.id, epoch))
 
@@ -150,7 +150,6 @@ class IncrementalFetch(FetchRequest):  # type: ignore[misc]
         self.session = session
 
     def build(self, request_struct_class: type[Any]) -> Any:
-        """See `Request.build`."""
         version = request_struct_class.API_VERSION
         if version < SESSIONS:
             return super().build(request_struct_class)

@@ -105,13 +105,13 @@ class _FileToken(AbstractTokenProvider):  # type: ignore[misc]
     async def token(self) -> str:
         """The token at present."""
         try:
-            found = (await asyncio.to_thread(self._path.read_text, "ascii")).strip()
+            text = (await asyncio.to_thread(self._path.read_text, "ascii")).strip()
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "is not ASCII text"
             raise SaslAuthenticationFailed(f"no token in sasl_oauth_token_file {self._path}: {why}") from None
-        if not found:
+        if not text:
             raise SaslAuthenticationFailed(f"no token in sasl_oauth_token_file {self._path}: it is empty")
-        return found
+        return text
 
 
 class EndpointToken(AbstractTokenProvider):  # type: ignore[misc]
@@ -144,15 +144,15 @@ class EndpointToken(AbstractTokenProvider):  # type: ignore[misc]
             form["scope"] = config.sasl_oauth_scope
         # RFC 6749, 2.3.1: both are encoded, also a slash and a colon.
         pair = ":".join(
-            urllib.parse.quote(one, safe="") for one in (config.sasl_oauth_client_id, config.sasl_oauth_client_secret)
+            urllib.parse.quote(part, safe="") for part in (config.sasl_oauth_client_id, config.sasl_oauth_client_secret)
         )
         headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}", "Accept": "application/json"}
         try:
             request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)
             context = _trusting(config.sasl_oauth_ca_file, "sasl_oauth_ca_file")
             with urllib.request.urlopen(request, timeout=TOKEN_TIMEOUT_S, context=context) as answer:
-                found = json.loads(answer.read(MAX_ANSWER))
-            return str(found["access_token"]), float(found.get("expires_in", DEFAULT_LIFE_S))
+                fields = json.loads(answer.read(MAX_ANSWER))
+            return str(fields["access_token"]), float(fields.get("expires_in", DEFAULT_LIFE_S))
         except urllib.error.HTTPError as error:
             with error:
                 raise SaslAuthenticationFailed(

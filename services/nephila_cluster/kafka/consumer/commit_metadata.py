@@ -35,7 +35,7 @@ class CommitMetadata(Probe, frozen=True, omit_defaults=True):
         return self.crashes >= CRASHES_TO_ISOLATE
 
     def of(self, offset: int, index: int) -> CommitMetadata:
-        """With this message as the suspect; crashes of another one do not count."""
+        """The metadata with this message as the suspect; crashes of another one do not count."""
         if (offset, index) == (self.offset, self.index):
             return self
         return CommitMetadata(True, self.crashes, offset, index)

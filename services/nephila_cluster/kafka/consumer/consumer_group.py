@@ -219,8 +219,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             if (refused := self.inbox.take(tp, records)) is not None:
                 self.inbox.isolation.release(tp)
                 self._stop_partition(refused)
-            if (wanted := self.inbox.missing_objects(tp)) is not None:
-                self._spawn(self._fetch_claim(tp, *wanted))
+            if (claim := self.inbox.missing_objects(tp)) is not None:
+                self._spawn(self._fetch_claim(tp, *claim))
         self._pauses.after_poll(consumer, batches)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
@@ -340,7 +340,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             try:
                 if consumer is not None:
-                    found = await start_positions(consumer, self.inbox, list(mine))
+                    positions = await start_positions(consumer, self.inbox, list(mine))
                     break
             except (KafkaError, IllegalStateError) as error:
                 self._record_error(error)
@@ -350,35 +350,35 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         if not mine:
             return
         for tp, state in mine.items():
-            state.position, state.metadata = PartitionPosition(found[tp].start), found[tp].metadata
-            if (refused := found[tp].refused) is not None:
+            state.position, state.metadata = PartitionPosition(positions[tp].start), positions[tp].metadata
+            if (refused := positions[tp].refused) is not None:
                 self._stop_partition(refused)
         if self.listener is not None:
             await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
-        await self._mark(mine, found)
-        if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, found)):
+        await self._mark(mine, positions)
+        if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, positions)):
             self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s, self._clock))
         for tp, state in mine.items():
-            open_partition(self.name, self.inbox, tp, state, found[tp])
+            open_partition(self.name, self.inbox, tp, state, positions[tp])
             if self.consumer is not None and state.phase is not Phase.REVOKED:
-                client.seek_back(self.consumer, {tp: found[tp].start})
+                client.seek_back(self.consumer, {tp: positions[tp].start})
         self.handover_s.observe(self._clock.monotonic() - began)
         if self.inbox.isolation.active and (self._poison_task is None or self._poison_task.done()):
             self._poison_task = self._spawn(self.inbox.isolation.run())
         self._pauses.apply(self.consumer)
 
     async def _mark(
-        self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
+        self, mine: dict[TopicPartition, PartitionState], positions: dict[TopicPartition, StartPosition]
     ) -> None:
         """Commit that these partitions are held; retries, because a crash before it would not be counted."""
         marked = False
-        while pardon(mine, found) or not marked:
+        while pardon(mine, positions) or not marked:
             tps = [tp for tp, state in mine.items() if state.phase is Phase.OPENING]
             marked = False
             async with self._committing:
                 with contextlib.suppress(KafkaError, IllegalStateError):
                     if self.consumer is not None and not self._joining:
-                        await mark_held(self.consumer, self.inbox, tps, found)
+                        await mark_held(self.consumer, self.inbox, tps, positions)
                         marked = True
             await asyncio.sleep(0 if marked else MARK_S)
 

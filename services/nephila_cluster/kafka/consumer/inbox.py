@@ -253,22 +253,22 @@ class Inbox:
         if state is not None:
             state.stopped = self.refused = True
         if position < first:
-            what = f"{first - position} records were deleted before they were read (retention {topic.retention_s:g} s)"
+            gap = f"{first - position} records were deleted before they were read (retention {topic.retention_s:g} s)"
         else:
-            what = f"the log ends at {last}: the topic was deleted or its broker lost data"
+            gap = f"the log ends at {last}: the topic was deleted or its broker lost data"
         remedy = "to continue without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
-        return NotReadyError(f"{tp.topic}/{tp.partition}: the next offset to read is {position}, but {what}; {remedy}")
+        return NotReadyError(f"{tp.topic}/{tp.partition}: the next offset to read is {position}, but {gap}; {remedy}")
 
     def check_log_end(
         self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
     ) -> list[UserError]:
         """Errors for partitions whose log ends before the position read; `positions` are older than `ends`."""
-        found = (
+        gaps = (
             self.check_gap(tp, position, ends[tp], ends[tp])
             for tp, position in positions.items()
             if tp in self.partition_states and ends.get(tp, position) < position
         )
-        return [refused for refused in found if refused is not None]
+        return [refused for refused in gaps if refused is not None]
 
     def isolates(self, tp: TopicPartition) -> bool:
         """Whether messages that may crash members are probed one by one. Not where no reader ends the URL of a dead

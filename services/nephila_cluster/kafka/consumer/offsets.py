@@ -49,5 +49,5 @@ class PartitionPosition:
 
     @property
     def oldest_written_at(self) -> int | None:
-        """When the oldest record that is taken and not processed was written (ms); None without one."""
+        """Time (ms) at which the oldest record that is taken and not processed was written; None without one."""
         return self._written_at[0] if self._written_at else None

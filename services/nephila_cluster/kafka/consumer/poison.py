@@ -62,7 +62,7 @@ class Suspect:
 
 
 class PoisonIsolation:
-    """See the module. `write` stores metadata with a partition's offset, durably; False: the partition is not held any
+    """`write` stores metadata with a partition's offset, durably; False: the partition is not held any
     more. `quiet` returns when no handler has a message. `done`: called when a partition needs no isolation any more.
     `control_s`: how long a member waits without a message before it probes a suspect that crashed a member.
     """
@@ -149,7 +149,7 @@ class PoisonIsolation:
         self._forget(lambda other: other == tp)
 
     def _forget(self, which: Callable[[TopicPartition], bool]) -> None:
-        self._isolated = {tp: what for tp, what in self._isolated.items() if not which(tp)}
+        self._isolated = {tp: isolated for tp, isolated in self._isolated.items() if not which(tp)}
         for suspect in self._suspects:
             if which(suspect.tp):
                 suspect.dropped = True

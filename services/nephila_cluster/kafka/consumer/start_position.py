@@ -39,7 +39,7 @@ async def start_positions(
     committed = await consumer._coordinator.fetch_committed_offsets(tps)
     first = await consumer.beginning_offsets(tps)
     last = await consumer.end_offsets(tps)
-    found = {}
+    positions = {}
     for tp in tps:
         start, metadata, refused = first[tp], CommitMetadata(), None
         if tp in committed:
@@ -47,34 +47,37 @@ async def start_positions(
         if not first[tp] <= start <= last[tp]:
             refused = inbox.check_gap(tp, start, first[tp], last[tp])
             start = first[tp]
-        found[tp] = StartPosition(start, last[tp], metadata.opened(), refused, metadata.held)
-    return found
+        positions[tp] = StartPosition(start, last[tp], metadata.opened(), refused, metadata.held)
+    return positions
 
 
 def crashed_partitions(
-    inbox: Inbox, tps: Iterable[TopicPartition], found: Mapping[TopicPartition, StartPosition]
+    inbox: Inbox, tps: Iterable[TopicPartition], positions: Mapping[TopicPartition, StartPosition]
 ) -> dict[int, int]:
     """Partitions of leased topics that their last members did not release, with their start offsets."""
     leased = [tp for tp in tps if inbox.topics[tp.topic].topic.leased]
-    return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
+    return {tp.partition: positions[tp].start for tp in leased if positions[tp].crashed}
 
 
-def pardon(mine: Mapping[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]) -> bool:
+def pardon(mine: Mapping[TopicPartition, PartitionState], positions: dict[TopicPartition, StartPosition]) -> bool:
     """Take back crashes of members that live; whether there were any."""
     pardoned = {tp: state for tp, state in mine.items() if state.pardons}
     for tp, state in pardoned.items():
-        found[tp] = found[tp]._replace(metadata=found[tp].metadata.pardoned(state.pardons))
-        state.metadata, state.pardons = found[tp].metadata, 0
+        positions[tp] = positions[tp]._replace(metadata=positions[tp].metadata.pardoned(state.pardons))
+        state.metadata, state.pardons = positions[tp].metadata, 0
     return bool(pardoned)
 
 
 async def mark_held(
-    consumer: AIOKafkaConsumer, inbox: Inbox, tps: Iterable[TopicPartition], found: dict[TopicPartition, StartPosition]
+    consumer: AIOKafkaConsumer,
+    inbox: Inbox,
+    tps: Iterable[TopicPartition],
+    positions: dict[TopicPartition, StartPosition],
 ) -> None:
     """Commit that these partitions are held, before anything of them is delivered: this is how a crash is detected.
     Stopped partitions are left out, so that they stay stopped. Raises `KafkaError`."""
     marked = {
-        tp: (found[tp].start, encode_metadata(found[tp].metadata))
+        tp: (positions[tp].start, encode_metadata(positions[tp].metadata))
         for tp in tps
         if not inbox.partition_states[tp].stopped
     }
@@ -91,14 +94,14 @@ async def has_committed_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartit
     return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
 
 
-def open_partition(group: str, inbox: Inbox, tp: TopicPartition, state: PartitionState, found: StartPosition) -> None:
+def open_partition(group: str, inbox: Inbox, tp: TopicPartition, state: PartitionState, start: StartPosition) -> None:
     """Read the partition from now on. Messages that may have crashed members are probed one by one, where a dead letter
     would end their URLs; elsewhere a person has to find the cause."""
-    metadata = found.metadata
+    metadata = start.metadata
     state.enter(Phase.OPEN)
-    suspected = metadata.needs_isolation and found.start < found.end
+    suspected = metadata.needs_isolation and start.start < start.end
     if suspected and state.phase is not Phase.REVOKED and inbox.isolates(tp):
-        inbox.isolation.isolate(tp, metadata, found.start, found.end)
+        inbox.isolation.isolate(tp, metadata, start.start, start.end)
         return
     state.metadata = HELD
     if suspected:
@@ -109,5 +112,5 @@ def open_partition(group: str, inbox: Inbox, tp: TopicPartition, state: Partitio
             metadata.crashes,
             tp.topic,
             tp.partition,
-            found.start,
+            start.start,
         )

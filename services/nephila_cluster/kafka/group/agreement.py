@@ -80,7 +80,9 @@ async def later_difference(config: KafkaConfig, me: LocalMember) -> str:
         try:
             async with admin(config) as client:
                 members, moving = await _members(client, config)
-            line = next(_differences(config.name, me, [one for one in members if one.claim.started <= me.started]), "")
+            line = next(
+                _differences(config.name, me, [member for member in members if member.claim.started <= me.started]), ""
+            )
             if line or not moving:
                 return line
         except (UserError, KafkaError, OSError) as error:
@@ -103,7 +105,7 @@ def _differences(name: str, me: LocalMember, members: list[RemoteMember]) -> Ite
 
 async def _members(client: AIOKafkaAdminClient, config: KafkaConfig) -> tuple[list[RemoteMember], bool]:
     """All living members that state settings, and whether a group is in a rebalance. Raises `KafkaError`."""
-    found, moving = [], False
+    stating, moving = [], False
     for service in SERVICES:
         # One group per request: aiokafka 0.14 misreads an answer about several.
         try:
@@ -117,8 +119,8 @@ async def _members(client: AIOKafkaAdminClient, config: KafkaConfig) -> tuple[li
         moving = moving or code in LOADING or state in IN_MOTION
         for *_, host, data, _ in members:
             if (claim := _claim(data)) is not None:
-                found.append(RemoteMember(service, str(host).lstrip("/"), claim))
-    return found, moving
+                stating.append(RemoteMember(service, str(host).lstrip("/"), claim))
+    return stating, moving
 
 
 def _claim(data: Any) -> Claim | None:

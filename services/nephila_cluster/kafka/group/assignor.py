@@ -37,14 +37,14 @@ def assignor_for(membership: Membership) -> type[AbstractPartitionAssignor]:
             """Called at the leader."""
             topics = {topic for member in members.values() for topic in member.subscription}
             counts = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
-            claims = {one: _claim(one, member.user_data) for one, member in members.items()}
+            claims = {member_id: _claim(member_id, member.user_data) for member_id, member in members.items()}
             shares = plan(claims, max(counts.values(), default=0) or 1)
             result = {}
-            for one, member in members.items():
-                share = shares[one]
+            for member_id, member in members.items():
+                share = shares[member_id]
                 assignment = [(t, [p for p in share.partitions if p < counts[t]]) for t in sorted(member.subscription)]
                 data = msgspec.msgpack.encode(share)
-                result[one] = ConsumerProtocolMemberAssignment(cls.version, assignment, data)
+                result[member_id] = ConsumerProtocolMemberAssignment(cls.version, assignment, data)
             return result
 
         @classmethod

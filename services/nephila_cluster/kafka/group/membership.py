@@ -49,7 +49,7 @@ class Share(msgspec.Struct, array_like=True):
 def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
     """The share of every member, by its id. O(partitions), without the ring."""
     by_name: dict[str, str] = {}
-    for member in sorted(claims, key=lambda one: (claims[one].started, one)):
+    for member in sorted(claims, key=lambda member_id: (claims[member_id].started, member_id)):
         by_name[claims[member].name] = member
     living = {name: claims[member] for name, member in by_name.items()}
     holder = _holders(living, partitions)

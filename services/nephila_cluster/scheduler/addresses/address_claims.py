@@ -36,7 +36,8 @@ class Changes:
 
 
 class AddressClaims:
-    """Memory O(claims). A message costs O(its entries), a departed member O(claims)."""
+    """The claims of all members on addresses. Memory O(claims). A message costs O(its entries), a departed member
+    O(claims)."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
@@ -82,15 +83,15 @@ class AddressClaims:
     def others(self, address: str, who: MemberId) -> int:
         """Fetches in flight there that belong to other members."""
         busy = self.in_flight.get(address)
-        return sum(count for one, count in busy.items() if one != who) if busy else 0
+        return sum(count for member, count in busy.items() if member != who) if busy else 0
 
     def take(self, message: AddressAnnouncement, now: float) -> Changes:
         """The next message of the topic; `now` is the reader's time."""
         who = (message.member, message.incarnation)
         changes = Changes()
         self._last_message_at[who] = now
-        for one in message.partitions:
-            self._own(who, one.partition, one.epoch, changes)
+        for partition in message.partitions:
+            self._own(who, partition.partition, partition.epoch, changes)
         if not self.counting or not self._owned[who]:
             return changes  # a departed member does not count
         for address in message.claims:
@@ -157,7 +158,7 @@ class AddressClaims:
         if until > now:
             self.gap_until[address] = max(until, self.gap_until.get(address, until))
         if len(self.gap_until) > self._purge_at:
-            self.gap_until = {one: until for one, until in self.gap_until.items() if until > now}
+            self.gap_until = {resting: until for resting, until in self.gap_until.items() if until > now}
             self._purge_at = 2 * len(self.gap_until) + 1000
 
     def _set_in_flight(self, who: MemberId, address: str, count: int) -> None:
@@ -171,11 +172,11 @@ class AddressClaims:
     def check(self, whos: Iterable[MemberId]) -> None:
         """Raise AssertionError when an invariant does not hold: every claim is of one of these members, once.
         O(everything)."""
-        known = set(whos)
+        members = set(whos)
         assert self._owned == Counter(who for _, who in self.owners.values()), "partitions are miscounted"
         for address, claims in self.claims.items():
             assert claims, f"an empty queue at {address}"
             assert len(claims) == len(set(claims)), f"a member claims {address} twice"
-            assert set(claims) <= known, f"a departed member claims {address}"
+            assert set(claims) <= members, f"a departed member claims {address}"
         for address, busy in self.in_flight.items():
             assert min(busy.values(), default=0) > 0, f"nothing is in flight at {address}"

@@ -69,7 +69,7 @@ class LocalAddresses(Protocol):
         """Seconds until the gap after the last start is over."""
 
     def delay_until(self, address: str, until: float) -> None:
-        """Nothing starts there before."""
+        """No fetch starts at the address before this time."""
 
     def gap_s(self, address: str) -> float:
         """Seconds between two starts there."""
@@ -208,7 +208,7 @@ class AddressLock:
         mine = (message.member, message.incarnation) == self.me
         if mine:
             self._read_at = now
-            self._released.difference_update(one.address for one in message.released)
+            self._released.difference_update(release.address for release in message.released)
         if mine and message.sync_request and not self.table.counting:
             self.table.begin()
             self._asked_at = now
@@ -217,7 +217,7 @@ class AddressLock:
         return self._changed(self.table.take(message, now), now)
 
     def drop_silent(self, now: float) -> set[str]:
-        """See `AddressClaims.drop_silent`; to be called periodically."""
+        """The scheduler calls it periodically."""
         changes = self.table.drop_silent(now, self.me)
         if changes.departed:
             # Announcements that did not count because of a later owner, which has departed.
@@ -373,16 +373,16 @@ class AddressLock:
 
     def _unused(self, now: float) -> list[str]:
         """Addresses that no host needed for IDLE_RELEASE_S."""
-        found = []
+        unused = []
         while self._held:
             address, hold = next(iter(self._held.items()))
             if hold.used + IDLE_RELEASE_S > now:
                 break
             if not self._here.has_line(address) and not self._here.wait_s(address, now):
-                found.append(address)
+                unused.append(address)
             hold.used = now
             self._held.move_to_end(address)
-        return found
+        return unused
 
     def _is_over(self, address: str, now: float) -> bool:
         hold = self._held[address]
@@ -406,12 +406,12 @@ class AddressLock:
 
     def _report_in_flight(self, message: AddressAnnouncement) -> None:
         """Ended fetches free slots for other members."""
-        for address, said in list(self._in_flight.items()):
+        for address, reported in list(self._in_flight.items()):
             count = self._here.in_flight(address)
             if address in self._held or not count:
                 del self._in_flight[address]
                 count = 0
             else:
                 self._in_flight[address] = count
-            if count != said:
+            if count != reported:
                 message.in_flight.append(AddressInFlight(address, count))

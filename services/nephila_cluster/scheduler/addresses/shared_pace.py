@@ -35,14 +35,13 @@ class SharedPace(AddressPace):
         self._lock = lock
 
     def next_start(self, address: str, now: float) -> float | None:
-        """See `AddressPace.next_start`."""
-        known = self._known.get(address) or self._new(address)
-        if known.limit.unlimited:
+        facts = self._known.get(address) or self._new(address)
+        if facts.limit.unlimited:
             return 0.0
         if not self._lock.held(address):
             return None
-        others, most = self._lock.others(address), known.limit.connections
-        if others and most and known.in_flight + others >= most:
+        others, most = self._lock.others(address), facts.limit.connections
+        if others and most and facts.in_flight + others >= most:
             return None
         free_at = super().next_start(address, now)
         if not free_at:
@@ -50,9 +49,8 @@ class SharedPace(AddressPace):
         return 0.0 if free_at - LEAD_S <= now else free_at - LEAD_S
 
     def start(self, address: str, now: float, at: float = 0.0) -> float:
-        """See `AddressPace.start`."""
-        known = self._get(address)
-        dial_at = max(known.free_at, at) if known.limit.gap_s else 0.0
+        facts = self._get(address)
+        dial_at = max(facts.free_at, at) if facts.limit.gap_s else 0.0
         super().start(address, now, dial_at + MARGIN_S if dial_at > now else now + LEAD_S)
         self._lock.record_use(address, now)
         return dial_at if dial_at > now else 0.0
@@ -75,32 +73,26 @@ class SharedAddressQueue(AddressQueue[QueueSlot]):
         self._pipelines = pipelines
 
     def in_flight(self, address: str) -> int:
-        """See `LocalAddresses`."""
         return self._pace.in_flight(address)
 
     def wait_s(self, address: str, now: float) -> float:
-        """See `LocalAddresses`."""
         return self._pace.wait_s(address, now)
 
     def delay_until(self, address: str, until: float) -> None:
-        """See `LocalAddresses`."""
         self._pace.delay_until(address, until)
 
     def gap_s(self, address: str) -> float:
-        """See `LocalAddresses`."""
         return self._pace.gap_s(address)
 
     def has_line(self, address: str) -> bool:
-        """See `LocalAddresses`."""
         line = self._lines.get(address)
         return line is not None and line.first() is not None
 
     def in_use(self) -> Iterable[str]:
-        """See `LocalAddresses`."""
         return self._pace.limited()
 
     def mark(self) -> Callable[[], bool]:
-        """See `LocalAddresses`: a start is published when its batch has passed the pipeline."""
+        """A start is published when its batch has passed the pipeline."""
         waiting = [(pipeline, pipeline.submitted) for pipeline in self._pipelines.values() if len(pipeline)]
         return lambda: all(pipeline.completed >= sent for pipeline, sent in waiting)
 
@@ -128,24 +120,22 @@ class PartitionView(AddressQueue[QueueSlot]):
         self._wake = wake
         self._lock = address_queue.lock
 
-    def called(self, address: str, place: QueueSlot) -> None:
+    def called(self, address: str, slot: QueueSlot) -> None:
         """The host is next in the queue of an address with a free slot, and out of the queue."""
-        self._called.append((address, place))
+        self._called.append((address, slot))
         self._wake()
 
     def wait(self, address: str, host: QueueSlot, now: float, head: bool = False, prepared: bool = False) -> None:
-        """See `AddressQueue.wait`."""
         host.owner = self
         super().wait(address, host, now, head, prepared)
         self._lock.want(address)
 
     def leave(self, host: QueueSlot) -> None:
-        """See `AddressQueue.leave`."""
         super().leave(host)
-        self._called = deque(one for one in self._called if one[1] is not host)
+        self._called = deque(call for call in self._called if call[1] is not host)
 
     def next_ready(self) -> float | None:
-        """None: the owner of the table calls."""
+        """Always None: the owner of the table calls."""
         return None
 
     def take(self, now: float) -> tuple[str, QueueSlot] | None:

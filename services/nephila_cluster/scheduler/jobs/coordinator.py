@@ -55,9 +55,9 @@ class Coordinator:
         if rest == self._idle_snapshot:
             self._read = True
 
-    def is_quota_needed(self, given: list[QuotaGrant]) -> bool:
+    def is_quota_needed(self, grants: list[QuotaGrant]) -> bool:
         """Whether a partition could fetch now if it had more pages than these."""
-        had = {one.partition: one.pages for one in given}
+        had = {grant.partition: grant.pages for grant in grants}
         return any(part.needed_now > had.get(part.partition, 0) for part in self.view.parts.values())
 
     def next(self, spec: CrawlJob) -> JobStatus:
@@ -82,13 +82,13 @@ class Coordinator:
             self._generation, self._max_pages = spec.generation, spec_of(spec).scope.max_pages
         if budget := self._max_pages:
             status.spent = status.stored >= budget
-            self._grant(status, budget, {} if restarted else {one.partition: one.pages for one in before.granted})
+            self._grant(status, budget, {} if restarted else {grant.partition: grant.pages for grant in before.granted})
         self._check_done(status, spec, parts)
         return status
 
     # ---- pages
 
-    def _grant(self, status: JobStatus, budget: int, given: dict[int, int]) -> None:
+    def _grant(self, status: JobStatus, budget: int, granted: dict[int, int]) -> None:
         parts = {
             part.partition: part
             for part in self.view.parts.values()
@@ -96,23 +96,23 @@ class Coordinator:
         }
         for number, part in parts.items():
             # Pages stored before the job had a budget count as granted.
-            given[number] = max(given.get(number, 0), part.returned + part.used - part.split_pages)
-        free = budget - sum(given.values()) + sum(part.returned for part in parts.values())
+            granted[number] = max(granted.get(number, 0), part.returned + part.used - part.split_pages)
+        free = budget - sum(granted.values()) + sum(part.returned for part in parts.values())
         asking = sorted(
             (part.requested > part.needed_now, part.used, part.partition)
             for part in parts.values()
-            if part.requested > given.get(part.partition, 0)
+            if part.requested > granted.get(part.partition, 0)
         )
         if free > 0 and asking:
             share = max(free // (2 * len(asking)), 1)
             for _, _, number in asking:
-                had = given.get(number, 0)
+                had = granted.get(number, 0)
                 more = min(parts[number].requested - had, share, free)
-                given[number] = had + more
+                granted[number] = had + more
                 free -= more
-        needed_now = any(part.needed_now > given.get(part.partition, 0) for part in parts.values())
+        needed_now = any(part.needed_now > granted.get(part.partition, 0) for part in parts.values())
         status.exhausted = not status.spent and (free < 0 or (free == 0 and needed_now))
-        status.granted = [QuotaGrant(number, given[number]) for number in sorted(given)]
+        status.granted = [QuotaGrant(number, granted[number]) for number in sorted(granted)]
 
     # ---- the end
 

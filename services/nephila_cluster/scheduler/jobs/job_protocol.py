@@ -116,25 +116,24 @@ class JobProtocol:
         self._active.add(progress.job)
         awaited = False
         for part in progress.parts:
-            known = view.parts.get(part.partition)
-            awaited = awaited or known is None or _is_awaited(part, known, view)
+            part_before = view.parts.get(part.partition)
+            awaited = awaited or part_before is None or _is_awaited(part, part_before, view)
             view.take_part(part)
             if part.uses:
                 self.jobs_with_quotas.add(progress.job)
         return awaited
 
     def on_ends_reached(self, uid: str, rest: IdleSnapshot) -> None:
-        """See `Coordinator.on_ends_reached`."""
         if uid in self._coordinators:
             self._coordinators[uid].on_ends_reached(rest)
 
     def pending_end_check(self) -> dict[str, IdleSnapshot]:
         """Jobs for which the ends of the topics must be reached."""
-        found = {uid: self._coordinators[uid].pending_end_check for uid in self._active & self._coordinators.keys()}
-        return {uid: rest for uid, rest in found.items() if rest is not None}
+        checks = {uid: self._coordinators[uid].pending_end_check for uid in self._active & self._coordinators.keys()}
+        return {uid: rest for uid, rest in checks.items() if rest is not None}
 
     def quota_uses(self, mine: Mapping[int, Iterable[QuotaUse]]) -> dict[int, dict[str, QuotaUse]]:
-        """See `quota_uses.quota_uses`. O(jobs with quotas × partitions)."""
+        """Quota uses of all partitions. O(jobs with quotas × partitions)."""
         return quota_uses([self.views[uid] for uid in self.jobs_with_quotas], mine)
 
     def _of(self, uid: str) -> JobView:
@@ -150,12 +149,12 @@ class JobProtocol:
     ) -> list[JobStatus | JobProgress]:
         """What to publish, in this order. With `changed`, only these jobs, and only what another member waits for.
         `now`: UTC."""
-        mine = {one.number: one for one in owned}
-        for one in mine.values():
-            self._active.update(one.take_changed())
-        self._on_owned({number: one.epoch for number, one in mine.items()})
+        mine = {partition.number: partition for partition in owned}
+        for partition in mine.values():
+            self._active.update(partition.take_changed())
+        self._on_owned({number: partition.epoch for number, partition in mine.items()})
         full = changed is None
-        said: list[JobStatus | JobProgress] = self._repeat_due(now) if full else []
+        unsent: list[JobStatus | JobProgress] = self._repeat_due(now) if full else []
         for uid in list(self._active) if changed is None else changed:
             job = self._jobs.get(uid)
             if job is None:
@@ -169,8 +168,8 @@ class JobProtocol:
                 self._coordinators.pop(uid, None)
             if full and idle and not messages:
                 self._rest(uid)
-            said += messages
-        return said
+            unsent += messages
+        return unsent
 
     def _rest(self, uid: str) -> None:
         """The job is inactive from now on."""
@@ -189,7 +188,7 @@ class JobProtocol:
 
     def _repeat_due(self, now: float) -> list[JobStatus | JobProgress]:
         """The statuses of inactive jobs, as signs of life."""
-        said: list[JobStatus | JobProgress] = []
+        statuses: list[JobStatus | JobProgress] = []
         while self._repeats and self._repeats[0][0] <= now:
             uid = heapq.heappop(self._repeats)[1]
             job, before = self._jobs.get(uid), self._of(uid).status
@@ -198,8 +197,8 @@ class JobProtocol:
             if now >= before.at + REPEAT_S:
                 status = msgspec.structs.replace(before, version=before.version + 1, at=now)
                 self._sent[uid] = status
-                said.append(status)
-        return said
+                statuses.append(status)
+        return statuses
 
     def _counters_due(self, since: float, now: float) -> bool:
         """Whether counters that were published at `since` may be published again."""
@@ -219,24 +218,29 @@ class JobProtocol:
             for number in self._mine:
                 self._quotas.pop((view.uid, number), None)
                 self._idle_reports.pop((view.uid, number), None)
-        for one in owned:
-            rests = self._idle_reports.get((view.uid, one.number))
-            if rests is not None and rests[1:] == (one.epoch, view.accepted, one.state_version(view.uid)):
+        for partition in owned:
+            rests = self._idle_reports.get((view.uid, partition.number))
+            if rests is not None and rests[1:] == (partition.epoch, view.accepted, partition.state_version(view.uid)):
                 parts.append(rests[0])
                 continue
-            part = one.status(view.uid)
+            part = partition.status(view.uid)
             if part is None:
                 continue
-            quota = self._quota(view.uid, one)
-            part.partition, part.epoch, part.idle_check = one.number, one.epoch, view.status.idle_check
-            part.idle = part.idle and one.committed
+            quota = self._quota(view.uid, partition)
+            part.partition, part.epoch, part.idle_check = partition.number, partition.epoch, view.status.idle_check
+            part.idle = part.idle and partition.committed
             if full:
                 quota.measure_rate(part.used)
-            quota.fill_request(part, view, ready=one.ready(view.uid), committed=one.committed)
-            one.set_quota(view.uid, quota.usable_pages(view, part.split_pages), view.status.spent)
+            quota.fill_request(part, view, ready=partition.ready(view.uid), committed=partition.committed)
+            partition.set_quota(view.uid, quota.usable_pages(view, part.split_pages), view.status.spent)
             parts.append(part)
             if part.idle:
-                self._idle_reports[view.uid, one.number] = (part, one.epoch, view.accepted, one.state_version(view.uid))
+                self._idle_reports[view.uid, partition.number] = (
+                    part,
+                    partition.epoch,
+                    view.accepted,
+                    partition.state_version(view.uid),
+                )
         idle = all(part.idle for part in parts)
         progress = JobProgress(f"{view.uid}@{self._member}", view.uid, parts)
         before = self._progress.get(progress.id)
@@ -249,11 +253,11 @@ class JobProtocol:
             messages.append(progress)
         return False
 
-    def _quota(self, uid: str, one: OwnedPartition) -> PageQuota:
-        known = self._quotas.get((uid, one.number))
-        if known is None or known.epoch != one.epoch:
-            known = self._quotas[uid, one.number] = PageQuota(one.number, one.epoch)
-        return known
+    def _quota(self, uid: str, partition: OwnedPartition) -> PageQuota:
+        quota = self._quotas.get((uid, partition.number))
+        if quota is None or quota.epoch != partition.epoch:
+            quota = self._quotas[uid, partition.number] = PageQuota(partition.number, partition.epoch)
+        return quota
 
     def _coordinate(self, job: CrawlJob, now: float, full: bool, messages: list[JobStatus | JobProgress]) -> bool:
         """Add the status of a job; returns whether nothing changes until something is read."""
@@ -261,8 +265,8 @@ class JobProtocol:
         coordinator = self._coordinators.get(job.uid)
         if coordinator is None:
             coordinator = self._coordinators[job.uid] = Coordinator(view, lambda: self._layout().count)
-        said = self._sent.get(job.uid)
-        if said is not None and said.version > view.status.version:
+        sent = self._sent.get(job.uid)
+        if sent is not None and sent.version > view.status.version:
             return False  # the last one is still in flight
         before = view.status
         alive = before.deleted or now - before.at < REPEAT_S

@@ -39,14 +39,14 @@ class JobView:
 
     def take_part(self, part: PartitionStatus) -> bool:
         """The next report of `progress`; False when the partition has had a later owner."""
-        known = self.parts.get(part.partition)
-        if known is not None and part.epoch < known.epoch:
+        part_before = self.parts.get(part.partition)
+        if part_before is not None and part.epoch < part_before.epoch:
             return False
         if self.status.deleted and part.generation <= self.status.generation:
             return False
-        if known is not None and known.start_generation == part.start_generation and not part.confirmed:
+        if part_before is not None and part_before.start_generation == part.start_generation and not part.confirmed:
             # A new owner starts before it has read the last report of the owner before.
-            part = msgspec.structs.replace(part, returned=max(part.returned, known.returned))
+            part = msgspec.structs.replace(part, returned=max(part.returned, part_before.returned))
         self.accepted += 1
         self.parts[part.partition] = part
         return True
@@ -54,7 +54,7 @@ class JobView:
     def granted(self, partition: int) -> int:
         """Pages of the budget granted to a partition since the job started. O(1) amortised per status."""
         if self._granted is None:
-            self._granted = {given.partition: given.pages for given in self.status.granted}
+            self._granted = {grant.partition: grant.pages for grant in self.status.granted}
         return self._granted.get(partition, 0)
 
 

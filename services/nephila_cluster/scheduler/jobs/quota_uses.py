@@ -15,7 +15,7 @@ from nephila_cluster.scheduler.jobs.job_view import JobView
 
 
 def quota_uses(views: Iterable[JobView], mine: Mapping[int, Iterable[QuotaUse]]) -> dict[int, dict[str, QuotaUse]]:
-    """For each partition of `mine`, account → what all other partitions have spent in the account's latest period.
+    """Partition of `mine` → account → what all other partitions have spent in the account's latest period.
     `mine`: current totals of the partitions of this scheduler; those of others are the reported ones."""
     latest: dict[tuple[str, int], QuotaUse] = {}
     since: dict[str, float] = {}
@@ -23,17 +23,17 @@ def quota_uses(views: Iterable[JobView], mine: Mapping[int, Iterable[QuotaUse]])
     for number, uses in (*reported, *mine.items()):
         for use in uses:
             since[use.account] = max(since.get(use.account, use.since), use.since)
-            known = latest.get((use.account, number))
-            if known is None or _order(use) > _order(known):
+            latest_use = latest.get((use.account, number))
+            if latest_use is None or _order(use) > _order(latest_use):
                 latest[use.account, number] = use
-    found: dict[int, dict[str, QuotaUse]] = {number: {} for number in mine}
+    by_partition: dict[int, dict[str, QuotaUse]] = {number: {} for number in mine}
     for (account, number), use in latest.items():
         if use.since != since[account]:
             continue
-        for partition, sums in found.items():
+        for partition, sums in by_partition.items():
             if partition != number:
                 add(sums.setdefault(account, QuotaUse(account, use.since)), use)
-    return found
+    return by_partition
 
 
 def _order(use: QuotaUse) -> tuple[float, int, int, float]:

@@ -129,10 +129,10 @@ class StatusReporter:
 
     async def _check_ends(self) -> None:
         """Read where the topics end, or check whether they were read to those ends."""
-        wanted = self.protocol.pending_end_check()
+        ends_to_check = self.protocol.pending_end_check()
         try:
-            if not any(wanted.get(uid) == rest for uid, rest in self._wanted.items()):
-                self._ends, self._wanted = await self._bus.end_offsets((SEEDS, OUTLINKS)), wanted
+            if not any(ends_to_check.get(uid) == rest for uid, rest in self._wanted.items()):
+                self._ends, self._wanted = await self._bus.end_offsets((SEEDS, OUTLINKS)), ends_to_check
             if await self._bus.has_read_to("scheduler", self._ends):
                 for uid, rest in self._wanted.items():
                     self.protocol.on_ends_reached(uid, rest)
@@ -140,7 +140,7 @@ class StatusReporter:
         except TemporaryError as error:  # repeated in the next round
             log.debug("the ends of the topics cannot be read: %s", error)
         self._end_check = None
-        self.soon(*wanted)
+        self.soon(*ends_to_check)
 
 
 class PartitionJobs:
@@ -158,21 +158,18 @@ class PartitionJobs:
         return Counter(waiting.job for waiting in self._owner.frontier.in_flight.urls.values())
 
     def take_changed(self) -> list[str]:
-        """See `OwnedPartition`."""
         return self._owner.frontier.jobs.take_changed()
 
     @property
     def committed(self) -> bool:
-        """See `OwnedPartition`."""
         return self._owner.quiet
 
     def state_version(self, uid: str) -> tuple[int, int]:
-        """See `OwnedPartition`."""
         job = self._owner.frontier.jobs.get(uid)
         return (self._specs[uid].generation, 0) if job is None else (job.spec.generation, _activity(job))
 
     def status(self, uid: str) -> PartitionStatus | None:
-        """See `OwnedPartition`. A job that has nothing here is idle."""
+        """A job that has nothing here is idle."""
         job = self._owner.frontier.jobs.get(uid)
         if job is None:
             return PartitionStatus(
@@ -201,7 +198,6 @@ class PartitionJobs:
         )
 
     def ready(self, uid: str) -> int:
-        """See `OwnedPartition`."""
         frontier = self._owner.frontier
         job = frontier.jobs.get(uid)
         if job is None or not job.max_pages or job.is_blocked:
@@ -209,7 +205,6 @@ class PartitionJobs:
         return len(job.waiting_hosts) + frontier.readiness.ready.count(job.number)
 
     def set_quota(self, uid: str, pages: int, spent: bool) -> None:
-        """See `OwnedPartition`."""
         job = self._owner.frontier.jobs.get(uid)
         if job is None or (job.page_quota, job.spent_elsewhere) == (pages, spent):
             return
