@@ -171,11 +171,11 @@ class ObjectBlobs:
     def get(self, name: str) -> bytes:
         """See `Blobs.get`."""
         try:
-            found = self._api.get(self._store, _checked(name))
-            size = found.meta["size"]
+            answer = self._api.get(self._store, _checked(name))
+            size = answer.meta["size"]
             if size <= PART_BYTES:
-                return bytes(found.bytes())
-            del found  # close the answer; its body is read in parts
+                return bytes(answer.bytes())
+            del answer  # close the answer; its body is read in parts
             parts = range(0, size, PART_BYTES)
             return b"".join(
                 bytes(self._api.get_range(self._store, name, start=at, end=min(at + PART_BYTES, size))) for at in parts
@@ -188,10 +188,10 @@ class ObjectBlobs:
     def names(self, prefix: str) -> list[str]:
         """See `Blobs.names`."""
         try:
-            found = [meta["path"] for page in self._api.list(self._store, _checked(prefix)) for meta in page]
+            paths = [meta["path"] for page in self._api.list(self._store, _checked(prefix)) for meta in page]
         except self._api.exceptions.BaseError as error:
             raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
-        return sorted(found)
+        return sorted(paths)
 
     def delete(self, names: Iterable[str]) -> None:
         """See `Blobs.delete`."""

@@ -38,5 +38,5 @@ def share(part: float, whole: float) -> str:
     """A percentage; a part above zero is never shown as 0 %."""
     if not whole or not part:
         return "0 %"
-    found = 100 * part / whole
-    return "< 0.1 %" if found < 0.1 else f"{found:.1f} %" if found < 10 else f"{found:.0f} %"
+    percent = 100 * part / whole
+    return "< 0.1 %" if percent < 0.1 else f"{percent:.1f} %" if percent < 10 else f"{percent:.0f} %"

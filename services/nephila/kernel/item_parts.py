@@ -55,8 +55,8 @@ def waits_of(data: str) -> list[MissingPart]:
     parts = item.get(MISSING) if item is not None else None
     if not isinstance(parts, dict):
         return []
-    found = [(name, one.get("url"), one.get("why")) for name, one in parts.items() if isinstance(one, dict)]
-    return [MissingPart(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
+    missing = [(name, part.get("url"), part.get("why")) for name, part in parts.items() if isinstance(part, dict)]
+    return [MissingPart(name, url) for name, url, why in missing if why == NOT_YET and isinstance(url, str) and url]
 
 
 def complete_item(data: str, name: str, part: str | None, url: str, why: str) -> str:

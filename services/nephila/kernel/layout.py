@@ -81,14 +81,14 @@ class Layout:
 
     def lineage(self, partition: int) -> tuple[int, ...]:
         """The partition, then those that its fingerprints may have been in before, the latest first."""
-        found = [partition]
+        partitions = [partition]
         half = self.count // 2
         while half >= self.base:
             if partition >= half:
                 partition -= half
-                found.append(partition)
+                partitions.append(partition)
             half //= 2
-        return tuple(found)
+        return tuple(partitions)
 
     def children(self, partition: int) -> tuple[int, ...]:
         """Partitions that are split from this one, each by one bit, the oldest first: those that have it as the second

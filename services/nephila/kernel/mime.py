@@ -66,8 +66,8 @@ def _quoted(rest: str, at: int) -> tuple[str, int]:
 
 def _next(text: str, at: int, ends: str) -> int:
     """The position of the next of these characters."""
-    found = [place for end in ends if (place := text.find(end, at)) >= 0]
-    return min(found, default=len(text))
+    positions = [position for end in ends if (position := text.find(end, at)) >= 0]
+    return min(positions, default=len(text))
 
 
 def serialised(essence: str, parameters: dict[str, str]) -> str:
@@ -108,13 +108,13 @@ def _media_type(header: str) -> tuple[str, str]:
 
 
 def _one_media_type(header: str) -> tuple[str, str]:
-    found = parse(header)
-    if found is None:
+    parsed = parse(header)
+    if parsed is None:
         # A charset may be present although the type is missing or invalid.
-        found = parse(f"x/x;{header.partition(';')[2]}")
-        essence, parameters = "", found[1] if found else {}
+        parsed = parse(f"x/x;{header.partition(';')[2]}")
+        essence, parameters = "", parsed[1] if parsed else {}
     else:
-        essence, parameters = found
+        essence, parameters = parsed
     return essence, parameters.get("charset", "").strip(" \t\"'").lower()
 
 

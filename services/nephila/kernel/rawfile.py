@@ -83,8 +83,8 @@ def member(head: RawPageHead, body: bytes) -> bytes:
 def read(path: Path) -> Iterator[RawPage | DamagedMember]:
     """The pages of a file in order, with bodies from other files of the directory. O(bytes). Raises `OSError`."""
     with path.open("rb") as file:
-        for found in _members(file):
-            yield _with_body(found, path) if isinstance(found, RawPage) and found.head.kept_in else found
+        for member in _members(file):
+            yield _with_body(member, path) if isinstance(member, RawPage) and member.head.kept_in else member
 
 
 def scan(path: Path, start: int = 0) -> Iterator[tuple[int, int, RawPageHead]]:
@@ -107,14 +107,14 @@ def read_at(path: Path, offset: int) -> RawPage | DamagedMember:
     """The page whose member begins at `offset`, with its body. Raises `OSError`."""
     with path.open("rb") as file:
         file.seek(offset)
-        found = next(_members(file), None)
-    if not isinstance(found, RawPage):
-        return found or DamagedMember(offset, "the file ends before it")
-    return _with_body(found, path) if found.head.kept_in else found
+        member = next(_members(file), None)
+    if not isinstance(member, RawPage):
+        return member or DamagedMember(offset, "the file ends before it")
+    return _with_body(member, path) if member.head.kept_in else member
 
 
-def _with_body(found: RawPage, path: Path) -> RawPage | DamagedMember:
-    head = found.head
+def _with_body(page: RawPage, path: Path) -> RawPage | DamagedMember:
+    head = page.head
     first: RawPage | DamagedMember | None = None
     if _NAME.fullmatch(head.kept_in):
         with contextlib.suppress(OSError, ValueError), path.with_name(head.kept_in).open("rb") as file:
@@ -166,9 +166,9 @@ class _Source:
         while True:
             self._file.seek(self.at)
             piece = self._file.read(_PIECE_BYTES)
-            found = piece.find(_MAGIC)
-            if found >= 0:
-                self.at += found
+            offset = piece.find(_MAGIC)
+            if offset >= 0:
+                self.at += offset
                 return True
             if len(piece) < _PIECE_BYTES:
                 return False

@@ -30,9 +30,9 @@ class ReadPages:
         """Readings that were not taken yet."""
         return len(self._pages)
 
-    def set_main_text(self, job: str, wanted: bool) -> None:
+    def set_main_text(self, job: str, enabled: bool) -> None:
         """Whether the main text of the pages of this job is read."""
-        (self._without_main_text.discard if wanted else self._without_main_text.add)(job)
+        (self._without_main_text.discard if enabled else self._without_main_text.add)(job)
 
     def wants_main_text(self, job: str) -> bool:
         """As `set_main_text` was told; True for other jobs."""

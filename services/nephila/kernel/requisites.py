@@ -38,5 +38,5 @@ def note_of(context: Context | None) -> str:
 
 def context_of(note: str) -> Context | None:
     """The context of a row with this metadata; None for a page."""
-    found = _NOTE.fullmatch(note)
-    return Context(requisite=int(found[1])) if found else None
+    match = _NOTE.fullmatch(note)
+    return Context(requisite=int(match[1])) if match else None

@@ -25,8 +25,8 @@ def credentials_of(url: str) -> str:
 
 def without_credentials(url: str) -> str:
     """The URL without credentials."""
-    found = credentials_of(url)
-    return url.replace(f"//{found}@", "//", 1) if found else url
+    credentials = credentials_of(url)
+    return url.replace(f"//{credentials}@", "//", 1) if credentials else url
 
 
 def with_credentials(url: str, credentials: str) -> str:
@@ -34,16 +34,16 @@ def with_credentials(url: str, credentials: str) -> str:
     return url.replace("://", f"://{credentials}@", 1)
 
 
-def restored(urls: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The URLs, each `redacted` one as it is in `known`, where it is there."""
-    kept = {redacted(url): url for url in known}
-    return [kept.get(url, url) if is_redacted(url) else url for url in urls]
+def restored(urls: Iterable[str], originals: Iterable[str]) -> list[str]:
+    """The URLs, each `redacted` one as it is in `originals`, where it is there."""
+    originals_by_url = {redacted(url): url for url in originals}
+    return [originals_by_url.get(url, url) if is_redacted(url) else url for url in urls]
 
 
 def redacted(url: str) -> str:
     """The URL with `KEPT` for its credentials."""
-    found = credentials_of(url)
-    return url.replace(f"//{found}@", f"//{KEPT}@", 1) if found else url
+    credentials = credentials_of(url)
+    return url.replace(f"//{credentials}@", f"//{KEPT}@", 1) if credentials else url
 
 
 def is_redacted(url: str) -> bool:

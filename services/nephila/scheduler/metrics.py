@@ -65,11 +65,11 @@ def _jobs(scheduler: AnyScheduler) -> Iterable[Job]:
 
 
 def _ended(scheduler: AnyScheduler) -> Mapping[str, float]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for job in _jobs(scheduler):
         for outcome, count in job.ended.items():
-            found[outcome.name.lower()] += count
-    return found
+            counts[outcome.name.lower()] += count
+    return counts
 
 
 JOBS_SHOWN = 50
@@ -79,23 +79,23 @@ OTHER_JOBS = "(others)"
 
 def _by_name(scheduler: AnyScheduler) -> dict[str, list[Job]]:
     """Name → the job in each partition; at most `JOBS_SHOWN` names."""
-    found: dict[str, list[Job]] = {}
+    by_name: dict[str, list[Job]] = {}
     for job in _jobs(scheduler):
-        found.setdefault(job.spec.name or job.uid, []).append(job)
-    if len(found) > JOBS_SHOWN:
-        most = sorted(found, key=lambda name: sum(job.queued + job.dispatched for job in found[name]), reverse=True)
-        rest = [job for name in most[JOBS_SHOWN:] for job in found[name]]
-        found = {**{name: found[name] for name in most[:JOBS_SHOWN]}, OTHER_JOBS: rest}
-    return found
+        by_name.setdefault(job.spec.name or job.uid, []).append(job)
+    if len(by_name) > JOBS_SHOWN:
+        most = sorted(by_name, key=lambda name: sum(job.queued + job.dispatched for job in by_name[name]), reverse=True)
+        rest = [job for name in most[JOBS_SHOWN:] for job in by_name[name]]
+        by_name = {**{name: by_name[name] for name in most[:JOBS_SHOWN]}, OTHER_JOBS: rest}
+    return by_name
 
 
 def _ended_by_job(scheduler: AnyScheduler) -> Mapping[tuple[str, str], float]:
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for name, jobs in _by_name(scheduler).items():
         for job in jobs:
             for outcome, count in job.ended.items():
-                found[name, outcome.name.lower()] += count
-    return found
+                counts[name, outcome.name.lower()] += count
+    return counts
 
 
 SAMPLED = 1000
@@ -175,7 +175,9 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "oldest_ready_seconds",
         "How long the host that has been ready longest has waited. A rise: too little capacity, or a stall.",
-        lambda s: max((one.readiness.oldest_ready_s(s.clock.monotonic()) for one in s.frontiers), default=0.0),
+        lambda s: max(
+            (frontier.readiness.oldest_ready_s(s.clock.monotonic()) for frontier in s.frontiers), default=0.0
+        ),
     ),
     Metric(
         "hosts_waiting",

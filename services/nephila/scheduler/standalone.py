@@ -247,13 +247,13 @@ class Scheduler(Member):
 
     def ended(self, job: str) -> Counter[Outcome]:
         """Ended URLs of a job by outcome."""
-        known = self.frontier.jobs.get(job)
-        return known.ended if known is not None else Counter()
+        state = self.frontier.jobs.get(job)
+        return state.ended if state is not None else Counter()
 
     def quarantines(self, job: str) -> list[Quarantine]:
         """Path patterns that were closed for a job as traps, released ones too."""
-        known = self.frontier.jobs.get(job)
-        return list(known.quarantines.values()) if known is not None else []
+        state = self.frontier.jobs.get(job)
+        return list(state.quarantines.values()) if state is not None else []
 
     def release(self, job: str, host: str, pattern: str) -> bool:
         """Release a quarantine for good; False when that pattern is not closed."""
@@ -266,27 +266,27 @@ class Scheduler(Member):
     def try_exclusion(self, job: str, exclude: Sequence[str]) -> ExclusionTrial | None:
         """A walk that tells which queued URLs of a job these expressions would remove; None without the job. Raises
         `UsageError` for an expression that is not one."""
-        known = self.frontier.jobs.get(job)
-        return ExclusionTrial([Partition(self.frontier, known)], exclude, self.clock) if known is not None else None
+        state = self.frontier.jobs.get(job)
+        return ExclusionTrial([Partition(self.frontier, state)], exclude, self.clock) if state is not None else None
 
     def forget(self, job: str, urls: Iterable[tuple[str, Outcome]]) -> Forgotten | None:
         """Forget URLs of a job, each with how it has ended; None without the job."""
         self.partition.begin_turn()
-        known = self.frontier.jobs.get(job)
-        if known is None:
+        state = self.frontier.jobs.get(job)
+        if state is None:
             return None
-        found = forget_urls(self.dispatcher, known, urls)
-        if found.forgotten:
+        forgotten = forget_urls(self.dispatcher, state, urls)
+        if forgotten.forgotten:
             self.partition.wake()
-        return found
+        return forgotten
 
     def freshness(self, job: str) -> dict[str, Any] | None:
         """Age and freshness of a job's copies, where pages are fetched again."""
-        known = self.frontier.jobs.get(job)
-        if known is None or not known.recrawl.active or not len(known.due_table):
+        state = self.frontier.jobs.get(job)
+        if state is None or not state.recrawl.active or not len(state.due_table):
             return None
-        sample = known.due_table.sample(SAMPLED)
-        return msgspec.structs.asdict(measure(sample, self.clock.now(), known.recrawl.rate))
+        sample = state.due_table.sample(SAMPLED)
+        return msgspec.structs.asdict(measure(sample, self.clock.now(), state.recrawl.rate))
 
     @property
     def fetchable(self) -> int:
@@ -296,8 +296,8 @@ class Scheduler(Member):
     def waiting_hosts(self) -> list[tuple[str, float, int]]:
         """(host, seconds until its next fetch, queued URLs) of hosts that wait for time, the earliest first."""
         now, store = self.clock.monotonic(), self.frontier.store
-        found = [(store.name(host), at - now, store.queued(host)) for host, at in store.scheduled(WAITING_SHOWN)]
-        return sorted(found, key=lambda row: row[1])
+        waiting = [(store.name(host), at - now, store.queued(host)) for host, at in store.scheduled(WAITING_SHOWN)]
+        return sorted(waiting, key=lambda row: row[1])
 
     def waiting_for_address(self) -> tuple[int, str]:
         """Hosts that wait until their server address takes one more fetch, and the address of most of them. O(addresses

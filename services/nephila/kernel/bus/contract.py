@@ -127,22 +127,22 @@ def settle(ended: list[Follower]) -> None:
     One loop for all: an ack resolves a receipt, which acks a delivery, and so on. A turn of the scheduler, a flush of
     storage ends hundreds of deliveries. The list grows meanwhile and belongs to this call.
     """
-    for one in ended:
-        if isinstance(one, Delivery):
-            crediting, receipt = one._crediting, one._receipt
+    for follower in ended:
+        if isinstance(follower, Delivery):
+            crediting, receipt = follower._crediting, follower._receipt
             if crediting is None or receipt is None:
-                if one._on_ack is not None:
-                    on_ack, one._on_ack, one.message = one._on_ack, None, None
+                if follower._on_ack is not None:
+                    on_ack, follower._on_ack, follower.message = follower._on_ack, None, None
                     on_ack()
                 continue
-            one._crediting = one.message = None
+            follower._crediting = follower.message = None
             crediting.credit += 1
             bus = crediting.bus
             bus.unacked -= 1
-        elif isinstance(one, Receipt):
-            crediting, receipt = None, one
+        elif isinstance(follower, Receipt):
+            crediting, receipt = None, follower
         else:
-            one()
+            follower()
             continue
         receipt._waiting -= 1
         following = receipt._following

@@ -44,7 +44,7 @@ class LocalBus:
 
     def set_credits(self, topic: Topic, group: str, credits: int) -> None:
         """See `Bus.set_credits`."""
-        next(one for one in self._groups[topic] if one.group == group).set_credits(credits)
+        next(member for member in self._groups[topic] if member.group == group).set_credits(credits)
 
     def has_reader(self, topic: Topic) -> bool:
         """Whether any group reads a topic."""

@@ -124,6 +124,6 @@ class Subscription:
 
     def drop(self, partitions: frozenset[int]) -> None:
         """Forget waiting messages of partitions that moved to another member."""
-        kept = [item for item in self.waiting if item[0] not in partitions]
-        self.bus.unacked -= len(self.waiting) - len(kept)
-        self.waiting = deque(kept)
+        remaining = [item for item in self.waiting if item[0] not in partitions]
+        self.bus.unacked -= len(self.waiting) - len(remaining)
+        self.waiting = deque(remaining)

@@ -77,8 +77,8 @@ class Step(Section):
     """A page without the element is read as it is. Left out: the page fails with the reason step."""
 
     def __post_init__(self) -> None:
-        given = [key for key in ACTIONS if getattr(self, key)]
-        if len(given) != 1:
+        actions = [key for key in ACTIONS if getattr(self, key)]
+        if len(actions) != 1:
             raise ValueError(f"give exactly one of {', '.join(ACTIONS)}")
         if self.text and not self.type:
             raise ValueError("'text' needs 'type'", "text")

@@ -44,11 +44,11 @@ def load(data: bytes, name: str, build: Callable[[Node], D], what: str, kind: st
 
 def distinct(documents: Iterable[D], what: str) -> list[D]:
     """The documents as a list. Raises `UsageError` if two of them have the same name."""
-    found: dict[str, D] = {}
+    by_name: dict[str, D] = {}
     for document in documents:
-        first = found.setdefault(document.name, document)
+        first = by_name.setdefault(document.name, document)
         if first is not document:
             raise UsageError(
                 f"{document.location}: the {what} {document.name!r} comes twice, first at {first.location}"
             )
-    return list(found.values())
+    return list(by_name.values())

@@ -84,13 +84,13 @@ class Windows:
 
     def words(self, until: float) -> str:
         """What a job waits for that fetches nothing until then."""
-        hours = ", ".join(one.text for one in self._windows)
+        hours = ", ".join(span.text for span in self._windows)
         return f"waits for its window, {hours} {self._zone.key}, until {instant_text(until)}"
 
     def _is_open(self, utc: float) -> bool:
         local = datetime.fromtimestamp(utc, self._zone)
         minute = local.hour * 60 + local.minute
-        return any(one.contains(minute) for one in self._windows)
+        return any(span.contains(minute) for span in self._windows)
 
     def _found(self, utc: float) -> WindowState:
         is_open = self._is_open(utc)
@@ -100,7 +100,7 @@ class Windows:
     def _changes(self, utc: float) -> Iterator[float]:
         """Instants of the next days at which a window may open or close: its hours, and changes of the clock."""
         today = datetime.fromtimestamp(utc, self._zone).date()
-        minutes = {minute % _DAY_MINUTES for one in self._windows for minute in (one.begin, one.end)}
+        minutes = {minute % _DAY_MINUTES for span in self._windows for minute in (span.begin, span.end)}
         for day in (today + timedelta(days=n) for n in range(_DAYS)):
             for minute in minutes:
                 for fold in (0, 1):

@@ -39,14 +39,14 @@ def parse_seconds(text: str) -> float:
     word = text.strip()
     quoted = _quoted(text)
     if re.fullmatch(r"\d{1,12}(\.\d{1,9})?|\.\d{1,9}", word, re.ASCII):
-        found = float(word)
+        duration_s = float(word)
     elif re.fullmatch(_DURATION, word, re.ASCII):
-        found = seconds(word)
+        duration_s = seconds(word)
     else:
         raise ValueError(f"{quoted} is no duration like 500ms, 1s, 1h30m or 14d; a bare number is seconds")
-    if found > DECADE_S:
+    if duration_s > DECADE_S:
         raise ValueError(f"{quoted} is longer than ten years")
-    return found
+    return duration_s
 
 
 def parse_count(text: str) -> int:
@@ -60,9 +60,9 @@ def parse_size(text: str) -> int:
 
 
 def _whole(text: str, units: dict[str, int], what: str) -> int:
-    found = _NUMBER.fullmatch(text.strip())
-    if found is not None and found[2] in units:
-        number = Decimal(found[1]) * units[found[2]]
+    match = _NUMBER.fullmatch(text.strip())
+    if match is not None and match[2] in units:
+        number = Decimal(match[1]) * units[match[2]]
         if number == int(number):
             return int(number)
     raise ValueError(f"{_quoted(text)} is no {what}")
@@ -71,8 +71,8 @@ def _whole(text: str, units: dict[str, int], what: str) -> int:
 def parse_rate(text: str) -> float:
     """Fetches per second of a rate on a command line: "2", "2/s", "30/min", "100/h". Raises `ValueError` with the
     reason."""
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(s|min|h))?", text.strip(), re.ASCII)
-    rate = float(found[1]) / RATE_UNITS[found[2] or "s"] if found is not None else 0.0
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(s|min|h))?", text.strip(), re.ASCII)
+    rate = float(match[1]) / RATE_UNITS[match[2] or "s"] if match is not None else 0.0
     if not rate or 1 / rate > DECADE_S:
         raise ValueError(f"{_quoted(text)} is no rate like 2/s, 30/min or 100/h; a bare number is per second")
     return rate

@@ -65,9 +65,9 @@ def from_json(content: Any, place: str = "job") -> JobDocument:
     return from_node(from_builtins(content, place))
 
 
-def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
+def distinct(documents: Iterable[JobDocument]) -> list[JobDocument]:
     """The documents as a list. Raises `UsageError` if two of them have the same name."""
-    return document_files.distinct(found, "job")
+    return document_files.distinct(documents, "job")
 
 
 def from_node(node: Node) -> JobDocument:
@@ -94,8 +94,8 @@ def job_of(uid: str, spec: JobSpec) -> CrawlJob:
 def _leave_out_defaults(value: Any) -> None:
     """Put the default itself where a value equals it: msgspec leaves out no other. So equal jobs have equal bytes."""
     if isinstance(value, list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            _leave_out_defaults(one)
+        for inner in value.values() if isinstance(value, dict) else value:
+            _leave_out_defaults(inner)
     elif isinstance(value, Section):
         for name in value.__struct_fields__:
             _leave_out_defaults(getattr(value, name))
@@ -127,8 +127,8 @@ def document_of(job: CrawlJob) -> dict[str, Any]:
     """The document of a job, without files of seeds; `from_json` reads the same job from it. A key with its default is
     left out, unless it is in `SHOWN`."""
     spec = spec_of(job)
-    shown = {"paused": job.paused, **{name: _whole(getattr(spec, name)) for name in SHOWN}}
-    content = {**without_empty(msgspec.to_builtins(spec)), **shown}
+    explicit = {"paused": job.paused, **{name: _whole(getattr(spec, name)) for name in SHOWN}}
+    content = {**without_empty(msgspec.to_builtins(spec)), **explicit}
     return crawl_job(job.uid, content)
 
 
@@ -141,13 +141,13 @@ def _whole(value: Any) -> Any:
     if not isinstance(value, Section):
         return msgspec.to_builtins(value)
     fields = {field.encode_name: getattr(value, field.name) for field in msgspec.structs.fields(value)}
-    return {key: msgspec.to_builtins(one) for key, one in fields.items()}
+    return {key: msgspec.to_builtins(field_value) for key, field_value in fields.items()}
 
 
 def without_empty(content: dict[str, Any]) -> dict[str, Any]:
     """JSON values without sections that have only defaults."""
-    found = {key: without_empty(one) if isinstance(one, dict) else one for key, one in content.items()}
-    return {key: one for key, one in found.items() if one != {}}
+    inner = {key: without_empty(value) if isinstance(value, dict) else value for key, value in content.items()}
+    return {key: value for key, value in inner.items() if value != {}}
 
 
 def urls_of(spec: JobSpec) -> list[str]:

@@ -422,8 +422,8 @@ class JobSpec(Section, kw_only=True):
             return
         if self.recrawl.every is not None and self.schedule:
             raise ValueError("every and schedule exclude each other", "recrawl")
-        given = (self.recrawl.every, self.recrawl.min, self.recrawl.refresh_at, self.schedule or None)
-        if all(one is None for one in given):
+        frequencies = (self.recrawl.every, self.recrawl.min, self.recrawl.refresh_at, self.schedule or None)
+        if all(value is None for value in frequencies):
             raise ValueError("it has no frequency; give min and max, every, refreshAt, or spec.schedule", "recrawl")
 
 

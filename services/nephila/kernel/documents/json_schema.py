@@ -13,8 +13,8 @@ from nephila.kernel.documents.struct_reader import Section, type_of
 
 def json_schema(cls: type[Section]) -> dict[str, Any]:
     """A document as JSON Schema (draft 2020-12)."""
-    found = msgspec.json.schema(cls)
-    components: dict[str, Any] = {name: _cleaned(one) for name, one in found["$defs"].items()}
+    document = msgspec.json.schema(cls)
+    components: dict[str, Any] = {name: _cleaned(component) for name, component in document["$defs"].items()}
     for section in _sections(cls):
         schema = components[section.__name__]
         first = type_of(section).fields[0].encode_name
@@ -52,16 +52,16 @@ def field_texts(cls: type[msgspec.Struct]) -> dict[str, str]:
 
 def _sections(cls: type[Section]) -> list[Any]:
     """All structs of a document, each once."""
-    found: list[Any] = [cls]
+    classes: list[Any] = [cls]
 
     def collect(kind: Any) -> None:
         if isinstance(kind, msgspec.inspect.StructType):
-            if kind.cls not in found:
-                found.append(kind.cls)
+            if kind.cls not in classes:
+                classes.append(kind.cls)
                 collect_all(kind)
         elif isinstance(kind, msgspec.inspect.UnionType):
-            for one in kind.types:
-                collect(one)
+            for member in kind.types:
+                collect(member)
         else:
             for name in ("type", "item_type", "value_type"):
                 if hasattr(kind, name):
@@ -72,28 +72,28 @@ def _sections(cls: type[Section]) -> list[Any]:
             collect(field.type)
 
     collect_all(type_of(cls))
-    return found
+    return classes
 
 
 def _cleaned(schema: Any) -> Any:
     """A schema without null, which no document holds, and without defaults that mean "not given"; the marks of
     `struct_reader` become alternatives."""
     if isinstance(schema, list):
-        return [_cleaned(one) for one in schema]
+        return [_cleaned(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: _cleaned(value) for key, value in schema.items()}
-    if "required" in found and not found["required"]:
-        del found["required"]
-    if "default" in found and found["default"] in (None, "", [], {}):
-        del found["default"]
-    if "anyOf" in found:
-        others = [one for one in found["anyOf"] if one != {"type": "null"}]
+    cleaned = {key: _cleaned(value) for key, value in schema.items()}
+    if "required" in cleaned and not cleaned["required"]:
+        del cleaned["required"]
+    if "default" in cleaned and cleaned["default"] in (None, "", [], {}):
+        del cleaned["default"]
+    if "anyOf" in cleaned:
+        others = [option for option in cleaned["anyOf"] if option != {"type": "null"}]
         if len(others) == 1:
-            del found["anyOf"]
-            found = {**others[0], **found}
-    if found.pop("orZero", False):
-        found = {"anyOf": [found, {"const": 0}]}
-    if found.pop("oneOrMore", False):
-        found = {"anyOf": [found["items"], found]}
-    return found
+            del cleaned["anyOf"]
+            cleaned = {**others[0], **cleaned}
+    if cleaned.pop("orZero", False):
+        cleaned = {"anyOf": [cleaned, {"const": 0}]}
+    if cleaned.pop("oneOrMore", False):
+        cleaned = {"anyOf": [cleaned["items"], cleaned]}
+    return cleaned

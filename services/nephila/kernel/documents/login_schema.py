@@ -56,7 +56,7 @@ class Login(Section):
     """Actions in the rendered page of url, once per session, for a login by scripts. Left out: its form is posted."""
 
     def __post_init__(self) -> None:
-        names = {one.name for one in self.fields}
+        names = {secret.name for secret in self.fields}
         for step in self.steps:
             if step.field and step.field not in names:
                 raise ValueError(f"no field of the login is named {step.field[:60]!r}", "steps")

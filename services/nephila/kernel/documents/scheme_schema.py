@@ -48,7 +48,9 @@ def parameters_of(template: str) -> list[str]:
     names = [name for _, name, _, _ in parts if name is not None]
     for _, name, form, conversion in parts:
         if name is not None and (name not in PARAMETERS or form or conversion):
-            raise ValueError(f"has {{{name}}}, which is none of {', '.join(f'{{{one}}}' for one in PARAMETERS)}")
+            raise ValueError(
+                f"has {{{name}}}, which is none of {', '.join(f'{{{parameter}}}' for parameter in PARAMETERS)}"
+            )
     return names
 
 
@@ -137,8 +139,8 @@ class SchemeSpec(Section):
 
 
 def _some(names: object) -> str:
-    found = list(names)  # type: ignore[call-overload]
-    return ", ".join(found[:10]) + (" …" if len(found) > 10 else "")
+    words = list(names)  # type: ignore[call-overload]
+    return ", ".join(words[:10]) + (" …" if len(words) > 10 else "")
 
 
 class CrawlScheme(Section):

@@ -41,16 +41,16 @@ S = TypeVar("S", bound=Section)
 
 def read(node: Node, cls: type[S]) -> S:
     """The struct of a document. Raises `UsageError` with further errors of the document as its `others`."""
-    found: S = _section(node, "", type_of(cls))
-    return found
+    struct: S = _section(node, "", type_of(cls))
+    return struct
 
 
 @cache
 def type_of(cls: type[msgspec.Struct]) -> inspect.StructType:
     """msgspec's description of a struct; types that contain themselves are resolved."""
-    found = inspect.type_info(cls)
-    assert isinstance(found, inspect.StructType)
-    return found
+    description = inspect.type_info(cls)
+    assert isinstance(description, inspect.StructType)
+    return description
 
 
 def unwrapped(kind: inspect.Type) -> tuple[inspect.Type, dict[str, Any]]:
@@ -58,15 +58,15 @@ def unwrapped(kind: inspect.Type) -> tuple[inspect.Type, dict[str, Any]]:
     notes: dict[str, Any] = {}
     while isinstance(kind, inspect.UnionType | inspect.Metadata):
         if isinstance(kind, inspect.UnionType):
-            kind = next(one for one in kind.types if not isinstance(one, inspect.NoneType))
+            kind = next(member for member in kind.types if not isinstance(member, inspect.NoneType))
         else:
             notes = {**(kind.extra_json_schema or {}), **(kind.extra or {}), **notes}
             kind = kind.type
     return kind, notes
 
 
-def _value(node: Node, path: str, wanted: inspect.Type) -> Any:
-    kind, notes = unwrapped(wanted)
+def _value(node: Node, path: str, declared: inspect.Type) -> Any:
+    kind, notes = unwrapped(declared)
     return _READERS[type(kind)](node, path, kind, notes)
 
 
@@ -79,25 +79,25 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
         return cls(**{first.name: _value(node, path, first.type)})
     if not isinstance(node.value, dict):
         raise node.form_error(f"{where} has to be a map with the keys {', '.join(fields)}")
-    errors, found = UsageErrors(), {}
+    errors, values = UsageErrors(), {}
     for name, entry in node.value.items():
         with errors:
             if (field := fields.get(name)) is None:
                 raise entry.key.form_error(f"unknown key {_short(name)} in {where}; {suggest(name, fields)}")
-            found[field.name] = _value(entry.value, f"{path}.{name}" if path else name, field.type)
+            values[field.name] = _value(entry.value, f"{path}.{name}" if path else name, field.type)
     for field in kind.fields:
         with errors:
             if field.required and field.encode_name not in node.value:
                 raise node.form_error(f"{where} lacks the key {field.encode_name!r}")
     errors.raise_all()
-    if cls.ONLY_ONE and len(found) != 1:
+    if cls.ONLY_ONE and len(values) != 1:
         raise node.form_error(f"{where} has to have exactly one of the keys {', '.join(fields)}")
     try:
-        return cls(**found)
+        return cls(**values)
     except ValueError as error:
         reason, *keys = error.args
-        place = node.value[keys[0]].value if keys and keys[0] in node.value else node
-        raise place.error(f"{'.'.join([path, *keys]).strip('.') or where}: {reason}") from None
+        culprit = node.value[keys[0]].value if keys and keys[0] in node.value else node
+        raise culprit.error(f"{'.'.join([path, *keys]).strip('.') or where}: {reason}") from None
 
 
 def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any]) -> list[Any]:
@@ -108,12 +108,12 @@ def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any
     least, most = kind.min_length or 0, kind.max_length or notes.get("maxItems", len(node.value))
     if not least <= len(node.value) <= most:
         raise node.form_error(f"{path} has {len(node.value):,} values; it may have {least} to {most:,}")
-    errors, found = UsageErrors(), []
+    errors, values = UsageErrors(), []
     for i, item in enumerate(node.value):
         with errors:
-            found.append(_value(item, f"{path}[{i}]", kind.item_type))
+            values.append(_value(item, f"{path}[{i}]", kind.item_type))
     errors.raise_all()
-    return found
+    return values
 
 
 def _names(node: Node, path: str, kind: inspect.DictType, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,13 +121,13 @@ def _names(node: Node, path: str, kind: inspect.DictType, _: Mapping[str, Any]) 
         raise node.form_error(f"{path} has to be a map from names to what each of them is")
     if kind.max_length is not None and len(node.value) > kind.max_length:
         raise node.form_error(f"{path} has {len(node.value):,} names; at most {kind.max_length}")
-    errors, found = UsageErrors(), {}
+    errors, values = UsageErrors(), {}
     for name, entry in node.value.items():
         with errors:
             _value(entry.key, path, kind.key_type)
-            found[name] = _value(entry.value, f"{path}.{name}", kind.value_type)
+            values[name] = _value(entry.value, f"{path}.{name}", kind.value_type)
     errors.raise_all()
-    return found
+    return values
 
 
 def _text(node: Node, path: str, kind: inspect.StrType, notes: Mapping[str, Any]) -> str:
@@ -147,12 +147,12 @@ def _text(node: Node, path: str, kind: inspect.StrType, notes: Mapping[str, Any]
         raise node.form_error(f"{path}: {_short(text)} is not {what}")
     check: Callable[[str], str] = notes.get("check", str)
     try:
-        found = check(text)
+        value = check(text)
     except ValueError as error:
         raise refused(f"{path}: {_short(text)} {error}") from None
     if no_text:
         raise node.form_error(f"{path}: {text} has no quotes; it has to be {what}")
-    return found
+    return value
 
 
 def _choice(node: Node, path: str, kind: inspect.LiteralType, notes: Mapping[str, Any]) -> str:

@@ -83,7 +83,7 @@ def parse(data: bytes, name: str, loader: Any = None) -> list[Node]:
 def _is_indented_by_tab(text: str, line: int) -> bool:
     """Whether a tab stands before the first word of a line."""
     lines = text.splitlines()[line : line + 1]
-    return any("\t" in found[: len(found) - len(found.lstrip())] for found in lines)
+    return any("\t" in line_text[: len(line_text) - len(line_text.lstrip())] for line_text in lines)
 
 
 def from_builtins(value: Any, location: str) -> Node:

@@ -57,10 +57,10 @@ class KeywordMatcher:
     def match(self, text: bytes, platforms: Iterable[str]) -> KeywordMatch:
         """The keywords of the UTF-8 text of a page that these platforms lead to, and the groups that it matches."""
         numbers = self._set.find(text)
-        found = KeywordMatch([self._words[number] for number in numbers if number in self._parts])
+        result = KeywordMatch([self._words[number] for number in numbers if number in self._parts])
         for number in numbers:
             for scheme in self._exclusions.get(number, ()):
-                found.excluded.setdefault(scheme, self._words[number])
+                result.excluded.setdefault(scheme, self._words[number])
         touched: defaultdict[int, set[int]] = defaultdict(set)
         for number in numbers:
             for group, part in self._parts.get(number, ()):
@@ -68,9 +68,9 @@ class KeywordMatcher:
         for index in sorted(touched):
             group_of = self._groups[index]
             matches = not group_of.platforms.isdisjoint(platforms) and group_of.required <= touched[index]
-            if matches and group_of.scheme not in found.excluded:
-                found.schemes.setdefault(group_of.scheme, []).append(group_of.name)
-        return found
+            if matches and group_of.scheme not in result.excluded:
+                result.schemes.setdefault(group_of.scheme, []).append(group_of.name)
+        return result
 
     def _add_group(self, scheme: NamedScheme, name: str, parts: Group) -> None:
         index = len(self._groups)
@@ -91,5 +91,5 @@ def platforms_of(spec: SchemeSpec, group: str) -> list[str]:
 
 def lacking(parts: Group, keywords: Sequence[str]) -> list[str]:
     """Names of the parts of a group of which a page with these keywords has none, and has to have one."""
-    found = set(keywords)
-    return [name for name, part in parts.items() if not part.optional and found.isdisjoint(part.any)]
+    present = set(keywords)
+    return [name for name, part in parts.items() if not part.optional and present.isdisjoint(part.any)]

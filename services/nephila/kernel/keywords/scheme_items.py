@@ -59,10 +59,12 @@ class SchemeEvaluator:
     """All schemes of a job. Immutable; built in O(bytes of the keywords)."""
 
     def __init__(self, schemes: Iterable[NamedScheme]) -> None:
-        found = list(schemes)
-        self.version = crc32(_encode([(one.name, one.spec.platforms, *_searched(one)) for one in found])) | 1 << 31
+        named = list(schemes)
+        self.version = (
+            crc32(_encode([(scheme.name, scheme.spec.platforms, *_searched(scheme)) for scheme in named])) | 1 << 31
+        )
         """Differs when another item may follow from the same page."""
-        self._matcher = KeywordMatcher(found)
+        self._matcher = KeywordMatcher(named)
 
     def evaluate(self, page: ContentPage, fields: dict[str, Any]) -> Evaluated:
         """`fields`: an earlier item of the page, or fields of the rule, which replace those of the page."""
@@ -75,8 +77,8 @@ class SchemeEvaluator:
             note[ALSO] = sorted(page.also)
         if match.schemes:
             return Evaluated({**base, KEYWORDS: match.keywords, SCHEMES: match.schemes}, note)
-        kept = {name: value for name, value in base.items() if name not in own or own[name] != value}
-        return Evaluated(None, {**note, FIELDS: kept} if kept else note)
+        added = {name: value for name, value in base.items() if name not in own or own[name] != value}
+        return Evaluated(None, {**note, FIELDS: added} if added else note)
 
 
 def evaluator_of(schemes: Schemes) -> SchemeEvaluator:

@@ -66,17 +66,17 @@ class AddressPace:
 
     def next_start(self, address: str, now: float) -> float | None:
         """0.0 when a fetch may start now, else the instant when it may; None when a running fetch has to end first."""
-        known = self._known.get(address) or self._new(address)
-        if known.limit.connections and known.in_flight >= known.limit.connections:
+        state = self._known.get(address) or self._new(address)
+        if state.limit.connections and state.in_flight >= state.limit.connections:
             return None
-        return known.free_at if known.free_at > now else 0.0
+        return state.free_at if state.free_at > now else 0.0
 
     def start(self, address: str, now: float, at: float = 0.0) -> float:
         """Count a fetch that starts now, or `at` a later instant that is reserved for it. Returns when it has to dial;
         0.0 = at once."""
-        known = self._get(address)
-        known.in_flight += 1
-        known.free_at = max(known.free_at, max(now, at) + known.limit.gap_s)
+        state = self._get(address)
+        state.in_flight += 1
+        state.free_at = max(state.free_at, max(now, at) + state.limit.gap_s)
         self._drop_idle(now)
         return at
 
@@ -84,15 +84,15 @@ class AddressPace:
         """0.0 when a reserved start may be made now, else the instant of the next try. After a blocked event loop
         several reserved starts are due at once; the gap applies between them as well. The request of the start before
         must be written, its fetch ended, or UNSENT_S over."""
-        known = self._known[address]
-        due = known.last + known.limit.gap_s
+        state = self._known[address]
+        due = state.last + state.limit.gap_s
         if now < due:
             return due
-        if now < known.unsent_until:
-            return min(now + UNSENT_STEP_S, known.unsent_until)
+        if now < state.unsent_until:
+            return min(now + UNSENT_STEP_S, state.unsent_until)
         self.restart_gap(address, now)
-        if known.limit.gap_s:
-            known.unsent_until = now + UNSENT_S
+        if state.limit.gap_s:
+            state.unsent_until = now + UNSENT_S
         return 0.0
 
     def record_sent(self, address: str, at: float) -> None:
@@ -102,93 +102,93 @@ class AddressPace:
 
     def restart_gap(self, address: str, now: float) -> None:
         """A request was written now: the gap counts from here."""
-        known = self._known[address]
-        known.last = now
-        known.unsent_until = float("-inf")
-        known.free_at = max(known.free_at, now + known.limit.gap_s)
+        state = self._known[address]
+        state.last = now
+        state.unsent_until = float("-inf")
+        state.free_at = max(state.free_at, now + state.limit.gap_s)
 
     def delay_until(self, address: str, until: float) -> None:
         """Allow no start before an instant: another scheduler may have started a fetch just now."""
-        known = self._get(address)
-        known.free_at = max(known.free_at, until)
-        self._queue_if_idle(address, known)
+        state = self._get(address)
+        state.free_at = max(state.free_at, until)
+        self._queue_if_idle(address, state)
 
     def in_flight(self, address: str) -> int:
         """Fetches on the address that have not ended."""
-        known = self._known.get(address)
-        return known.in_flight if known is not None else 0
+        state = self._known.get(address)
+        return state.in_flight if state is not None else 0
 
     def wait_s(self, address: str, now: float) -> float:
         """Seconds until the end of the current gap."""
-        known = self._known.get(address)
-        return max(known.free_at - now, 0.0) if known is not None else 0.0
+        state = self._known.get(address)
+        return max(state.free_at - now, 0.0) if state is not None else 0.0
 
     def limited(self) -> list[str]:
         """Stored addresses that have a limit. O(addresses)."""
-        return [address for address, known in self._known.items() if not known.limit.unlimited]
+        return [address for address, state in self._known.items() if not state.limit.unlimited]
 
     def end(self, address: str, now: float) -> None:
         """A fetch has ended."""
-        known = self._known[address]
-        known.refused = 0
-        self._finish(address, known, now)
+        state = self._known[address]
+        state.refused = 0
+        self._finish(address, state, now)
 
     def refuse(self, address: str, now: float) -> None:
         """A fetch was given back by the stricter limit of a downloader. The wait doubles each time in a row, up to
         sixteen gaps."""
-        known = self._known[address]
-        known.refused += 1
-        gap_s = max(known.limit.gap_s, REFUSED_S)
-        known.free_at = max(known.free_at, now + Backoff(gap_s, 16 * gap_s).after(known.refused))
-        self._finish(address, known, now)
+        state = self._known[address]
+        state.refused += 1
+        gap_s = max(state.limit.gap_s, REFUSED_S)
+        state.free_at = max(state.free_at, now + Backoff(gap_s, 16 * gap_s).after(state.refused))
+        self._finish(address, state, now)
 
     def gap_s(self, address: str) -> float:
         """Seconds between two starts on the address."""
-        known = self._known.get(address)
-        return known.limit.gap_s if known is not None else self._limits.find(address).gap_s
+        state = self._known.get(address)
+        return state.limit.gap_s if state is not None else self._limits.find(address).gap_s
 
     def pin(self, address: str) -> AddressState:
         """The state of the address; it is not removed before `unpin`."""
-        known = self._get(address)
-        known.pins += 1
-        return known
+        state = self._get(address)
+        state.pins += 1
+        return state
 
     def unpin(self, address: str) -> None:
         """The counterpart of `pin`."""
-        known = self._known[address]
-        known.pins -= 1
-        self._queue_if_idle(address, known)
+        state = self._known[address]
+        state.pins -= 1
+        self._queue_if_idle(address, state)
 
     def _get(self, address: str) -> AddressState:
-        known = self._known.get(address)
-        if known is None:
-            known = self._known[address] = self._new(address)
-        return known
+        state = self._known.get(address)
+        if state is None:
+            state = self._known[address] = self._new(address)
+        return state
 
     def _new(self, address: str) -> AddressState:
         limit = self._limits.find(address)
         return AddressState(limit, self._not_before + limit.gap_s)
 
-    def _finish(self, address: str, known: AddressState, now: float) -> None:
-        known.in_flight -= 1
-        if not known.in_flight:
-            known.unsent_until = float("-inf")
-        self._queue_if_idle(address, known)
+    def _finish(self, address: str, state: AddressState, now: float) -> None:
+        state.in_flight -= 1
+        if not state.in_flight:
+            state.unsent_until = float("-inf")
+        self._queue_if_idle(address, state)
         self._drop_idle(now)
 
-    def _queue_if_idle(self, address: str, known: AddressState) -> None:
-        if not known.in_flight and not known.pins and not known.queued:
-            known.queued = True
+    def _queue_if_idle(self, address: str, state: AddressState) -> None:
+        if not state.in_flight and not state.pins and not state.queued:
+            state.queued = True
             self._idle.append(address)
 
     def _drop_idle(self, now: float) -> None:
         """Remove at most two idle addresses whose gap is over; a long gap delays the removal of those behind it."""
         for _ in range(min(2, len(self._idle))):
-            known = self._known[self._idle[0]]
-            idle = not known.in_flight and not known.pins
-            if idle and known.free_at > now:
+            state = self._known[self._idle[0]]
+            idle = not state.in_flight and not state.pins
+            if idle and state.free_at > now:
                 return
-            known.queued = False
+            state.queued = False
             address = self._idle.popleft()
             if idle:
                 del self._known[address]
@@ -197,9 +197,9 @@ class AddressPace:
         """Raise AssertionError when an invariant does not hold. O(addresses)."""
         queued = set(self._idle)
         assert len(queued) == len(self._idle), "an address is in the idle queue twice"
-        assert queued == {address for address, known in self._known.items() if known.queued}
-        for address, known in self._known.items():
-            assert min(known.in_flight, known.pins) >= 0, f"{address}: more ends than starts"
-            assert known.in_flight or known.pins or known.queued, f"{address} is idle and is never removed"
-            most = known.limit.connections
-            assert not most or known.in_flight <= most, f"{address}: {known.in_flight} fetches, at most {most}"
+        assert queued == {address for address, state in self._known.items() if state.queued}
+        for address, state in self._known.items():
+            assert min(state.in_flight, state.pins) >= 0, f"{address}: more ends than starts"
+            assert state.in_flight or state.pins or state.queued, f"{address} is idle and is never removed"
+            most = state.limit.connections
+            assert not most or state.in_flight <= most, f"{address}: {state.in_flight} fetches, at most {most}"

@@ -99,10 +99,10 @@ def _denial(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return ""
     inner = embedded(address)
-    for one in inner:
-        reason = _denial(one)
+    for inner_address in inner:
+        reason = _denial(inner_address)
         if reason:
-            return f"{reason} ({one} inside)"
+            return f"{reason} ({inner_address} inside)"
     if address in _NAT64:
         return ""
     if address not in _GLOBAL_UNICAST or (address in _IETF and not inner):
@@ -116,15 +116,15 @@ def embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     low = ipaddress.IPv4Address(number & 0xFFFFFFFF)
     if any(address in network for network in (_MAPPED, _TRANSLATED, _COMPATIBLE, _NAT64)):
         return [low]
-    found = []
+    addresses = []
     if address in _SIX_TO_FOUR:
-        found.append(ipaddress.IPv4Address(number >> 80 & 0xFFFFFFFF))
+        addresses.append(ipaddress.IPv4Address(number >> 80 & 0xFFFFFFFF))
     elif address in _TEREDO:
-        found.append(ipaddress.IPv4Address(number >> 64 & 0xFFFFFFFF))
-        found.append(ipaddress.IPv4Address(~number & 0xFFFFFFFF))
+        addresses.append(ipaddress.IPv4Address(number >> 64 & 0xFFFFFFFF))
+        addresses.append(ipaddress.IPv4Address(~number & 0xFFFFFFFF))
     if number >> 32 & 0xFFFFFFFF in (0x00005EFE, 0x02005EFE):  # ISATAP: RFC 5214 6.1
-        found.append(low)
-    return found
+        addresses.append(low)
+    return addresses
 
 
 class EgressGuard:
@@ -183,15 +183,15 @@ class HostMap:
     def find(self, host: str) -> tuple[str, int] | None:
         """Address and port to dial (0 = the port of the URL); None when no pattern covers the host."""
         host = host.lower().rstrip(".")
-        found = self._exact.get(host)
-        if found is not None:
-            return found
+        target = self._exact.get(host)
+        if target is not None:
+            return target
         suffix = host
         while suffix:
             suffix = suffix.partition(".")[2]
-            found = self._below.get(suffix)
-            if found is not None:
-                return found
+            target = self._below.get(suffix)
+            if target is not None:
+                return target
         return None
 
 

@@ -33,8 +33,8 @@ def site_of(host: str) -> str:
     """
     if is_address(host):
         return host
-    found = _extract()(host)
-    return found.top_domain_under_public_suffix or (host if found.suffix else ".".join(host.split(".")[-2:]))
+    parts = _extract()(host)
+    return parts.top_domain_under_public_suffix or (host if parts.suffix else ".".join(host.split(".")[-2:]))
 
 
 @lru_cache(maxsize=4096)

@@ -100,8 +100,8 @@ def product_token(user_agent: str) -> str:
 
     It is the first product, or the one after "compatible;" for a crawler whose first product is Mozilla.
     """
-    found = _COMPATIBLE.search(user_agent) or _FIRST.match(user_agent)
-    token = found[1].lower() if found else ""
+    product = _COMPATIBLE.search(user_agent) or _FIRST.match(user_agent)
+    token = product[1].lower() if product else ""
     return token if token not in ("", "mozilla") else DEFAULT_NAME
 
 

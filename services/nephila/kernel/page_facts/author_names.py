@@ -64,8 +64,8 @@ def name_of(author: str) -> str:
 def visible_author(lines: Iterable[str]) -> str:
     """The name behind "By" in one of the lines near a headline: up to `MOST_WORDS` words with capitals; else ""."""
     for line in lines:
-        if len(line) <= MAX_NAME_CHARS and (found := _BYLINE.match(line)):
-            name = name_of(_BEHIND_NAME.split(found["name"], maxsplit=1)[0])
+        if len(line) <= MAX_NAME_CHARS and (match := _BYLINE.match(line)):
+            name = name_of(_BEHIND_NAME.split(match["name"], maxsplit=1)[0])
             if name and len(words := name.split()) <= MOST_WORDS and all(map(_CAPITAL.fullmatch, words)):
                 return name
     return ""
@@ -75,8 +75,8 @@ def single_names(author: str) -> list[str]:
     """The names in a text that has several. A comma separates no names ("Lee, Ann"), and a conjunction only if each
     part has two words ("Ann & Bob Lee" is one name)."""
     parts = [part.strip() for part in author.split(";") if part.strip()]
-    found: list[str] = []
+    names: list[str] = []
     for part in parts:
         pieces = _AND.split(part)
-        found += pieces if all(len(piece.split()) > 1 for piece in pieces) else [part]
-    return found
+        names += pieces if all(len(piece.split()) > 1 for piece in pieces) else [part]
+    return names

@@ -136,17 +136,21 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
     article = next((node for node in nodes if _is_article(node.get("@type"))), {})
     others = [node for node in nodes if "datePublished" in node or "headline" in node]
     # article:author is more often a profile URL than a name.
-    authors = [_person(article.get("author")), *_all(first, _AUTHORS), *(_person(one.get("author")) for one in others)]
+    authors = [
+        _person(article.get("author")),
+        *_all(first, _AUTHORS),
+        *(_person(other.get("author")) for other in others),
+    ]
     titles = [_named(article, title), *_all(first, _TITLES), *(_text(node.get("headline")) for node in nodes)]
-    found = [_text(article.get("datePublished")), *_all(first, _DATES)]
-    found += (_text(node.get("datePublished")) for node in nodes)
-    found += (value for name, value in first.items() if _PUBLISHED.fullmatch(name))
+    dates = [_text(article.get("datePublished")), *_all(first, _DATES)]
+    dates += (_text(node.get("datePublished")) for node in nodes)
+    dates += (value for name, value in first.items() if _PUBLISHED.fullmatch(name))
     changed = [_text(article.get("dateModified")), *_all(first, _MODIFIED)]
     changed += (_text(node.get("dateModified")) for node in nodes)
     return Byline(
         title=_unescaped(_some(titles), title),
         author=_some(name_of(author) for author in authors if not _is_url(author)),
-        published=first_date(found),
+        published=first_date(dates),
         modified=first_date(changed),
         section=_unescaped(_some((_first(article.get("articleSection")), *_all(first, _SECTIONS))), title),
         image=_some((*_all(first, _IMAGES), _first(article.get("image")), _first(article.get("thumbnailUrl")))),
@@ -155,7 +159,7 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
 
 def _is_article(kind: Any) -> bool:
     kinds = kind[:20] if isinstance(kind, list) else [kind]
-    return any(isinstance(one, str) and _ARTICLE.fullmatch(one.rpartition("/")[2]) is not None for one in kinds)
+    return any(isinstance(name, str) and _ARTICLE.fullmatch(name.rpartition("/")[2]) is not None for name in kinds)
 
 
 def _named(article: dict[str, Any], title: str) -> str:
@@ -209,14 +213,16 @@ def _text(value: Any) -> str:
 
 def _first(value: Any) -> str:
     """A text, the URL or name of an object, or those of the first of a list."""
-    for one in value[:1] if isinstance(value, list) else [value]:
-        return _text(one.get("url") or one.get("name") if isinstance(one, dict) else one)
+    for entry in value[:1] if isinstance(value, list) else [value]:
+        return _text(entry.get("url") or entry.get("name") if isinstance(entry, dict) else entry)
     return ""
 
 
 def _person(value: Any) -> str:
     """Name of a person or names of several."""
     if isinstance(value, list):
-        return ", ".join(name for name in (_person(one) for one in value[:20] if not isinstance(one, list)) if name)
+        return ", ".join(
+            name for name in (_person(entry) for entry in value[:20] if not isinstance(entry, list)) if name
+        )
     name = _text(value.get("name") if isinstance(value, dict) else value)
     return "" if _is_url(name) else name

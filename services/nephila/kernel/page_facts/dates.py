@@ -60,12 +60,14 @@ class RowElements:
         return ""
 
 
-def dates(said: Byline, elements: DateElements, text: bytes, lang: str, url: str, headlines: Sequence[str]) -> Dates:
+def dates(
+    metadata: Byline, elements: DateElements, text: bytes, lang: str, url: str, headlines: Sequence[str]
+) -> Dates:
     """The dates of publication and of the last change. A page that has only the latter was published then. `text` is
     all visible text that is known, a line per block."""
     day_first = day_order(lang)
     visible = functools.cache(lambda: visible_dates(text.decode("utf-8", "replace"), headlines, day_first))
-    stated = Dates(said.published, said.modified or elements.modified())
+    stated = Dates(metadata.published, metadata.modified or elements.modified())
     if stated.published and stated.modified and is_of_build(stated, visible().published):
         stated = Dates("", stated.modified)
     first = published(

@@ -36,29 +36,31 @@ MIN_OVERLAP: Final = 0.75
 def from_title(title: str, headings: Sequence[str], h1s: Sequence[str]) -> str:
     """A <title> without the name of its site; `headings` are the texts of h1 and h2, `h1s` those of h1."""
     whole = " ".join(title[:MAX_CHARS].split())
-    found = whole
+    headline = whole
     hierarchy = False
     if separators := list(_SEPARATOR.finditer(whole)):
         hierarchy = _HIERARCHY.search(whole) is not None
-        found = whole[: separators[-1].start()]
-        if _words(found) < FEW_WORDS:
-            found = _FIRST_PART.sub("", whole, count=1)
+        headline = whole[: separators[-1].start()]
+        if _words(headline) < FEW_WORDS:
+            headline = _FIRST_PART.sub("", whole, count=1)
     elif ": " in whole:
         if not any(" ".join(text.split()) == whole for text in headings):
-            found = _behind_colon(whole)
+            headline = _behind_colon(whole)
     elif not SHORT <= len(whole) <= LONG and len(h1s) == 1:
-        found = h1s[0]
-    found = " ".join(found.split())
-    if _words(found) <= TOO_FEW_WORDS and not (hierarchy and _words(found) == _words(_SEPARATOR.sub("", whole)) - 1):
+        headline = h1s[0]
+    headline = " ".join(headline.split())
+    if _words(headline) <= TOO_FEW_WORDS and not (
+        hierarchy and _words(headline) == _words(_SEPARATOR.sub("", whole)) - 1
+    ):
         return whole
-    return found
+    return headline
 
 
 def _behind_colon(whole: str) -> str:
-    found = whole[whole.rindex(":") + 1 :]
-    if _words(found) < FEW_WORDS:
+    tail = whole[whole.rindex(":") + 1 :]
+    if _words(tail) < FEW_WORDS:
         return whole[whole.index(":") + 1 :]
-    return whole if _words(whole[: whole.index(":")]) > LONG_LEAD else found
+    return whole if _words(whole[: whole.index(":")]) > LONG_LEAD else tail
 
 
 def _words(text: str) -> int:
@@ -77,7 +79,7 @@ def without_site(title: str, site: str, host: str, headings: Sequence[str] = (),
             return left
         if _letters(whole[bar.end() :]) not in names or not _letters(left):
             continue
-        if bar[0].strip() in _BARS or any(left.lower() == " ".join(one.lower().split()) for one in headings):
+        if bar[0].strip() in _BARS or any(left.lower() == " ".join(heading.lower().split()) for heading in headings):
             return left
     return title
 
@@ -99,9 +101,9 @@ def closer_to_title(name: str, headline: str, title: str) -> str:
 
 def word_overlap(left: str, right: str) -> float:
     """Share of the characters of `right` whose words are also in `left`."""
-    known = set(_TOKEN.findall(left.lower()))
+    left_words = set(_TOKEN.findall(left.lower()))
     words = _TOKEN.findall(right.lower())
-    if not known or not words:
+    if not left_words or not words:
         return 0.0
-    other = [word for word in words if word not in known]
+    other = [word for word in words if word not in left_words]
     return 1 - len(" ".join(other)) / len(" ".join(words))

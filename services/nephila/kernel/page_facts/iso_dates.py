@@ -102,9 +102,9 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
         return _by_formats(text, formats)
     if not text.isascii():
         text = _plain(text)
-    found = _ISO.search(text)
-    if found:
-        return _by_iso(found[0])
+    match = _ISO.search(text)
+    if match:
+        return _by_iso(match[0])
     compact = _COMPACT.match(text)
     if compact:
         return _by_compact(*compact.groups())
@@ -121,17 +121,17 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
 def _plain(text: str) -> str:
     """A text with digits of ASCII, without marks of direction; eras as years, and times as 15:30 pm."""
     text = unicodedata.normalize("NFKC", text).replace("\u200e", "").replace("\u200f", "")
-    text = "".join(str(unicodedata.digit(one)) if one.isdecimal() else one for one in text)
+    text = "".join(str(unicodedata.digit(char)) if char.isdecimal() else char for char in text)
     for words, month in _TWO_WORDS.items():
         text = text.replace(words, month)
-    text = _ERA.sub(lambda found: f"{_ERAS[found[1]] + (1 if found[2] == '元' else int(found[2]))}年", text)
+    text = _ERA.sub(lambda match: f"{_ERAS[match[1]] + (1 if match[2] == '元' else int(match[2]))}年", text)
     return _HALF.sub(_clock_of, text)
 
 
-def _clock_of(found: re.Match[str]) -> str:
-    half = found[1] or found[2] or ""
+def _clock_of(match: re.Match[str]) -> str:
+    half = match[1] or match[2] or ""
     late = half in ("下午", "午後", "晚上", "오후")
-    return f" {found[3]}:{int(found[4] or 0):02d}{' pm' if late else ' am' if half else ''} "
+    return f" {match[3]}:{int(match[4] or 0):02d}{' pm' if late else ' am' if half else ''} "
 
 
 def fault_of_format(form: str) -> str:
@@ -145,8 +145,8 @@ def fault_of_format(form: str) -> str:
     except ValueError as error:
         if "bad directive" in str(error) or "stray" in str(error):
             return f"not as strptime has it: {error}"
-    said = re.findall(r"%(.)", form)
-    return "" if {"Y", "y", "G", "c", "x"}.intersection(said) else "it says no year, and every date has one"
+    directives = re.findall(r"%(.)", form)
+    return "" if {"Y", "y", "G", "c", "x"}.intersection(directives) else "it says no year, and every date has one"
 
 
 def _by_formats(text: str, formats: list[str]) -> str:
@@ -186,30 +186,30 @@ def _by_mail(text: str) -> str:
         return ""
 
 
-def _said(found: datetime, clock: bool) -> str:
+def _said(instant: datetime, clock: bool) -> str:
     if not clock:
-        return found.date().isoformat()
-    if found.tzinfo is None:
-        return found.isoformat(timespec="seconds")
-    return found.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return instant.date().isoformat()
+    if instant.tzinfo is None:
+        return instant.isoformat(timespec="seconds")
+    return instant.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _day(text: str, day_first: bool | None) -> date:
-    found = _YMD.search(text)
-    if found:
-        return date(int(found[1]), int(found[2]), int(found[3]))
-    found = _DMY.search(text)
-    if found:
-        first, second, year = (int(one) for one in found.groups())
-        if day_first is None and "." in found[0]:
+    match = _YMD.search(text)
+    if match:
+        return date(int(match[1]), int(match[2]), int(match[3]))
+    match = _DMY.search(text)
+    if match:
+        first, second, year = (int(number) for number in match.groups())
+        if day_first is None and "." in match[0]:
             day_first = True  # the month is never first in dates with points
         if day_first is None and first <= 12 and second <= 12 and first != second:
-            raise ValueError(f"{found[0]} may be two days; say dayFirst or format")
+            raise ValueError(f"{match[0]} may be two days; say dayFirst or format")
         day_then_month = day_first if day_first is not None else first > 12
         return date(year, second, first) if day_then_month else date(year, first, second)
-    found = _VIETNAMESE.search(text)
-    if found:
-        return date(int(found[3]), int(found[2]), int(found[1]))
+    match = _VIETNAMESE.search(text)
+    if match:
+        return date(int(match[3]), int(match[2]), int(match[1]))
     return _named(text)
 
 
@@ -225,24 +225,24 @@ def _named(text: str) -> date:
         month = _MONTH.get(word)
         if month is None:
             continue
-        before = next((one for one in reversed(words[max(at - 4, 0) : at]) if one not in _BETWEEN), "")
-        after = [one for one in words[at + 1 : at + 5] if one not in _BETWEEN]
-        year = next((one for one in after if len(one) == 4 and one.isdecimal()), "")
+        before = next((near for near in reversed(words[max(at - 4, 0) : at]) if near not in _BETWEEN), "")
+        after = [near for near in words[at + 1 : at + 5] if near not in _BETWEEN]
+        year = next((near for near in after if len(near) == 4 and near.isdecimal()), "")
         if before.isdecimal() and len(before) <= 2 and year:
             return date(_year(year), month, int(before))
-        years = [one for one in words[max(at - 3, 0) : at] if len(one) == 4 and one.isdecimal()]
-        if years and (days := [one for one in words[max(at - 1, 0) : at + 2] if one.isdecimal() and len(one) <= 2]):
+        years = [near for near in words[max(at - 3, 0) : at] if len(near) == 4 and near.isdecimal()]
+        if years and (days := [near for near in words[max(at - 1, 0) : at + 2] if near.isdecimal() and len(near) <= 2]):
             return date(_year(years[-1]), month, int(days[0]))
         if after and after[0].isdecimal() and len(after[0]) <= 2 and year:
             return date(_year(year), month, int(after[0]))
     raise ValueError("no date in it")
 
 
-def _time(found: Any) -> str:
-    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
-    half = (found[4] or "").lower()
+def _time(match: Any) -> str:
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3] or 0)
+    half = (match[4] or "").lower()
     if half:
         hour = hour % 12 + (12 if half.startswith("p") else 0)
     if hour > 23 or minute > 59 or second > 59:
-        raise ValueError(f"{found[0].strip()} is no time of a day")
+        raise ValueError(f"{match[0].strip()} is no time of a day")
     return f"{hour:02d}:{minute:02d}:{second:02d}"

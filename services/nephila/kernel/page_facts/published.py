@@ -68,10 +68,10 @@ def as_date(text: str) -> str:
 
 def _read(stated: str, day_first: bool | None = None) -> str:
     try:
-        found = iso_date(stated, day_first=day_first)
+        day = iso_date(stated, day_first=day_first)
     except (ValueError, OverflowError, OSError):
         return ""
-    return found if _in_calendar(found) else ""
+    return day if _in_calendar(day) else ""
 
 
 def _in_calendar(stated: str) -> bool:
@@ -91,8 +91,8 @@ def url_date(url: str) -> str:
     path = url.partition("//")[2].partition("/")[2].partition("?")[0]
     for year, month, day, month_2, day_2 in _IN_URL.findall(path.lower()):
         month, day = month or month_2, day or day_2
-        if found := _read(f"{year}-{month}-{day}" if month.isdecimal() else f"{day} {month} {year}"):
-            return found
+        if day_text := _read(f"{year}-{month}-{day}" if month.isdecimal() else f"{day} {month} {year}"):
+            return day_text
     return ""
 
 
@@ -112,17 +112,17 @@ class Dates(NamedTuple):
 
 def visible_dates(text: str, headlines: Sequence[str], day_first: bool | None = None) -> Dates:
     """The dates in lines near the first headline that is a line of the text, or behind a label anywhere. O(n)."""
-    found = [line_dates(line, day_first) for line in near_headline(text, headlines)]
-    found += [line_dates(line, day_first) for line in text.split("\n") if _is_labelled(line)]
-    first = next((one.published for one in found if one.published), "")
-    return Dates(first, next((one.modified for one in found if one.modified), ""))
+    pairs = [line_dates(line, day_first) for line in near_headline(text, headlines)]
+    pairs += [line_dates(line, day_first) for line in text.split("\n") if _is_labelled(line)]
+    first = next((pair.published for pair in pairs if pair.published), "")
+    return Dates(first, next((pair.modified for pair in pairs if pair.modified), ""))
 
 
 def near_headline(text: str, headlines: Sequence[str]) -> list[str]:
     """Lines behind and before the first headline that is a line of the text, the nearest first; none without one."""
     lines = text.split("\n")
-    known = {" ".join(one.split()).lower() for one in headlines} - {""}
-    at = next((n for n, line in enumerate(lines) if line.lower() in known), -1)
+    headline_texts = {" ".join(headline.split()).lower() for headline in headlines} - {""}
+    at = next((n for n, line in enumerate(lines) if line.lower() in headline_texts), -1)
     if at < 0:
         return []
     return [*lines[at + 1 : at + 1 + LINES_BEHIND], *lines[max(0, at - LINES_BEFORE) : at][::-1]]
@@ -135,20 +135,22 @@ def _is_labelled(line: str) -> bool:
 def line_dates(line: str, day_first: bool | None = None) -> Dates:
     """The dates of a line that holds dates and little else, or dates between separators; none of any other. Of two
     dates one has to be of a change."""
-    if not 8 <= len(line) <= MAX_LINE_CHARS or not (found := list(_DAY.finditer(line))) or len(found) > 2:
+    if not 8 <= len(line) <= MAX_LINE_CHARS or not (matches := list(_DAY.finditer(line))) or len(matches) > 2:
         return Dates()
-    ends = [0, *(one.end() for one in found)]
-    changed = [_CHANGED.search(line[end : one.start()]) is not None for end, one in zip(ends, found, strict=False)]
-    beside = len(_LABEL.sub("", line, count=1)) - sum(len(one[0]) for one in found)
-    if (len(found) == 2 and sum(changed) != 1) or (beside > _BESIDE_CHARS and not all(map(_stands_alone, found))):
+    ends = [0, *(match.end() for match in matches)]
+    changed = [
+        _CHANGED.search(line[end : match.start()]) is not None for end, match in zip(ends, matches, strict=False)
+    ]
+    beside = len(_LABEL.sub("", line, count=1)) - sum(len(match[0]) for match in matches)
+    if (len(matches) == 2 and sum(changed) != 1) or (beside > _BESIDE_CHARS and not all(map(_stands_alone, matches))):
         return Dates()
-    read = [(_read(one[0], day_first), late) for one, late in zip(found, changed, strict=True)]
+    read = [(_read(match[0], day_first), late) for match, late in zip(matches, changed, strict=True)]
     first = next((day for day, late in read if not late), "")
     return Dates(first, next((day for day, late in read if late), ""))
 
 
-def _stands_alone(found: re.Match[str]) -> bool:
-    before, after = found.string[: found.start()], found.string[found.end() :]
+def _stands_alone(match: re.Match[str]) -> bool:
+    before, after = match.string[: match.start()], match.string[match.end() :]
     return _BEFORE.search(before) is not None and _AFTER.match(after) is not None
 
 
@@ -164,10 +166,10 @@ def published(stated: str, url_day: str, *sources: Callable[[], str]) -> str:
     which one on the day in the URL has precedence. A source is read only if it is needed."""
     if stated:
         return url_day if url_day and not stated.startswith(url_day) and _is_neighbour(url_day, stated) else stated
-    found = filter(None, (source() for source in sources))
+    days = filter(None, (source() for source in sources))
     if url_day:
-        return next((one for one in found if one.startswith(url_day)), url_day)
-    return next(found, "")
+        return next((day for day in days if day.startswith(url_day)), url_day)
+    return next(days, "")
 
 
 def _is_neighbour(day: str, other: str) -> bool:

@@ -27,18 +27,18 @@ def row_facts(
 ) -> RowFacts:
     """Facts of a row. `url` is that of the copy: after redirects."""
     pairs = [(name, value) for name, value in meta.items() if isinstance(value, str)]
-    said = byline(pairs, (), title)
+    metadata = byline(pairs, (), title)
     lines = (text.encode() if isinstance(text, str) else text) if content_type in _HTML else b""
-    headlines = (said.title, from_title(title, (), ()), title)
-    found = dates(said, RowElements(dict(pairs)), lines, lang, url, headlines)
-    author = said.author or visible_author(near_headline(lines.decode("utf-8", "replace"), headlines))
+    headlines = (metadata.title, from_title(title, (), ()), title)
+    page_dates = dates(metadata, RowElements(dict(pairs)), lines, lang, url, headlines)
+    author = metadata.author or visible_author(near_headline(lines.decode("utf-8", "replace"), headlines))
     stated = dict(pairs)
     return RowFacts(
-        published=found.published,
-        modified=found.modified,
+        published=page_dates.published,
+        modified=page_dates.modified,
         authors=tuple(single_names(author)),
-        section=said.section,
-        image=_absolute(said.image, url),
+        section=metadata.section,
+        image=_absolute(metadata.image, url),
         description=stated.get("description") or stated.get("og:description", ""),
         comments=stated.get(COMMENTS, ""),
     )

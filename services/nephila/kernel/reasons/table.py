@@ -363,7 +363,7 @@ class Reason(StrEnum):
 AnyReason = Reason | StatusReason
 UNKNOWN: Final = Row(_FAILED, "")
 """The row of a word of a newer version."""
-_ROWS: Final[dict[str, Row]] = {one.value: one.row for one in Reason}
+_ROWS: Final[dict[str, Row]] = {reason.value: reason.row for reason in Reason}
 """Word → row; rows of statuses are added at their first use, at most a thousand for each family."""
 
 

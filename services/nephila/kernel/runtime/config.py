@@ -36,9 +36,9 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
     `where` names the source in error messages (a file, "command line"). Raises `UsageError` in one line, also for a
     number below 0 and one that is none: no setting means anything by it.
     """
-    known = set(cls.__struct_fields__)
+    fields = set(cls.__struct_fields__)
     secrets = secret_fields(cls)
-    names = known | {name + FILE for name in secrets}
+    names = fields | {name + FILE for name in secrets}
     for key in values:
         if key not in names:
             raise UsageError(f"{where}: unknown setting {key!r}; {suggest(key, sorted(names))}")
@@ -50,7 +50,7 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
         config = msgspec.convert(merged, cls, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise UsageError(_wrong_value(str(error), where, service, environment)) from None
-    for name in known:
+    for name in fields:
         value = getattr(config, name)
         if isinstance(value, int | float) and not 0 <= value < math.inf:
             raise UsageError(f"{where}: {name} must be a number from 0 on, not {value}")
@@ -71,8 +71,8 @@ def _wrong_value(error: str, where: str, service: str, environment: Mapping[str,
 def check_environment(sections: Mapping[str, type[msgspec.Struct]]) -> None:
     """Raise `UsageError` for a variable of these services that is not a setting; they may share one environment."""
     for service, cls in sections.items():
-        known = set(cls.__struct_fields__)
-        _environment(known | {name + FILE for name in secret_fields(cls)}, service)
+        fields = set(cls.__struct_fields__)
+        _environment(fields | {name + FILE for name in secret_fields(cls)}, service)
 
 
 def secret_fields(cls: type[msgspec.Struct]) -> frozenset[str]:
@@ -100,14 +100,14 @@ def secret_variable(name: str) -> str:
 
 def _with_files(values: Mapping[str, Any], secrets: Iterable[str], where: str, suffix: str = FILE) -> dict[str, Any]:
     """The values, with the content of files in place of their names."""
-    found = dict(values)
+    contents = dict(values)
     for name in secrets:
-        path = found.pop(name + suffix, "")
-        if path and found.get(name):
+        path = contents.pop(name + suffix, "")
+        if path and contents.get(name):
             raise UsageError(f"{where}: {name} and {name}{suffix} are both set; set one of them")
         if path:
-            found[name] = _secret_in(path, f"{where}: {name}{suffix}")
-    return found
+            contents[name] = _secret_in(path, f"{where}: {name}{suffix}")
+    return contents
 
 
 def _secret_in(path: Any, where: str) -> str:
@@ -130,8 +130,8 @@ def _path(kind: type, value: Any) -> Any:
     raise NotImplementedError(f"a setting of type {kind.__name__}")
 
 
-def _environment(known: set[str], service: str) -> dict[str, str]:
-    found = {}
+def _environment(settings: set[str], service: str) -> dict[str, str]:
+    values = {}
     for name, value in os.environ.items():
         if (variable := _VARIABLE.fullmatch(name)) is None:
             continue
@@ -140,17 +140,17 @@ def _environment(known: set[str], service: str) -> dict[str, str]:
             raise UsageError(f"environment: {name} is no setting: NEPHILA_<SERVICE>__<FIELD>{_close(name)}")
         if section == service:
             key = variable[2].lower()
-            if key not in known:
-                raise UsageError(f"environment: {name} names no setting of {service}; {suggest(key, sorted(known))}")
-            found[key] = listed(name, value)
-    return found
+            if key not in settings:
+                raise UsageError(f"environment: {name} names no setting of {service}; {suggest(key, sorted(settings))}")
+            values[key] = listed(name, value)
+    return values
 
 
 def _close(name: str) -> str:
     section, _, field = name.upper().removeprefix("NEPHILA_").partition("__")
     near = difflib.get_close_matches(section.lower(), SECTIONS, n=1)
-    known = f"; known services are {', '.join(SECTIONS)}"
-    return f"; did you mean NEPHILA_{near[0].upper()}__{field}?" if near else known
+    services = f"; known services are {', '.join(SECTIONS)}"
+    return f"; did you mean NEPHILA_{near[0].upper()}__{field}?" if near else services
 
 
 def listed(name: str, value: Any) -> Any:

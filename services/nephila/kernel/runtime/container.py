@@ -61,7 +61,7 @@ class Container:
 
     def read(self) -> Usage:
         """Usage and limits at this moment. Where nothing can be read, the limits are so high that they never bind."""
-        memory = min(self._memories(), key=lambda one: one.left, default=_Memory(0, UNLIMITED))
+        memory = min(self._memories(), key=lambda limit: limit.left, default=_Memory(0, UNLIMITED))
         cpu_s, cores = self._cpu_time()
         return Usage(memory.used, memory.limit, cpu_s, cores, self._pressure())
 
@@ -97,10 +97,10 @@ class Container:
 
     def _cpu_time(self) -> tuple[float, float]:
         """CPU seconds used so far and the cores allowed, of the level with the lowest limit."""
-        found = [(cores, used) for cores, used in self._cpu_limits() if cores < self._cores]
-        if not found:
+        limits = [(cores, used) for cores, used in self._cpu_limits() if cores < self._cores]
+        if not limits:
             return time.process_time(), self._cores
-        cores, used = min(found)
+        cores, used = min(limits)
         return used, cores
 
     def _cpu_limits(self) -> Iterator[tuple[float, float]]:
@@ -116,13 +116,13 @@ class Container:
 
 def _groups(path: Path) -> dict[str, str]:
     """Controller → path of the own cgroup; the controller of version 2 is empty."""
-    found = {}
+    paths = {}
     for line in _text(path).splitlines():
         _, _, rest = line.partition(":")
         names, _, group = rest.partition(":")
         for name in names.split(","):
-            found[name] = group
-    return found
+            paths[name] = group
+    return paths
 
 
 def _levels(mount: Path, group: str) -> tuple[Path, ...]:
@@ -151,9 +151,9 @@ def _number(path: Path) -> int | None:
 
 def _fields(path: Path, unit: int = 1) -> dict[str, int]:
     """Name → number, of lines "name number"."""
-    found = {}
+    fields = {}
     for line in _text(path).splitlines():
         words = line.split()
         if len(words) >= 2 and words[1].isdigit():
-            found[words[0]] = int(words[1]) * unit
-    return found
+            fields[words[0]] = int(words[1]) * unit
+    return fields

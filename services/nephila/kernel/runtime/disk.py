@@ -8,7 +8,7 @@ from pathlib import Path
 
 def free_bytes(directory: Path) -> int:
     """Bytes that this user may still write there, or where the directory would be created."""
-    place = directory.absolute()
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return shutil.disk_usage(place).free
+    existing = directory.absolute()
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    return shutil.disk_usage(existing).free

@@ -72,16 +72,16 @@ class UsageErrors:
             raise first
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
+def suggest(word: str, choices: Iterable[str]) -> str:
     """The end of an error line about an unknown word: the nearest known word, else all known words."""
-    words = list(known)
+    words = list(choices)
     close = difflib.get_close_matches(word[:60], words, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(words)}"
 
 
-def none_of(word: str, known: Iterable[str]) -> str:
+def none_of(word: str, choices: Iterable[str]) -> str:
     """The end of an error line about a word that has to be one of a few: all of them, and the nearest."""
-    words = list(known)
+    words = list(choices)
     close = difflib.get_close_matches(word[:60], words, n=1)
     return f"is none of {', '.join(words)}" + (f"; did you mean {close[0]!r}?" if close else "")
 

@@ -56,8 +56,8 @@ def install_line(extra: str, clone: Path = _CLONE) -> str:
     """A line for a shell, which works as it is."""
     if not (clone / "pyproject.toml").is_file():
         return f"{_pip('pip')} install 'nephila[{extra}]'"
-    place = "." if Path.cwd() == clone else str(clone)
-    return f"{_pip('pip')} install -e {shlex.quote(f'{place}[{extra}]')}"
+    source = "." if Path.cwd() == clone else str(clone)
+    return f"{_pip('pip')} install -e {shlex.quote(f'{source}[{extra}]')}"
 
 
 def library_line(name: str) -> str:

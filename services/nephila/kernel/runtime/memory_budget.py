@@ -180,15 +180,15 @@ class MemoryBudget:
 
     async def reserve(self, kind: ReservationKind, total_bytes: int) -> Reservation:
         """A reservation of so many bytes, when it is granted."""
-        one = self.open(kind)
+        reservation = self.open(kind)
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if not one.ask(total_bytes, lambda _: None if granted.done() else granted.set_result(None)):
+        if not reservation.ask(total_bytes, lambda _: None if granted.done() else granted.set_result(None)):
             try:
                 await granted
             except BaseException:
-                one.release()
+                reservation.release()
                 raise
-        return one
+        return reservation
 
     @property
     def waiting(self) -> int:
@@ -199,8 +199,8 @@ class MemoryBudget:
     def outstanding_bytes(self) -> float:
         """Memory that is reserved and not used yet."""
         grown = self._clock.monotonic() - GROWN_S
-        held = (one for by_age in self._held.values() for one in by_age.values())
-        return sum(_to_come(one, grown) for one in held)
+        held = (reservation for by_age in self._held.values() for reservation in by_age.values())
+        return sum(_to_come(reservation, grown) for reservation in held)
 
     def left_bytes(self) -> float:
         """Memory that can be reserved now; negative: more is in use than should be."""
@@ -220,76 +220,76 @@ class MemoryBudget:
 
     # ---- calls of the reservations
 
-    def ask(self, one: Reservation, on_answer: Callable[[bool], None]) -> bool:
+    def ask(self, reservation: Reservation, on_answer: Callable[[bool], None]) -> bool:
         """See `Reservation.ask`."""
-        if self._is_exempt(one) or self._fits(one):
-            self._grant(one)
+        if self._is_exempt(reservation) or self._fits(reservation):
+            self._grant(reservation)
             return True
-        one.on_answer = on_answer
-        self._waiting[one.number] = one
+        reservation.on_answer = on_answer
+        self._waiting[reservation.number] = reservation
         self.waited += 1
         self._arm()
         return False
 
-    def release(self, one: Reservation) -> None:
+    def release(self, reservation: Reservation) -> None:
         """See `Reservation.release`."""
-        self.streaming -= one.streams
-        self.count(one, -one.granted_bytes)
-        one.streams, one.granted_bytes, one.on_answer = False, 0, None
-        self._held[one.kind].pop(one.number, None)
-        self._waiting.pop(one.number, None)
+        self.streaming -= reservation.streams
+        self.count(reservation, -reservation.granted_bytes)
+        reservation.streams, reservation.granted_bytes, reservation.on_answer = False, 0, None
+        self._held[reservation.kind].pop(reservation.number, None)
+        self._waiting.pop(reservation.number, None)
 
-    def count(self, one: Reservation, more_bytes: int) -> None:
+    def count(self, reservation: Reservation, more_bytes: int) -> None:
         """The reservation of a body changes."""
-        if one.host and more_bytes:
-            total = self._host_bytes.get(one.host, 0) + more_bytes
+        if reservation.host and more_bytes:
+            total = self._host_bytes.get(reservation.host, 0) + more_bytes
             if total > 0:
-                self._host_bytes[one.host] = total
+                self._host_bytes[reservation.host] = total
             else:
-                self._host_bytes.pop(one.host, None)
+                self._host_bytes.pop(reservation.host, None)
 
     # ---- decisions
 
-    def _is_exempt(self, one: Reservation) -> bool:
+    def _is_exempt(self, reservation: Reservation) -> bool:
         """Whether it is the oldest of its kind, which never waits."""
-        return next(iter(self._held[one.kind].values()), one) is one
+        return next(iter(self._held[reservation.kind].values()), reservation) is reservation
 
-    def _fits(self, one: Reservation) -> bool:
-        more = one.wanted_bytes - one.granted_bytes
+    def _fits(self, reservation: Reservation) -> bool:
+        more = reservation.wanted_bytes - reservation.granted_bytes
         if more > self.left_bytes():
             return False
-        of_host = self._host_bytes.get(one.host, 0)
-        return of_host <= one.granted_bytes or of_host + more <= self._host_limit_bytes
+        of_host = self._host_bytes.get(reservation.host, 0)
+        return of_host <= reservation.granted_bytes or of_host + more <= self._host_limit_bytes
 
-    def _grant(self, one: Reservation) -> None:
-        if not self._fits(one):
-            self._refuse_for(one)
-        held = self._held[one.kind]
-        if one.number not in held:
-            held[one.number] = one
-            one.streams = one.kind is ReservationKind.BODY
-            self.streaming += one.streams
-        more = one.wanted_bytes - one.granted_bytes
+    def _grant(self, reservation: Reservation) -> None:
+        if not self._fits(reservation):
+            self._refuse_for(reservation)
+        held = self._held[reservation.kind]
+        if reservation.number not in held:
+            held[reservation.number] = reservation
+            reservation.streams = reservation.kind is ReservationKind.BODY
+            self.streaming += reservation.streams
+        more = reservation.wanted_bytes - reservation.granted_bytes
         self._granted_since += more
-        self.count(one, more)
-        one.granted_bytes, one.granted_at = one.wanted_bytes, self._clock.monotonic()
+        self.count(reservation, more)
+        reservation.granted_bytes, reservation.granted_at = reservation.wanted_bytes, self._clock.monotonic()
 
     def _refuse_for(self, oldest: Reservation) -> None:
         """Make room for a reservation that is granted although it does not fit."""
         missing = oldest.wanted_bytes - oldest.granted_bytes - self.left_bytes()
-        for one in sorted(self._waiting.values(), key=lambda one: one.number, reverse=True):
+        for reservation in sorted(self._waiting.values(), key=lambda reservation: reservation.number, reverse=True):
             if missing <= 0:
                 return
             if (
-                one.kind is ReservationKind.BODY
-                and one.granted_bytes
-                and one is not oldest
-                and one.on_answer is not None
+                reservation.kind is ReservationKind.BODY
+                and reservation.granted_bytes
+                and reservation is not oldest
+                and reservation.on_answer is not None
             ):
-                missing -= one.granted_bytes
+                missing -= reservation.granted_bytes
                 self.refused += 1
-                on_answer = one.on_answer
-                one.release()
+                on_answer = reservation.on_answer
+                reservation.release()
                 # In a later turn: the end of a fetch starts others.
                 self._clock.call_soon(partial(on_answer, False))
 
@@ -302,23 +302,23 @@ class MemoryBudget:
         if now - self._freed_at >= FREE_UNUSED_S:
             self._freed_at = now
             self._free_unused()
-        for one in list(self._waiting.values()):
-            if one.on_answer is None:  # released by the call for an earlier one
+        for reservation in list(self._waiting.values()):
+            if reservation.on_answer is None:  # released by the call for an earlier one
                 continue
-            if self._is_exempt(one) or self._fits(one):
-                on_answer, one.on_answer = one.on_answer, None
-                del self._waiting[one.number]
-                self._grant(one)
+            if self._is_exempt(reservation) or self._fits(reservation):
+                on_answer, reservation.on_answer = reservation.on_answer, None
+                del self._waiting[reservation.number]
+                self._grant(reservation)
                 on_answer(True)
         if self._waiting:
             self._arm()
 
 
-def _to_come(one: Reservation, grown: float) -> float:
+def _to_come(reservation: Reservation, grown: float) -> float:
     """Reserved bytes that are not part of the memory in use; `grown`: see `GROWN_S`."""
-    if one.kind is not ReservationKind.BODY and one.granted_at <= grown:
-        return one.granted_bytes * GROWTH_LEFT
-    return max(one.granted_bytes - one.arrived_bytes, 0)
+    if reservation.kind is not ReservationKind.BODY and reservation.granted_at <= grown:
+        return reservation.granted_bytes * GROWTH_LEFT
+    return max(reservation.granted_bytes - reservation.arrived_bytes, 0)
 
 
 def unlimited() -> MemoryBudget:

@@ -70,13 +70,13 @@ class Metric(Generic[S]):
         for texts, value in values:
             # Without a label the one value has no name.
             named: Mapping[Any, Any] = value if self.label and isinstance(value, Mapping) else {(): value}
-            for name, one in named.items():
+            for name, series in named.items():
                 names = [*([name] if isinstance(name, str) else name), *texts]
                 if self.histogram:
-                    buckets = [(bound, count) for bound, count in one.items() if bound != SUM]
-                    family.add_metric(names, buckets, one[SUM])
+                    buckets = [(bound, count) for bound, count in series.items() if bound != SUM]
+                    family.add_metric(names, buckets, series[SUM])
                 else:
-                    family.add_metric(names, one)
+                    family.add_metric(names, series)
         return family  # type: ignore[no-any-return]
 
     @property
@@ -92,14 +92,14 @@ Sent = float | dict[str, float]
 
 def read_values(service: S, table: Iterable[Metric[S]]) -> dict[str, Sent]:
     """Name of each metric → its value now, for another process."""
-    found: dict[str, Sent] = {}
+    values: dict[str, Sent] = {}
     for metric in table:
         value: Any = metric.read(service)
         if isinstance(value, Mapping):
-            found[metric.name] = {name: float(number) for name, number in value.items()}
+            values[metric.name] = {name: float(number) for name, number in value.items()}
         else:
-            found[metric.name] = float(value)
-    return found
+            values[metric.name] = float(value)
+    return values
 
 
 class MetricsCollector(Collector, Generic[S]):

@@ -24,7 +24,11 @@ def handle_stop_signals(
 ) -> list[signal.Signals]:
     """`stop` is called for each of the signals, which are returned. A SIGHUP that is ignored already, as under nohup,
     stays ignored."""
-    handled = [one for one in STOP_SIGNALS if one.name != "SIGHUP" or signal.getsignal(one) is not signal.SIG_IGN]
+    handled = [
+        stop_signal
+        for stop_signal in STOP_SIGNALS
+        if stop_signal.name != "SIGHUP" or signal.getsignal(stop_signal) is not signal.SIG_IGN
+    ]
     for number in handled:
         loop.add_signal_handler(number, stop, number)
     return handled

@@ -77,16 +77,16 @@ def frames(data: bytes) -> Iterator[bytes]:
 def _sequence_at(data: memoryview, offset: int) -> tuple[int, int] | None:
     """(partition, sequence) of the commit whose MessagePack starts at an offset; None without one. O(1)."""
     offset += 3 if data[offset] == 0xDC else 1
-    found: list[int] = []
+    header: list[int] = []
     for _ in range(3):  # partition, epoch, sequence: unsigned integers
         kind = data[offset] if offset < len(data) else 0xFF
         size = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.get(kind, 0)
         if kind > 0x7F and not size:
             return None
-        found.append(int.from_bytes(data[offset + 1 : offset + 1 + size], "big") if size else kind)
+        header.append(int.from_bytes(data[offset + 1 : offset + 1 + size], "big") if size else kind)
         offset += 1 + size
     follows = data[offset] if offset < len(data) else 0
-    return (found[0], found[2]) if 0x90 <= follows <= 0x9F or follows in (0xDC, 0xDD) else None
+    return (header[0], header[2]) if 0x90 <= follows <= 0x9F or follows in (0xDC, 0xDD) else None
 
 
 def whole_commit_after(data: memoryview, offset: int, sequences: Mapping[int, int]) -> int:
@@ -251,16 +251,16 @@ class CommitLog:
             return
         tail = bytes(data[length:])
         if tail.strip(b"\0"):
-            kept = path.with_name(f"{path.name}.cut-{length}")
+            aside = path.with_name(f"{path.name}.cut-{length}")
             try:
-                with kept.open("wb") as file:
+                with aside.open("wb") as file:
                     file.write(tail)
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:
-                raise disk_error(error, kept) from None
+                raise disk_error(error, aside) from None
             log.warning(
-                "%s ended in %d bytes of an unfinished commit; they were moved to %s", path, len(tail), kept.name
+                "%s ended in %d bytes of an unfinished commit; they were moved to %s", path, len(tail), aside.name
             )
         os.truncate(path, length)
 

@@ -26,10 +26,10 @@ class ContinuedLeases:
     """See `Leases`."""
 
     def __init__(
-        self, dispatcher: Dispatcher, found: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
+        self, dispatcher: Dispatcher, restored: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
     ) -> None:
         self._dispatcher = dispatcher
-        self._found = found
+        self._found = restored
         self._take = take
 
     def snapshot(self, leased: LeasedUrl) -> None:

@@ -22,10 +22,10 @@ class InterruptedLeases:
     """See `Leases`."""
 
     def __init__(
-        self, dispatcher: Dispatcher, found: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
+        self, dispatcher: Dispatcher, restored: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
     ) -> None:
         self._frontier = dispatcher.frontier
-        self._found = found
+        self._found = restored
         self._take = take
 
     def snapshot(self, leased: LeasedUrl) -> None:
@@ -48,17 +48,17 @@ class InterruptedLeases:
 
     def finish(self, now: float) -> TurnOutput:
         """See `Leases`."""
-        frontier, found = self._frontier, self._found
+        frontier, restored = self._frontier, self._found
         groups: dict[tuple[int, str], list[tuple[bytes, bytes]]] = {}
-        for (uid, url_key), (number, packed) in found.outstanding.items():
+        for (uid, url_key), (number, packed) in restored.outstanding.items():
             groups.setdefault((number, uid), []).append((url_key, packed))
         for (number, uid), urls in groups.items():
-            _requeue_host(frontier, frontier.jobs[uid], number, urls, found, now)
+            _requeue_host(frontier, frontier.jobs[uid], number, urls, restored, now)
         return TurnOutput()
 
 
 def _requeue_host(
-    frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], found: Restored, now: float
+    frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], restored: Restored, now: float
 ) -> None:
     """Put the URLs that were outstanding at the front of their host's queue, before its other head entries."""
     store = frontier.store
@@ -69,11 +69,11 @@ def _requeue_host(
         heads.append(packed)
     host = frontier.hosts.get(number)
     for url_key, packed in urls:
-        attempt = found.attempts.get((job.uid, url_key))
+        attempt = restored.attempts.get((job.uid, url_key))
         if attempt is not None:
             packed = pack(unpack(packed)._replace(attempts=min(attempt, frontier.config.tries - 1)))
-            known = job.due_table.get(url_key)
-            if known is not None and known.outcome is Outcome.STORED:
+            state = job.due_table.get(url_key)
+            if state is not None and state.outcome is Outcome.STORED:
                 job.reserve_page(url_key)
             else:
                 job.priority_refetch.add(url_key)

@@ -131,23 +131,23 @@ class Replay:
 
     def finish(self, now: float, utc_now: float) -> Restored:
         """All entries are applied. O(hosts + outstanding URLs)."""
-        found = self.found
+        restored = self.found
         jobs = self.frontier.jobs.values()
         for job in jobs:
             job.reapply_recrawl(utc_now)
         self.frontier.begin_turn(now, utc_now)
         self.frontier.holds.apply_windows()
-        found.leased = len(found.outstanding)
-        found.to_republish = self._leases.finish(now)
-        found.outstanding.clear()
-        _requeue_delayed(self.dispatcher, found, now, utc_now)
-        _pause_robots_pending(self.frontier, found, now)
+        restored.leased = len(restored.outstanding)
+        restored.to_republish = self._leases.finish(now)
+        restored.outstanding.clear()
+        _requeue_delayed(self.dispatcher, restored, now, utc_now)
+        _pause_robots_pending(self.frontier, restored, now)
         _reschedule(self.frontier, now)
         for job in jobs:
             if job.document.parse.requisites:
                 _find_requisites(self.dispatcher, job)
-        found.urls = sum(job.queued for job in jobs)
-        return found
+        restored.urls = sum(job.queued for job in jobs)
+        return restored
 
     def snapshot(self, state: FrontierSnapshot) -> None:
         frontier = self.frontier
@@ -187,8 +187,8 @@ class Replay:
         job.due_table.load(packed)
         url_key = packed[:16]
         if job.due_table.is_checked_out(url_key):
-            known = job.due_table.get(url_key)
-            if known is not None and known.outcome is Outcome.STORED:
+            state = job.due_table.get(url_key)
+            if state is not None and state.outcome is Outcome.STORED:
                 job.reserve_page(url_key)
 
     def _job(self, state: JobState) -> None:
@@ -243,15 +243,15 @@ class Replay:
         frontier.hosts.trim(self.found.numbers)
 
     def _forget_job(self, uid: str) -> None:
-        found = self.found
-        for table in (found.outstanding, found.delayed, found.attempts):
+        restored = self.found
+        for table in (restored.outstanding, restored.delayed, restored.attempts):
             for key in [key for key in table if key[0] == uid]:
                 del table[key]
-        for key in [key for key in found.leases if key[0] == uid]:
-            leased = found.leases.pop(key)
+        for key in [key for key in restored.leases if key[0] == uid]:
+            leased = restored.leases.pop(key)
             if not leased.landed:  # its fetch is still in flight
                 leased.job = DELETED + uid
-                found.leases[leased.job, leased.url_key] = leased
+                restored.leases[leased.job, leased.url_key] = leased
 
     def _hosts(self, commit: FrontierCommit) -> None:
         frontier = self.frontier
@@ -268,18 +268,18 @@ class Replay:
 
     def _take(self, key: Key, host: str) -> tuple[int, bytes] | None:
         """Take a URL from where it is, and free its reservation."""
-        found = self.found
+        restored = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
             job.free_reservation(key[1])
-        known = found.outstanding.pop(key, None)
-        if known is not None:
-            found.attempts.pop(key, None)
-            found.leases.pop(key, None)
-            return known
-        kept = found.delayed.pop(key, None)
-        if kept is not None:
-            return kept[:2]
+        outstanding = restored.outstanding.pop(key, None)
+        if outstanding is not None:
+            restored.attempts.pop(key, None)
+            restored.leases.pop(key, None)
+            return outstanding
+        delayed = restored.delayed.pop(key, None)
+        if delayed is not None:
+            return delayed[:2]
         number = self.frontier.store.find(host)
         if job is None or number < 0:
             return None
@@ -333,27 +333,27 @@ def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     """Fill `Job.requisites`. O(open URLs of the job)."""
     frontier = dispatcher.frontier
     store = frontier.store
-    packed = [one for host in store.hosts_of(job.number) for _, one in store.items(host, job.number)]
-    packed += [one for _, _, uid, one in dispatcher.frontier.delayed.items() if uid == job.uid]
-    entries = [unpack(one) for one in packed]
+    packed = [item for host in store.hosts_of(job.number) for _, item in store.items(host, job.number)]
+    packed += [item for _, _, uid, item in dispatcher.frontier.delayed.items() if uid == job.uid]
+    entries = [unpack(item) for item in packed]
     entries += [waiting.entry for waiting in frontier.in_flight.urls.values() if waiting.job == job.uid]
     job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
 
 
-def _requeue_delayed(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
+def _requeue_delayed(dispatcher: Dispatcher, restored: Restored, now: float, utc_now: float) -> None:
     frontier = dispatcher.frontier
-    for (uid, _), (number, packed, not_before) in found.delayed.items():
+    for (uid, _), (number, packed, not_before) in restored.delayed.items():
         job = frontier.jobs[uid]
         wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
         if wait_s > 0:
             frontier.delayed.add(number, job, packed, now + wait_s)
         else:
             frontier.store.push(number, job.number, HEAD, packed)
-    found.delayed.clear()
+    restored.delayed.clear()
 
 
-def _pause_robots_pending(frontier: Frontier, found: Restored, now: float) -> None:
-    for key in found.robots_pending:
+def _pause_robots_pending(frontier: Frontier, restored: Restored, now: float) -> None:
+    for key in restored.robots_pending:
         host = frontier.hosts.get_or_create(key)
         host.pace.after_fetch(now, frontier.hosts.delay_s(host, None))
         host.changed = True

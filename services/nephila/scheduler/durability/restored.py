@@ -28,4 +28,4 @@ class Restored(msgspec.Struct):
 
     def numbers(self) -> set[int]:
         """Hosts of URLs that are in no queue."""
-        return {kept[0] for table in (self.outstanding, self.delayed) for kept in table.values()}
+        return {item[0] for table in (self.outstanding, self.delayed) for item in table.values()}

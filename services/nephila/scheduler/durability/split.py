@@ -18,7 +18,7 @@ from nephila.scheduler.frontier.job_state import Job
 IsOther = Callable[[bytes], bool]
 
 
-def keep_part(frontier: Frontier, found: Restored, part: PartitionSlice, *, born: bool) -> None:
+def keep_part(frontier: Frontier, restored: Restored, part: PartitionSlice, *, born: bool) -> None:
     """Remove what belongs to other partitions than this one, before `Replay.finish`. `born`: the partition is new.
     O(hosts + watched URLs + URLs in flight)."""
     layout = part.layout
@@ -26,19 +26,19 @@ def keep_part(frontier: Frontier, found: Restored, part: PartitionSlice, *, born
     def is_other(url_key: bytes) -> bool:
         return layout.of(url_key) != part.number
 
-    kept, gone = dict.fromkeys(frontier.jobs, 0), dict.fromkeys(frontier.jobs, 0)
+    here, gone = dict.fromkeys(frontier.jobs, 0), dict.fromkeys(frontier.jobs, 0)
     """Job → leases of pages."""
-    for (uid, url_key), leased in list(found.leases.items()):
-        counts = gone if is_other(url_key) else kept
+    for (uid, url_key), leased in list(restored.leases.items()):
+        counts = gone if is_other(url_key) else here
         if counts is gone:
-            del found.leases[uid, url_key]
+            del restored.leases[uid, url_key]
         if leased.record is None and uid in counts:
             counts[uid] += 1
-    for table in (found.outstanding, found.delayed, found.attempts):
+    for table in (restored.outstanding, restored.delayed, restored.attempts):
         for key in [key for key in table if is_other(key[1])]:
             del table[key]
-    for host in [host for host in found.robots_pending if is_other(_md5(host))]:
-        del found.robots_pending[host]
+    for host in [host for host in restored.robots_pending if is_other(_md5(host))]:
+        del restored.robots_pending[host]
     _keep_hosts(frontier, is_other)
     for job in frontier.jobs.values():
         reserved = job.reserved | job.priority_refetch
@@ -47,7 +47,7 @@ def keep_part(frontier: Frontier, found: Restored, part: PartitionSlice, *, born
         job.held.lost = 0 if born else job.held.lost
         if born:
             job.ended.clear()
-            job.split_pages = kept[job.uid] + len(reserved) - others
+            job.split_pages = here[job.uid] + len(reserved) - others
         else:
             job.split_pages -= gone[job.uid] + others
     if born:
@@ -78,7 +78,7 @@ def _keep_urls(job: Job, part: PartitionSlice, is_other: IsOther) -> None:
             job.held.discard(packed[:16])
     job.reserved = {url_key for url_key in job.reserved if not is_other(url_key)}
     job.priority_refetch = {url_key for url_key in job.priority_refetch if not is_other(url_key)}
-    job.quarantines = {key: one for key, one in job.quarantines.items() if not is_other(_md5(key[0]))}
+    job.quarantines = {key: quarantine for key, quarantine in job.quarantines.items() if not is_other(_md5(key[0]))}
 
 
 def _md5(host: str) -> bytes:

@@ -82,8 +82,8 @@ def add_seed(
         origin = origin_of(url, host_key)
         if job.ignore_robots:
             add_sitemaps(frontier, job, host_key, origin, None)
-        elif (known := _known_robots(frontier, host_key, origin)) is not None:
-            add_sitemaps(frontier, job, host_key, origin, known.rules)
+        elif (robots := _known_robots(frontier, host_key, origin)) is not None:
+            add_sitemaps(frontier, job, host_key, origin, robots.rules)
     return ""
 
 

@@ -345,7 +345,7 @@ class Dispatcher:
             heads.append(packed)
         first = next((packed for packed in heads if job.may_take(packed[:16])), None)
         # Stable: all the others keep their order.
-        for packed in sorted(heads, key=lambda one: one is not first):
+        for packed in sorted(heads, key=lambda head: head is not first):
             store.push(host.number, job.number, HEAD, packed)
         return first is not None
 

@@ -32,29 +32,29 @@ class Forgotten(msgspec.Struct):
 def forget_urls(dispatcher: Dispatcher, job: Job, urls: Iterable[tuple[str, Outcome]]) -> Forgotten:
     """Forget URLs, with the next commit. Each comes with how it has ended, UNSPECIFIED where that is not known: it then
     stays in the counts. O(URLs + queued URLs of their hosts)."""
-    frontier, found, opened = dispatcher.frontier, Forgotten(), OpenUrls(dispatcher, job)
+    frontier, counts, opened = dispatcher.frontier, Forgotten(), OpenUrls(dispatcher, job)
     fetch_no = job.last_fetch_no + 1
     for url, outcome in urls:
         try:
             parts = parse_for(job.routes, url)
         except UrlError:
-            found.unknown += 1
+            counts.unknown += 1
             continue
         key = parts.fingerprint
         if key not in job.seen:
-            found.unknown += 1
+            counts.unknown += 1
         elif opened.contains(parts.host_key, key):
-            found.open += 1
+            counts.open += 1
         else:
-            known = job.due_table.get(key)
-            ended = ForgottenUrl(job.uid, key, known.outcome if known is not None else outcome, fetch_no)
+            state = job.due_table.get(key)
+            ended = ForgottenUrl(job.uid, key, state.outcome if state is not None else outcome, fetch_no)
             apply(frontier, ended)
             frontier.pending.of(frontier.pending.partition(key)).forgotten.append(ended)
-            found.forgotten += 1
-    if found.forgotten:
+            counts.forgotten += 1
+    if counts.forgotten:
         frontier.on_wider(job.uid)  # links that were sent before have to be sent again
         frontier.readiness.resume_hosts(job)
-    return found
+    return counts
 
 
 def apply(frontier: Frontier, ended: ForgottenUrl) -> None:

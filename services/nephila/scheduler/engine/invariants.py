@@ -68,7 +68,7 @@ def _check_job(dispatcher: Dispatcher, job: Job) -> None:
     assert job.priority_refetch | job.reserved <= set(queued), f"{uid}: a URL with a reservation is not queued"
     assert not job.priority_refetch & job.reserved, f"{uid}: a URL has two reservations"
     ended = sum(job.ended.values())
-    one = dispatcher.frontier.partition_slice
+    part = dispatcher.frontier.partition_slice
     # After a growth, the partition that was split counts the URLs that had ended in all its parts.
-    if one.base in (0, one.of):
+    if part.base in (0, part.of):
         assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"

@@ -14,40 +14,40 @@ from nephila.scheduler.frontier.strategies import HEAD, TAIL
 
 def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
     """Apply and log a new job, a changed one, or a deletion. Held links that a changed scope accepts are admitted."""
-    known = frontier.jobs.get(spec.uid)
-    scope = known.document.scope if known is not None else None
+    earlier = frontier.jobs.get(spec.uid)
+    scope = earlier.document.scope if earlier is not None else None
     job = apply_job(frontier, spec)
     frontier.pending.of(frontier.partitions[0]).jobs.append(spec)
-    if job is not None and known is not None and job.document.scope != scope:
+    if job is not None and earlier is not None and job.document.scope != scope:
         admit_held(frontier, job)
     return job
 
 
 def apply_job(frontier: Frontier, spec: CrawlJob, number: int = -1) -> Job | None:
     """Apply the desired state of a job; None when the job is deleted."""
-    known = frontier.jobs.get(spec.uid)
+    job = frontier.jobs.get(spec.uid)
     frontier.recrawl_checked(frontier.recrawl_checked_at, -math.inf)
     if spec.deleted:
         frontier.quotas.remove(spec.uid)
-        if known is not None:
-            _delete(frontier, known)
+        if job is not None:
+            _delete(frontier, job)
         return None
-    if known is None:
+    if job is None:
         job = frontier.jobs.add(spec, number)
         frontier.holds.put(job)
         return job
-    strategy, unlimited = known.strategy, not known.max_pages
-    known.change(spec)
-    frontier.holds.put(known)
-    known.reapply_recrawl(frontier.time.utc_now)
-    limited = unlimited and _reserve_due_pages(frontier, known)
-    if limited or known.strategy is not strategy:
-        _reorder(frontier, known)
-    for host in list(known.over_budget_hosts):
-        frontier.readiness.update_host_budget(frontier.hosts.get(host), known)
-    frontier.readiness.resume_hosts(known)
+    strategy, unlimited = job.strategy, not job.max_pages
+    job.change(spec)
+    frontier.holds.put(job)
+    job.reapply_recrawl(frontier.time.utc_now)
+    limited = unlimited and _reserve_due_pages(frontier, job)
+    if limited or job.strategy is not strategy:
+        _reorder(frontier, job)
+    for host in list(job.over_budget_hosts):
+        frontier.readiness.update_host_budget(frontier.hosts.get(host), job)
+    frontier.readiness.resume_hosts(job)
     frontier.readiness.reschedule_ready()
-    return known
+    return job
 
 
 def _delete(frontier: Frontier, job: Job) -> None:

@@ -404,7 +404,7 @@ class OutcomeHandler:
         elif not job.admits(target.href, target.host_key, entry.depth, is_requisite(entry.context)):
             return
         if target.fingerprint not in job.seen:
-            found = entry._replace(
+            moved = entry._replace(
                 url_key=target.fingerprint,
                 url=target.href,
                 attempts=0,
@@ -412,7 +412,7 @@ class OutcomeHandler:
                 flags=entry_flags(seed, entry.render),
                 context=_without_form(entry.context),
             )
-            admit(self.frontier, job, found, target.host_key, head=True)
+            admit(self.frontier, job, moved, target.host_key, head=True)
 
 
 def _ended_as(status: int) -> Outcome:

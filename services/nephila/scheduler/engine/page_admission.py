@@ -91,15 +91,15 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         bool(job.waiting_hosts),
         job.over_budget_hosts,
     )
-    one = frontier.partition_slice
+    part = frontier.partition_slice
     checks = _Checks(
         job.seen,
         scope,
         job.rejected,
         rejected_limit,
         not job.traps.off,
-        one.of.bit_length() - 1,
-        frontier.arc if one.of > 1 else -1,
+        part.of.bit_length() - 1,
+        frontier.arc if part.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
     )
     rows = None

@@ -57,10 +57,10 @@ class Refetch:
             row = msgspec.structs.replace(row, url=url)
         if self._open.contains(host_key, key):
             return False
-        known = job.due_table.get(key)
-        state = self._merged(row, known, host_key)
+        stored = job.due_table.get(key)
+        state = self._merged(row, stored, host_key)
         if due and not job.recrawl.refresh_due(
-            state if known is not None else job.recrawl.adopted(state), frontier.time.utc_now
+            state if stored is not None else job.recrawl.adopted(state), frontier.time.utc_now
         ):
             return False
         if job.scope.excluded(row.url) if state.seed else not self._in_scope(state):
@@ -101,14 +101,14 @@ class Refetch:
         parts = parse_for(self.job.routes, url)
         if parts.fingerprint != key:
             for credentials in self._credentials.get(parts.host_key, ()):
-                found = with_credentials(url, credentials)
-                if parse_for(self.job.routes, found).fingerprint == key:
-                    return found, parts.host_key
+                with_login = with_credentials(url, credentials)
+                if parse_for(self.job.routes, with_login).fingerprint == key:
+                    return with_login, parts.host_key
         return url, parts.host_key
 
-    def _merged(self, row: UrlState, known: UrlState | None, host_key: str) -> UrlState:
-        if known is not None:
-            return msgspec.structs.replace(known, fetch_no=max(known.fetch_no, row.fetch_no))
+    def _merged(self, row: UrlState, stored: UrlState | None, host_key: str) -> UrlState:
+        if stored is not None:
+            return msgspec.structs.replace(stored, fetch_no=max(stored.fetch_no, row.fetch_no))
         # The table does not mark seeds. At depth 0 are seeds, their redirects and URLs from sitemaps. Of these only a
         # seed may be out of scope.
         state = msgspec.structs.replace(row, job=self.job.uid, host=host_key)
@@ -120,15 +120,15 @@ class Refetch:
 
     def _ask_robots_again(self, host: Host, url: str) -> None:
         """Expire a robots.txt that could not be fetched: it may be the reason why the URL ended."""
-        known = host.robots.get(origin_of(url, host.key))
+        robots = host.robots.get(origin_of(url, host.key))
         if (
-            known is None
-            or known.rules is not None
-            or known.policy == "allow"
-            or known.expires <= self.frontier.time.now
+            robots is None
+            or robots.rules is not None
+            or robots.policy == "allow"
+            or robots.expires <= self.frontier.time.now
         ):
             return
-        text = msgspec.structs.replace(known.text, expires_at=self.frontier.time.utc_now)
+        text = msgspec.structs.replace(robots.text, expires_at=self.frontier.time.utc_now)
         self.frontier.hosts.set_robots(host, text)
         host.changed = True
         self.frontier.pending.of(self.frontier.partitions[host.partition]).robots.append(text)

@@ -7,11 +7,11 @@ from nephila.scheduler.frontier.frontier import Frontier
 
 def release_quarantine(frontier: Frontier, uid: str, host: str, pattern: str) -> bool:
     """Release for good, with the next commit. False when that part is not closed."""
-    job, found = frontier.jobs.get(uid), frontier.hosts.find(host)
-    closed = found.novelty.get(uid) if found is not None else None
+    job, host_state = frontier.jobs.get(uid), frontier.hosts.find(host)
+    closed = host_state.novelty.get(uid) if host_state is not None else None
     released = closed.release(pattern) if closed is not None else None
-    if job is None or found is None or released is None:
+    if job is None or host_state is None or released is None:
         return False
-    found.changed = True
-    frontier.note_quarantine(job, found, released)
+    host_state.changed = True
+    frontier.note_quarantine(job, host_state, released)
     return True

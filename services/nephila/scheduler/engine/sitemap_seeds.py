@@ -32,9 +32,9 @@ def sitemap_seeds(job: JobSpec, origin: str, robots: Robots | None) -> list[UrlP
 
 def _named(robots: Robots, origin: str) -> list[UrlParts]:
     """Absolute URLs only, as the protocol demands: it does not define a base for relative ones. Without userinfo."""
-    found: dict[bytes, UrlParts] = {}
+    sitemaps: dict[bytes, UrlParts] = {}
     for text in robots.sitemaps:
-        if len(found) >= MAX_SITEMAPS:
+        if len(sitemaps) >= MAX_SITEMAPS:
             break
         if len(text) > MAX_URL_CHARS:
             continue
@@ -44,5 +44,5 @@ def _named(robots: Robots, origin: str) -> list[UrlParts]:
                 parts = parse_url(text, origin)
         except UrlError:
             continue
-        found.setdefault(parts.fingerprint, parts)
-    return list(found.values())
+        sitemaps.setdefault(parts.fingerprint, parts)
+    return list(sitemaps.values())

@@ -78,15 +78,15 @@ class ExclusionTrial:
 
     def _piece(self, of: Partition) -> None:
         if self._place is not None:
-            self._place, found = of.frontier.store.walk(of.job.number, self._place, _PIECE)
+            self._place, items = of.frontier.store.walk(of.job.number, self._place, _PIECE)
         else:
-            found = of.frontier.delayed.part(of.job.number, self._delayed, _PIECE)
+            items = of.frontier.delayed.part(of.job.number, self._delayed, _PIECE)
             self._delayed += _PIECE
             if self._delayed >= len(of.frontier.delayed):
                 self._left.pop(0)
                 self._place, self._delayed, self._host = _START, 0, -1
-        self._walked += len(found)
-        for host, packed in found:
+        self._walked += len(items)
+        for host, packed in items:
             if host != self._host:
                 self._host = host
                 self._passed.clear()
@@ -104,15 +104,15 @@ class ExclusionTrial:
         self.removed += 1
         if len(self.examples) < EXAMPLES:
             self.examples.append(entry.url)
-        elif (place := self._random.randrange(self.removed)) < EXAMPLES:
-            self.examples[place] = entry.url
+        elif (index := self._random.randrange(self.removed)) < EXAMPLES:
+            self.examples[index] = entry.url
 
 
 def _joined(programs: list[re2._Regexp], patterns: Sequence[str]) -> list[re2._Regexp]:
     """The same as one program: 20 expressions cost four times as much one by one. Several that are too large together
     stay as they are."""
     try:
-        return compile_patterns(["|".join(f"(?:{one})" for one in patterns)], "exclude")
+        return compile_patterns(["|".join(f"(?:{pattern})" for pattern in patterns)], "exclude")
     except UsageError:
         return programs
 

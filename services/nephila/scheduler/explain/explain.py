@@ -99,7 +99,7 @@ def explain(
     if lease is None and (tried := (attempts or {}).get((job.uid, key), 0)):
         lease = LeaseFact(tried, entry.fetch_no if entry else 0)
     scope = job.scope.decide(parts.href, parts.host_key)
-    known = Explanation(
+    explanation = Explanation(
         url=parts.href,
         canonical=parts.canonical,
         host_key=parts.host_key,
@@ -118,12 +118,12 @@ def explain(
         trap=facts.trap(dispatcher, host, job, parts.href, entry, home),
         recrawl=facts.recrawl(job, watched, key),
         row=dict(row) if row is not None else None,
-        fetches=[dict(one) for one in fetches],
+        fetches=[dict(fetch) for fetch in fetches],
         depth_limit=facts.depth(dispatcher, job, home),
     )
-    known.kind, known.state, text = _Verdict(known, job, entry, running, home).judge()
-    known.sentence = _OPENINGS[known.state] + text.rstrip(".") + "."
-    return known
+    explanation.kind, explanation.state, text = _Verdict(explanation, job, entry, running, home).judge()
+    explanation.sentence = _OPENINGS[explanation.state] + text.rstrip(".") + "."
+    return explanation
 
 
 _OPENINGS: dict[State, str] = {
@@ -139,8 +139,8 @@ Way = tuple[Kind, str]
 class _Verdict:
     """From the facts to the first obstacle, in the order in which the dispatcher checks."""
 
-    def __init__(self, known: Explanation, job: Job, entry: Entry | None, running: bool, home: Home) -> None:
-        self.known = known
+    def __init__(self, explanation: Explanation, job: Job, entry: Entry | None, running: bool, home: Home) -> None:
+        self.known = explanation
         self.job = job
         self.entry = entry
         self.running = running
@@ -148,12 +148,12 @@ class _Verdict:
 
     def judge(self) -> Verdict:
         """Kind, state and the sentence without its opening."""
-        known = self.known
-        if known.row is not None:
-            return self._ended(known.row)
-        if known.queued is not None or known.lease is not None:
+        explanation = self.known
+        if explanation.row is not None:
+            return self._ended(explanation.row)
+        if explanation.queued is not None or explanation.lease is not None:
             return self._waiting()
-        if known.seen:
+        if explanation.seen:
             if self.home.system:
                 return (
                     "seen",
@@ -194,7 +194,7 @@ class _Verdict:
             return "stored", "stored", f"{at}: status {row.get('status', 0)}, {size}, in the table pages"
         kind, text = self._refusal(row, outcome, reason)
         if row.get("sha256"):
-            copies = [one["fetched_at"] for one in self.known.fetches if one.get("outcome") == "stored"]
+            copies = [fetch["fetched_at"] for fetch in self.known.fetches if fetch.get("outcome") == "stored"]
             recrawl = self.known.recrawl
             confirmed = utc(recrawl.fetched_at) if recrawl is not None and recrawl.fetched_at else ""
             of = copies[-1] if copies else confirmed or row.get("changed_at") or "an earlier fetch"
@@ -204,11 +204,11 @@ class _Verdict:
     def _refusal(self, row: Mapping[str, Any], outcome: str, reason: str) -> Way:
         kind = kind_of(outcome, reason)
         cause = str(row.get("cause", ""))
-        said = row_of(cause).words if cause and row_of(cause).reported_as == reason else words(outcome, reason)
+        cause_words = row_of(cause).words if cause and row_of(cause).reported_as == reason else words(outcome, reason)
         robots = self.known.robots
         match kind:
             case "failed":
-                return kind, f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"
+                return kind, f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {cause_words}"
             case "robots" if robots is not None and not robots.allowed:
                 return kind, _forbidden(robots)
             case "redirect":
@@ -216,22 +216,22 @@ class _Verdict:
             case "content_type":
                 return kind, f"its content type {row.get('content_type', '')} is not wanted"
             case "near_copy":
-                return kind, f"{said}: {row.get('near_copy_of') or 'its row does not name it'}"
+                return kind, f"{cause_words}: {row.get('near_copy_of') or 'its row does not name it'}"
             case "excluded" if not self.known.scope.admitted:
                 return kind, f"the scope no longer admits it ({self.known.scope.rule})"
             case "trap":
-                return self._trap_of_row(said)
-        return kind, said
+                return self._trap_of_row(cause_words)
+        return kind, cause_words
 
     def _tries(self) -> str:
         tries = int(self.known.fetches[-1].get("attempt", 0)) if self.known.fetches else 0
         return f" after {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
 
-    def _trap_of_row(self, said: str) -> Way:
+    def _trap_of_row(self, cause_words: str) -> Way:
         trap = self.known.trap
         if trap is not None and (trap.place or trap.shape):
             return self._trapped(trap)
-        return "trap", said
+        return "trap", cause_words
 
     def _trapped(self, trap: TrapFact) -> Way:
         if trap.place and (not trap.released or not trap.shape):
@@ -246,21 +246,23 @@ class _Verdict:
     # ---- queued or outstanding
 
     def _waiting(self) -> Verdict:
-        known, entry, lease = self.known, self.entry, self.known.lease
+        explanation, entry, lease = self.known, self.entry, self.known.lease
         if lease is not None and self.running:
             kind, text = self._under_way(lease)
             return kind, "waiting", text
-        left = self.job.left_scope(entry._replace(url=known.url), known.host_key) if entry is not None else ""
+        left = (
+            self.job.left_scope(entry._replace(url=explanation.url), explanation.host_key) if entry is not None else ""
+        )
         if left:
             return "excluded", "not_crawled", f"the scope no longer admits it ({left})"
-        trap = known.trap
+        trap = explanation.trap
         if trap is not None and self._is_shut(trap):
             kind, text = self._trapped(trap)
             return kind, "not_crawled", f"{text}; it is dropped when its turn comes"
         if self._is_forbidden():
-            assert known.robots is not None
-            return "robots", "not_crawled", _forbidden(known.robots)
-        kind, text = self._way(lease, known.queued)
+            assert explanation.robots is not None
+            return "robots", "not_crawled", _forbidden(explanation.robots)
+        kind, text = self._way(lease, explanation.queued)
         return kind, "waiting", text if self.running else f"{text}; nothing runs; continue with: {self.home.goes_on}"
 
     @staticmethod
@@ -330,31 +332,31 @@ class _Verdict:
 
     def _turn(self, queued: QueuedFact) -> Way:
         """URLs and hosts that come first."""
-        known, host = self.known, self.known.host
+        explanation, host = self.known, self.known.host
         if host is not None and host.line:
-            line = f"{known.host_key} is number {host.line:,} of {host.line_of:,} hosts in its queue"
+            line = f"{explanation.host_key} is number {host.line:,} of {host.line_of:,} hosts in its queue"
             return "address_line", f"its server address {host.address} is busy; {line}"
         if not queued.position:
-            first = f"it is one of {queued.of:,} URLs of {known.host_key}"
+            first = f"it is one of {queued.of:,} URLs of {explanation.host_key}"
             return "behind", f"{first}, behind the first {facts.LOOKED_AT:,}"
         if queued.position > 1:
             ahead = queued.position - 1
-            them = f"{ahead:,} URL{'s' if ahead > 1 else ''} of {known.host_key}"
+            them = f"{ahead:,} URL{'s' if ahead > 1 else ''} of {explanation.host_key}"
             return "behind", f"{them} go{'es' if ahead == 1 else ''} before it"
-        if not self.job.ignore_robots and (known.robots is None or known.robots.expired):
-            return "robots_first", f"robots.txt of {known.host_key} is fetched first"
+        if not self.job.ignore_robots and (explanation.robots is None or explanation.robots.expired):
+            return "robots_first", f"robots.txt of {explanation.host_key} is fetched first"
         if host is not None and host.in_flight:
-            return "next", f"it is the next of {known.host_key}, after the request that is in flight"
-        return "next", f"it is the next of {known.host_key}"
+            return "next", f"it is the next of {explanation.host_key}, after the request that is in flight"
+        return "next", f"it is the next of {explanation.host_key}"
 
     # ---- never found
 
     def _unseen(self) -> Verdict:
         """What would happen to a URL that was never found."""
-        known, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
-        limit = known.depth_limit
-        if not known.scope.admitted:
-            return "out_of_scope", "not_crawled", known.scope.rule
+        explanation, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
+        limit = explanation.depth_limit
+        if not explanation.scope.admitted:
+            return "out_of_scope", "not_crawled", explanation.scope.rule
         if trap is not None and trap.copy_of:
             return "copy", "not_crawled", f"but for a session id it is {trap.copy_of}, which is known under other ids"
         depth = ""
@@ -362,22 +364,22 @@ class _Verdict:
             depth = f" within depth {limit.limit}"
             if limit.set_by == "member":
                 depth += f" (live setting depth of the scheduler; taken back with: {limit.release})"
-            held_depth = job.held.depth_of(bytes.fromhex(known.url_key))
+            held_depth = job.held.depth_of(bytes.fromhex(explanation.url_key))
             if held_depth is not None and held_depth > limit.limit:
                 link_depth = f"a link leads to it at depth {held_depth}, and links are followed{depth}"
                 return "too_deep", "not_crawled", f"{link_depth}; it is crawled when that limit is raised"
         text = f"no page fetched so far links to it{depth}; if one did, it would "
         if budget.spent == "host":
-            return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {known.host_key}"
+            return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {explanation.host_key}"
         if budget.spent == "queued":
-            most = f"{known.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
+            most = f"{explanation.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
             return "queue_full", "never_found", f"{text}be left out: {most}"
         if trap is not None and self._is_shut(trap):
             kind, why = self._trapped(trap)
             return kind, "never_found", f"{text}be dropped: {why}"
-        if known.robots is not None and not known.robots.allowed and not job.ignore_robots:
-            return "robots", "never_found", f"{text}be denied: {_forbidden(known.robots)}"
-        return "unknown", "never_found", f"{text}be crawled ({known.scope.rule})"
+        if explanation.robots is not None and not explanation.robots.allowed and not job.ignore_robots:
+            return "robots", "never_found", f"{text}be denied: {_forbidden(explanation.robots)}"
+        return "unknown", "never_found", f"{text}be crawled ({explanation.scope.rule})"
 
 
 def _forbidden(robots: RobotsFact) -> str:

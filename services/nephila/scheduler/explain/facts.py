@@ -212,18 +212,26 @@ def depth(dispatcher: Dispatcher, job: Job, home: Home) -> DepthFact | None:
 def robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, now: float) -> RobotsFact | None:
     """robots.txt of the URL's origin; None before its first fetch."""
     origin = origin_of(url, host_key)
-    known: OriginRobots | None = host.robots.get(origin) if host is not None else None
-    if known is None:
+    robots_txt: OriginRobots | None = host.robots.get(origin) if host is not None else None
+    if robots_txt is None:
         return None
     agent = dispatcher.frontier.config.agent
     line, rule = 0, ""
-    if known.rules is not None:
-        allowed, line, rule = known.rules.decide(agent, parse_url(url).path_query)
+    if robots_txt.rules is not None:
+        allowed, line, rule = robots_txt.rules.decide(agent, parse_url(url).path_query)
     else:
-        allowed = known.allows(agent, url)
-    text = known.text
+        allowed = robots_txt.allows(agent, url)
+    text = robots_txt.text
     return RobotsFact(
-        origin, known.policy, allowed, line, rule, text.status, text.reason, text.fetched_at, known.expires <= now
+        origin,
+        robots_txt.policy,
+        allowed,
+        line,
+        rule,
+        text.status,
+        text.reason,
+        text.fetched_at,
+        robots_txt.expires <= now,
     )
 
 
@@ -325,7 +333,7 @@ def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
         Spend("seconds of the host", round(use.time_s, 3), job.budget_time_s),
         Spend("queued of the host", held, job.budget.queued),
     ]
-    fact = BudgetFact([one for one in limits if one.limit], "", "", job.leased)
+    fact = BudgetFact([limit for limit in limits if limit.limit], "", "", job.leased)
     if job.max_pages and job.ended[Outcome.STORED] + job.leased >= job.max_pages:
         fact.spent = "job"
     elif reason := job.spent(use):
@@ -360,8 +368,8 @@ def trap(
 
 def _closed(closed: dict[str, Quarantine], url: str) -> Quarantine | None:
     """The quarantine in force for the URL, else a released one."""
-    found = [closed[one] for one in patterns_of(url).patterns if one in closed] if closed else []
-    return min(found, key=lambda one: one.released, default=None)
+    quarantines = [closed[pattern] for pattern in patterns_of(url).patterns if pattern in closed] if closed else []
+    return min(quarantines, key=lambda quarantine: quarantine.released, default=None)
 
 
 def recrawl(job: Job, state: UrlState | None, key: bytes) -> RecrawlFact | None:

@@ -35,18 +35,18 @@ def host_list(dispatcher: Dispatcher, now: float, *, job: str = "", search: str 
     """Requests under way first, then by the instant of the next request; hosts without an instant are last. `job`:
     with URLs of this job. `search`: part of the name."""
     frontier = dispatcher.frontier
-    known = frontier.jobs.get(job)
-    if job and known is None:
+    listed_job = frontier.jobs.get(job)
+    if job and listed_job is None:
         return []
-    found = []
+    listed = []
     for number, (why, at) in _numbers(dispatcher, now).items():
         name = frontier.store.name(number)
         if (search and search.lower() not in name) or (
-            known is not None and not frontier.store.length(number, known.number)
+            listed_job is not None and not frontier.store.length(number, listed_job.number)
         ):
             continue
-        found.append(_listed(dispatcher, number, name, why, max(at - now, 0.0) if at else 0.0))
-    return sorted(found, key=_order)
+        listed.append(_listed(dispatcher, number, name, why, max(at - now, 0.0) if at else 0.0))
+    return sorted(listed, key=_order)
 
 
 def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]:
@@ -54,22 +54,22 @@ def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]
     reason that holds."""
     frontier = dispatcher.frontier
     readiness = frontier.readiness
-    found: dict[int, tuple[Why, float]] = {}
+    causes: dict[int, tuple[Why, float]] = {}
     for number, host in islice(frontier.hosts.hot.items(), LOOKED_AT):
         if host.in_flight:
-            found[number] = "in_flight", 0.0
+            causes[number] = "in_flight", 0.0
     for job in frontier.jobs.values():
         for number in islice(job.over_budget_hosts, LOOKED_AT):
-            found.setdefault(number, ("budget", 0.0))
+            causes.setdefault(number, ("budget", 0.0))
         for number in islice(job.waiting_hosts, LOOKED_AT):
-            found.setdefault(number, ("job", 0.0))
+            causes.setdefault(number, ("job", 0.0))
     for number in islice(readiness.waiting_for_address, LOOKED_AT):
-        found.setdefault(number, ("address", 0.0))
+        causes.setdefault(number, ("address", 0.0))
     for number in islice(readiness.ready.hosts(), LOOKED_AT):
-        found.setdefault(number, ("ready", 0.0))
+        causes.setdefault(number, ("ready", 0.0))
     for number, at in frontier.store.scheduled(LOOKED_AT):
-        found.setdefault(number, ("ready", 0.0) if at <= now else (_cause(dispatcher, number), at))
-    return found
+        causes.setdefault(number, ("ready", 0.0) if at <= now else (_cause(dispatcher, number), at))
+    return causes
 
 
 def _cause(dispatcher: Dispatcher, number: int) -> Why:
@@ -93,6 +93,6 @@ def _listed(dispatcher: Dispatcher, number: int, name: str, why: Why, wait_s: fl
     )
 
 
-def _order(one: ListedHost) -> tuple[int, float, str]:
-    rank = 0 if one.why == "in_flight" else 1 if one.wait_s or one.why == "ready" else 2
-    return rank, one.wait_s, one.name
+def _order(listed: ListedHost) -> tuple[int, float, str]:
+    rank = 0 if listed.why == "in_flight" else 1 if listed.wait_s or listed.why == "ready" else 2
+    return rank, listed.wait_s, listed.name

@@ -33,7 +33,7 @@ class Holds:
         if browser_s:
             uses.append(self._quotas.count_browser(job.uid, browser_s))
         for use in uses:
-            if not any(one is use for one in logged):
+            if not any(entry is use for entry in logged):
                 logged.append(use)
         if not job.hold(Hold.QUOTA) and self._quotas.used_up(job.uid, self._time.utc_now) is not None:
             self.apply_quotas()

@@ -95,17 +95,17 @@ class HostTable:
             host.novelty[part.job] = self._yield(host, part)
 
     def _yield(self, host: Host, part: HostYield) -> NoveltyTracker:
-        known = NoveltyTracker(part.job, host.key)
+        tracker = NoveltyTracker(part.job, host.key)
         try:
-            known.unpack(part.packed)
+            tracker.unpack(part.packed)
         except ValueError as error:
             # A newer release packed it. The job holds the quarantines too, so those survive.
             log.warning("%s; novelty is measured from zero", error)
             closed = [q for job in self.numbered.values() if job.uid == part.job for q in job.quarantines.values()]
             for quarantine in closed:
                 if quarantine.host == host.key:
-                    known.restore(quarantine)
-        return known
+                    tracker.restore(quarantine)
+        return tracker
 
     def set_robots(self, host: Host, text: RobotsTxt) -> None:
         """Use this robots.txt from now on."""
@@ -171,9 +171,9 @@ class HostTable:
         self.store.forget(number)
 
     def _release_robots(self, host: Host) -> None:
-        for known in host.robots.values():
-            if known.rules is not None:
-                self.robots.release(known.rules)
+        for robots in host.robots.values():
+            if robots.rules is not None:
+                self.robots.release(robots.rules)
 
     def _save(self, host: Host) -> None:
         if not host.changed:
@@ -181,7 +181,7 @@ class HostTable:
         host.changed = False
         pace = host.pace
         prepared = host.number in self.prepared.by_number
-        robots = [known for known in host.robots.values() if prepared or known.expires > self._time.now]
+        robots = [origin for origin in host.robots.values() if prepared or origin.expires > self._time.now]
         if (
             pace.not_before <= self._time.now
             and not pace.backoff_s
@@ -196,19 +196,19 @@ class HostTable:
         yields = [HostYield(names[job], part.pack()) for job, part in host.novelty.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
-        packed = _encode(HostRecord(state, [to_log(known) for known in robots], yields))
+        packed = _encode(HostRecord(state, [to_log(origin) for origin in robots], yields))
         self.store.set_state(host.number, packed)
         self.written_bytes += len(packed)
 
     def _by_uid(self, accounts: Iterable[Account]) -> list[Account]:
         """Accounts of the store, which have job numbers in the place of uids, with uids; without those of deleted
         jobs."""
-        found = []
+        accounts_by_uid = []
         for account in accounts:
             if (job := self.numbered.get(int(account.job))) is not None:
                 account.job = job.uid
-                found.append(account)
-        return found
+                accounts_by_uid.append(account)
+        return accounts_by_uid
 
     def trim(self, pinned: Callable[[], set[int]]) -> None:
         """Evict inactive objects when there are too many. `pinned` hosts stay: the number of a forgotten host may be
@@ -236,7 +236,7 @@ class HostTable:
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
         self.store.check()
-        held = [known.rules for host in self.hot.values() for known in host.robots.values()]
+        held = [origin.rules for host in self.hot.values() for origin in host.robots.values()]
         self.robots.check([rules for rules in held if rules is not None])
         for number, host in self.hot.items():
             assert host.number == number, f"{host.key} is under another number"
@@ -245,12 +245,12 @@ class HostTable:
 
 def novelty_of(host: Host, job: Job) -> NoveltyTracker:
     """The novelty tracker of a job on a host, with the current limits of the job."""
-    known = host.novelty.get(job.uid)
-    if known is None:
-        known = host.novelty[job.uid] = NoveltyTracker(job.uid, host.key)
-    known.cap_fetches = job.traps.cap_fetches
-    known.cap_share = job.traps.cap_share
-    return known
+    tracker = host.novelty.get(job.uid)
+    if tracker is None:
+        tracker = host.novelty[job.uid] = NoveltyTracker(job.uid, host.key)
+    tracker.cap_fetches = job.traps.cap_fetches
+    tracker.cap_share = job.traps.cap_share
+    return tracker
 
 
 def load_state(host: Host, state: HostState, now: float, utc_now: float) -> None:

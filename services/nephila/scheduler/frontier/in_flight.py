@@ -176,8 +176,8 @@ class InFlight:
 
     def find(self, job: str, url_key: bytes) -> Outstanding | None:
         """The URL of a job, which may be deleted."""
-        found = self.urls.get((job, url_key))
-        return found if found is not None or not job else self.urls.get((DELETED + job, url_key))
+        outstanding = self.urls.get((job, url_key))
+        return outstanding if outstanding is not None or not job else self.urls.get((DELETED + job, url_key))
 
     # ---- events
 
@@ -386,8 +386,8 @@ class InFlight:
         assert set(self.without_receipt) == set(others), "URLs without receipt and those with an outcome differ"
         instants = list(self.without_receipt.values())
         assert instants == sorted(instants), "URLs without receipt out of order"
-        known = {"", *self._jobs}
-        assert all(w.job in known or w.job.startswith(DELETED) for w in self.urls.values()), "a URL has no job"
+        jobs = {"", *self._jobs}
+        assert all(w.job in jobs or w.job.startswith(DELETED) for w in self.urls.values()), "a URL has no job"
         flying = Counter(id(w.host) for w in leased.values())
         for host in hot.values():
             assert host.in_flight == flying[id(host)], f"{host.key}: {host.in_flight} in flight"

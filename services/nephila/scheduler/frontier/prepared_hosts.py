@@ -47,13 +47,13 @@ class PreparedHosts:
 
     def job(self, host: int) -> int:
         """Number of the job that a host is prepared for; -1 for a host that is not prepared."""
-        known = self.by_number.get(host)
-        return known.job if known is not None else -1
+        prepared = self.by_number.get(host)
+        return prepared.job if prepared is not None else -1
 
     def is_valid(self, host: int, origin: str, now: float) -> bool:
         """Whether the robots.txt of an origin was fetched for the next page of the host."""
-        known = self.by_number.get(host)
-        return known is not None and known.origin == origin and 0.0 <= now - known.fetched_at <= VALID_S
+        prepared = self.by_number.get(host)
+        return prepared is not None and prepared.origin == origin and 0.0 <= now - prepared.fetched_at <= VALID_S
 
     def requested(self, host: int, job: int, origin: str) -> None:
         """The robots.txt of an origin is requested for a page of a job."""
@@ -63,35 +63,35 @@ class PreparedHosts:
 
     def fetched(self, host: int, job: int, origin: str, now: float) -> None:
         """The robots.txt of an origin has come; `job`: the page is for this one where the request is unknown."""
-        known = self.by_number.get(host)
-        if known is None or known.origin != origin:
+        prepared = self.by_number.get(host)
+        if prepared is None or prepared.origin != origin:
             self.requested(host, job, origin)
         self.by_number[host].fetched_at = now
 
     def discard(self, host: int) -> bool:
         """The page is requested, or none comes; True when the host was prepared."""
-        known = self.by_number.pop(host, None)
-        if known is None:
+        prepared = self.by_number.pop(host, None)
+        if prepared is None:
             return False
-        self._by_job[known.job] -= 1
-        if not self._by_job[known.job]:
-            del self._by_job[known.job]
+        self._by_job[prepared.job] -= 1
+        if not self._by_job[prepared.job]:
+            del self._by_job[prepared.job]
         return True
 
     def drop_job(self, job: int) -> None:
         """A job was deleted. O(prepared hosts)."""
-        for host in [host for host, known in self.by_number.items() if known.job == job]:
+        for host in [host for host, prepared in self.by_number.items() if prepared.job == job]:
             self.discard(host)
 
     def schedule(self, host: int, at: float) -> None:
         """A prepared host is ready then; no effect for a host that is not prepared."""
-        known = self.by_number.get(host)
-        if known is None:
+        prepared = self.by_number.get(host)
+        if prepared is None:
             return
-        known.ready_at = at
+        prepared.ready_at = at
         heapq.heappush(self.scheduled, (at, host))
         if len(self.scheduled) > 2 * len(self.by_number) + _SPARE:
-            waiting = ((known.ready_at, host) for host, known in self.by_number.items())
+            waiting = ((prepared.ready_at, host) for host, prepared in self.by_number.items())
             self.scheduled = [(at, host) for at, host in waiting if at is not None]
             heapq.heapify(self.scheduled)
 
@@ -100,8 +100,8 @@ class PreparedHosts:
         heap = self.scheduled
         while heap:
             at, host = heap[0]
-            known = self.by_number.get(host)
-            if known is not None and known.ready_at == at:
+            prepared = self.by_number.get(host)
+            if prepared is not None and prepared.ready_at == at:
                 return at
             heapq.heappop(heap)
         return None
@@ -121,8 +121,8 @@ class PreparedHosts:
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
-        found = Counter(known.job for known in self.by_number.values())
-        assert found == self._by_job, f"prepared hosts by job: {found}, counted {self._by_job}"
+        counts = Counter(prepared.job for prepared in self.by_number.values())
+        assert counts == self._by_job, f"prepared hosts by job: {counts}, counted {self._by_job}"
         entries = set(self.scheduled)
-        for host, known in self.by_number.items():
-            assert known.ready_at is None or (known.ready_at, host) in entries, f"host {host} is never taken"
+        for host, prepared in self.by_number.items():
+            assert prepared.ready_at is None or (prepared.ready_at, host) in entries, f"host {host} is never taken"

@@ -137,8 +137,8 @@ _in_log_order: Final = itemgetter(
 
 def queued_of(entry: Entry, job: str, host: str, head: bool = True, not_before: float = 0.0) -> QueuedUrl:
     """The logged form of an entry; `not_before` in seconds since 1970 UTC."""
-    given = job, host, head, not_before, bool(entry.flags & SEED), entry.render, unpack_context(entry.context)
-    return QueuedUrl(*_in_log_order((*entry, *given)))
+    further = job, host, head, not_before, bool(entry.flags & SEED), entry.render, unpack_context(entry.context)
+    return QueuedUrl(*_in_log_order((*entry, *further)))
 
 
 _SHARED: Final[dict[type, list[str]]] = {
@@ -152,8 +152,8 @@ def _reader(message: type) -> tuple[Any, Any]:
     """A getter of the shared fields, and one that puts them, the defaults, flags and context in the order of an
     entry."""
     names = _SHARED[message]
-    found = [*names, *(f"default {name}" for name in Entry._fields), "flags", "context"]
-    order = [found.index(name if name in found else f"default {name}") for name in Entry._fields]
+    values = [*names, *(f"default {name}" for name in Entry._fields), "flags", "context"]
+    order = [values.index(name if name in values else f"default {name}") for name in Entry._fields]
     return attrgetter(*names), itemgetter(*order)
 
 

@@ -96,14 +96,14 @@ class Quotas:
             quotas.append((f"site:{job.site.name}", job.site.quota))
         if tenant is not None:
             quotas.append((f"tenant:{job.tenant}", tenant.quota))
-        found = tuple(_Account(name, quota, run) for name, quota in quotas if _limits(quota))
+        accounts = tuple(_Account(name, quota, run) for name, quota in quotas if _limits(quota))
         self._accounts.pop(uid, None)
-        if found:
-            self._accounts[uid] = found
-            for account in found:
+        if accounts:
+            self._accounts[uid] = accounts
+            for account in accounts:
                 self._rooms.setdefault(account.name, Room())
             self.check_at(-math.inf)
-        return bool(found)
+        return bool(accounts)
 
     def rooms(self, uid: str) -> tuple[Room, ...]:
         """The rooms of a job's accounts; empty without a quota."""
@@ -142,8 +142,8 @@ class Quotas:
 
     def share(self, tenant: str) -> float:
         """Share of a tenant in the fetches."""
-        known = self._tenants.get(tenant)
-        return known.share if known is not None else 1.0
+        tenant_of = self._tenants.get(tenant)
+        return tenant_of.share if tenant_of is not None else 1.0
 
     def jobs(self) -> Iterable[str]:
         """Jobs that have quotas."""
@@ -180,20 +180,20 @@ class Quotas:
 
     def used_up(self, uid: str, utc: float) -> UsedUp | None:
         """The first quota of a job that is used up; of several the one that lasts longest."""
-        found: UsedUp | None = None
+        longest: UsedUp | None = None
         for account in self._accounts.get(uid, ()):
             total = self.total(account, utc)
             words = _exceeded(account.quota, total)
             if words:
                 end = period(account.quota.per, utc, account.run).end
-                if found is None or end > found.until:
+                if longest is None or end > longest.until:
                     kind, _, name = account.name.partition(":")
                     until = "" if end == math.inf else f", until {datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}"
-                    found = UsedUp(
+                    longest = UsedUp(
                         f"the quota of the {kind} {name}, {words} per {account.quota.per}, is used up{until}",
                         end,
                     )
-        return found
+        return longest
 
     def total(self, account: _Account, utc: float) -> QuotaUse:
         """The use of an account over all partitions, as far as known."""
@@ -216,11 +216,11 @@ class Quotas:
 
     def report(self) -> list[QuotaUse]:
         """All totals, with what is in flight."""
-        found = []
+        totals = []
         for use in self._uses.values():
             room = self._rooms.get(use.account)
-            found.append(use if room is None else msgspec.structs.replace(use, in_flight=max(room.in_flight, 0)))
-        return found
+            totals.append(use if room is None else msgspec.structs.replace(use, in_flight=max(room.in_flight, 0)))
+        return totals
 
     def set_elsewhere(self, uses: Mapping[str, QuotaUse]) -> bool:
         """Take over what other partitions have spent; returns whether anything is new."""

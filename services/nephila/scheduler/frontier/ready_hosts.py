@@ -55,7 +55,7 @@ class ReadyHosts:
 
     def ready_since(self) -> float | None:
         """When the host that has been ready longest became so; None without any."""
-        return next((known[1] for known in self.by_host.values()), None)
+        return next((ready[1] for ready in self.by_host.values()), None)
 
     def _push(self, job: int, order: int, stamp: int, host: int) -> None:
         entry = order << (_STAMP_BITS + _HOST_BITS) | stamp << _HOST_BITS | host
@@ -67,8 +67,8 @@ class ReadyHosts:
         heapq.heappush(heap, entry)
 
     def _counts(self, entry: int) -> bool:
-        known = self.by_host.get(entry & _HOST)
-        return known is not None and known[0] == entry >> _HOST_BITS & _STAMP
+        ready = self.by_host.get(entry & _HOST)
+        return ready is not None and ready[0] == entry >> _HOST_BITS & _STAMP
 
     def jobs(self) -> list[int]:
         """Jobs that have a ready host."""
@@ -83,8 +83,8 @@ class ReadyHosts:
         heap, by_host = self._heaps[job], self.by_host
         while heap:
             entry = heap[0]
-            known = by_host.get(entry & _HOST)
-            if known is not None and known[0] == entry >> _HOST_BITS & _STAMP:
+            ready = by_host.get(entry & _HOST)
+            if ready is not None and ready[0] == entry >> _HOST_BITS & _STAMP:
                 return entry & _HOST
             heapq.heappop(heap)
         del self._heaps[job]
@@ -102,8 +102,8 @@ class ReadyHosts:
         while heap:
             entry = heapq.heappop(heap)
             host = entry & _HOST
-            known = by_host.get(host)
-            if known is not None and known[0] == entry >> _HOST_BITS & _STAMP:
+            ready = by_host.get(host)
+            if ready is not None and ready[0] == entry >> _HOST_BITS & _STAMP:
                 del by_host[host]
                 return host
         del self._heaps[job]
@@ -119,13 +119,13 @@ class ReadyHosts:
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(everything)."""
-        found: dict[int, set[int]] = {}
+        listed: dict[int, set[int]] = {}
         for job, heap in self._heaps.items():
             for i, entry in enumerate(heap[1:], 1):
                 assert heap[(i - 1) // 2] <= entry, "heap order is broken"
             for entry in filter(self._counts, heap):
                 host = entry & ((1 << _HOST_BITS) - 1)
-                assert job not in found.setdefault(host, set()), f"host {host} is listed twice for job {job}"
-                found[host].add(job)
-        for host, known in self.by_host.items():
-            assert found.get(host, set()) == set(known[2:]), f"host {host} is not listed where it should be"
+                assert job not in listed.setdefault(host, set()), f"host {host} is listed twice for job {job}"
+                listed[host].add(job)
+        for host, ready in self.by_host.items():
+            assert listed.get(host, set()) == set(ready[2:]), f"host {host} is not listed where it should be"

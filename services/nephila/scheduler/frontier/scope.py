@@ -126,8 +126,8 @@ class CompiledScope:
 
     def excluded(self, url: str) -> str:
         """The exclude pattern that matches, or the empty string."""
-        found = _first(self._exclude, url)
-        return str(found.pattern) if found is not None else ""
+        match = _first(self._exclude, url)
+        return str(match.pattern) if match is not None else ""
 
     def decide(self, url: str, host_key: str, depth: int = 0) -> ScopeVerdict:
         """Whether a link belongs to the job, and the rule that decided."""
@@ -140,10 +140,10 @@ class CompiledScope:
         if pattern:
             return ScopeVerdict(False, f"excluded by {pattern!r}")
         if self._include:
-            found = _first(self._include, url)
-            if found is None:
+            match = _first(self._include, url)
+            if match is None:
                 return ScopeVerdict(False, "matches no include pattern")
-            return ScopeVerdict(True, f"included by {found.pattern!r}")
+            return ScopeVerdict(True, f"included by {match.pattern!r}")
         return inside
 
     def _inside(self, url: str, host_key: str) -> ScopeVerdict:
@@ -157,8 +157,8 @@ class CompiledScope:
             )
         if mode == "domain":
             domain = registrable_domain(host_key)
-            known = domain in self.anchors
-            return ScopeVerdict(known, f"domain {domain} is {'' if known else 'not '}a seed domain")
+            is_seed = domain in self.anchors
+            return ScopeVerdict(is_seed, f"domain {domain} is {'' if is_seed else 'not '}a seed domain")
         return self._inside_prefix(url, bare_host(host_key))
 
     def _inside_prefix(self, url: str, bare: str) -> ScopeVerdict:

@@ -17,7 +17,7 @@ def new_seen(directory: str, number: int) -> Seen:
 
 def drop_others(directory: str, numbers: Container[int]) -> None:
     """Delete the files of deleted jobs: all but those of `numbers`. O(files in the directory)."""
-    found = {path.name.split("-")[1] for path in Path(directory).glob("seen-*.run")} if directory else set()
-    for name in found:
+    on_disk = {path.name.split("-")[1] for path in Path(directory).glob("seen-*.run")} if directory else set()
+    for name in on_disk:
         if name.isdigit() and int(name) not in numbers:
             Trie(directory, name).cleanup()

@@ -28,15 +28,15 @@ class Tenant(NamedTuple):
 
 def tenants(entries: Iterable[str], where: str = "scheduler.tenants") -> dict[str, Tenant]:
     """The tenants by name. Raises `UsageError` for an entry that makes no sense."""
-    found: dict[str, Tenant] = {}
+    by_name: dict[str, Tenant] = {}
     for entry in entries:
         name, *settings = entry.split()[:10] or [""]
         if not name or "=" in name:
             raise UsageError(f"{where}: {entry!r} is no name with settings like 'news pages=100000 per=day share=2'")
-        if name in found:
+        if name in by_name:
             raise UsageError(f"{where}: {entry!r}: the tenant {name} is named twice; remove one of the entries")
-        found[name] = _tenant(settings, f"{where}: {entry!r}")
-    return found
+        by_name[name] = _tenant(settings, f"{where}: {entry!r}")
+    return by_name
 
 
 def _tenant(settings: list[str], where: str) -> Tenant:
@@ -63,11 +63,11 @@ def _tenant(settings: list[str], where: str) -> Tenant:
     return Tenant(quota, values["share"])
 
 
-def check_tenant(document: JobDocument, known: Collection[str]) -> None:
+def check_tenant(document: JobDocument, names: Collection[str]) -> None:
     """Raise `UserError` when there are tenants and that of the job is none of them: it would have no quota."""
     tenant = document.job.tenant
-    if tenant and known and tenant not in known:
+    if tenant and names and tenant not in names:
         raise UserError(
             f"{document.location}: the setting scheduler.tenants has no tenant {tenant!r} (spec.tenant); "
-            + suggest(tenant, known)
+            + suggest(tenant, names)
         )

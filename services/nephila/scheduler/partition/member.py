@@ -193,11 +193,11 @@ class Member:
     def after_turns(self) -> None:
         """Called at the end of each pass."""
 
-    def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
+    def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
         """See `OwnerHost`: partitions of this program need not wait for the message."""
         for other in self.owners.values():
             if other is not owner:
-                other.anchor(uid, place)
+                other.anchor(uid, anchor)
 
     def fatal(self, error: BaseException) -> None:
         """See `OwnerHost`."""

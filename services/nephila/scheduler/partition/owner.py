@@ -60,7 +60,7 @@ class OwnerHost(Protocol):
     def fatal(self, error: BaseException) -> None:
         """The program cannot go on."""
 
-    def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
+    def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
         """The scope of a job has got a further anchor."""
 
 
@@ -196,8 +196,8 @@ class PartitionOwner:
         self.dispatcher.stop()
         self.snapshots.drop()
         frontier = self.frontier
-        for place in frontier.readiness.waiting_for_address.values():
-            frontier.addresses.leave(place)
+        for slot in frontier.readiness.waiting_for_address.values():
+            frontier.addresses.leave(slot)
         self.pipeline.close()
         self._acks.clear()
         self._quiet.set()
@@ -212,15 +212,15 @@ class PartitionOwner:
     def put_job(self, spec: CrawlJob) -> None:
         """The desired state of a job. No effect where it is the present one: a program that starts publishes the jobs
         that it got from its scheduler."""
-        known = self.frontier.jobs.get(spec.uid)
-        if known is not None and known.spec == spec:
+        present = self.frontier.jobs.get(spec.uid)
+        if present is not None and present.spec == spec:
             return
         self.begin_turn()
-        mode = known.scope.mode if known is not None else None
+        mode = present.scope.mode if present is not None else None
         put_job(self.frontier, spec)
-        if known is not None and known.scope.mode != mode:
+        if present is not None and present.scope.mode != mode:
             # With another mode the anchors belong to other partitions.
-            self._anchors[spec.uid] = list(known.scope.anchors)
+            self._anchors[spec.uid] = list(present.scope.anchors)
         self.wake()
 
     def resume_job(self, job: Job) -> None:
@@ -242,24 +242,24 @@ class PartitionOwner:
         self.frontier.holds.apply_quotas()
         self.wake()
 
-    def anchor(self, uid: str, place: str) -> None:
+    def anchor(self, uid: str, anchor: str) -> None:
         """The scope of a job has an anchor that was found in another partition."""
         job = self.frontier.jobs.get(uid)
-        if job is not None and place not in job.scope.anchors:
-            note_anchor(self.frontier, job, place)
+        if job is not None and anchor not in job.scope.anchors:
+            note_anchor(self.frontier, job, anchor)
             self.wake()
 
-    def note_anchor(self, uid: str, place: str) -> None:
+    def note_anchor(self, uid: str, anchor: str) -> None:
         """See `OwnerEvents`."""
-        self._anchors.setdefault(uid, []).append(place)
-        self._host.anchored(self, uid, place)
+        self._anchors.setdefault(uid, []).append(anchor)
+        self._host.anchored(self, uid, anchor)
 
     def seed(self, delivery: Delivery, job: Job) -> None:
         """A seed, or a URL or anchors that another partition has sent."""
         seed: Seed = delivery.message
         if seed.anchors:
-            for place in seed.anchors:
-                self.anchor(job.uid, place)
+            for anchor in seed.anchors:
+                self.anchor(job.uid, anchor)
             self.taken(delivery)
             return
         try:
@@ -360,16 +360,16 @@ class PartitionOwner:
         self._turning = False
 
     def _anchors_for_others(self) -> list[tuple[int, Seed]]:
-        found, self._anchors = self._anchors, {}
+        anchors, self._anchors = self._anchors, {}
         messages = []
-        for uid, places in found.items():
+        for uid, places in anchors.items():
             job = self.frontier.jobs.get(uid)
             if job is None:
                 continue
             by_partition: dict[int, list[str]] = {}
-            for place in places:
-                for partition in anchored_in(job.scope.mode, place, self.layout) - {self.number}:
-                    by_partition.setdefault(partition, []).append(place)
+            for anchor in places:
+                for partition in anchored_in(job.scope.mode, anchor, self.layout) - {self.number}:
+                    by_partition.setdefault(partition, []).append(anchor)
             for partition, some in by_partition.items():
                 for at in range(0, len(some), ANCHORS_PER_MESSAGE):
                     part = some[at : at + ANCHORS_PER_MESSAGE]

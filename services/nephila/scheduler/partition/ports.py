@@ -119,7 +119,7 @@ class OwnerEvents(Protocol):
     def fail(self, error: BaseException) -> None:
         """The program cannot continue."""
 
-    def note_anchor(self, uid: str, place: str) -> None:
+    def note_anchor(self, uid: str, anchor: str) -> None:
         """The scope of a job has got a further anchor here."""
 
 

@@ -66,12 +66,12 @@ def from_log(text: RobotsTxt, now: float, now_utc: float, cache: RobotsCache) ->
     return OriginRobots(policy, rules, now + remaining, msgspec.structs.replace(text, body=b""))
 
 
-def to_log(known: OriginRobots) -> RobotsTxt:
+def to_log(origin: OriginRobots) -> RobotsTxt:
     """The logged form, with the bytes of the file."""
-    return known.text if known.rules is None else msgspec.structs.replace(known.text, body=known.rules.body)
+    return origin.text if origin.rules is None else msgspec.structs.replace(origin.text, body=origin.rules.body)
 
 
 def crawl_delay_s(origins: Iterable[OriginRobots], config: SchedulerConfig) -> float:
     """The longest Crawl-delay of a host's origins, capped."""
-    delays = [one.rules.crawl_delay_s(config.agent) or 0.0 for one in origins if one.rules is not None]
+    delays = [origin.rules.crawl_delay_s(config.agent) or 0.0 for origin in origins if origin.rules is not None]
     return min(max(delays, default=0.0), config.crawl_delay_max_s)

@@ -95,9 +95,9 @@ class DueTable:
         if now < self._now - REWIND_S:
             self.rewind(now)
         self._now = now
-        while (found := self._pop(now)) is not None:
-            self._checked_out.add(found)
-            yield _unpack(self.job, found, self.packed[found])
+        while (url_key := self._pop(now)) is not None:
+            self._checked_out.add(url_key)
+            yield _unpack(self.job, url_key, self.packed[url_key])
 
     def rewind(self, now: float) -> None:
         """The clock was set back: from now on no state waits longer than its own interval. O(n)."""
@@ -249,13 +249,13 @@ def _keys(row: bytearray) -> Iterator[bytearray]:
 
 
 def _next_at(packed: bytes) -> float:
-    found: float = _NEXT.unpack_from(packed)[0]
-    return found
+    instant: float = _NEXT.unpack_from(packed)[0]
+    return instant
 
 
 def _interval_s(packed: bytes) -> float:
-    found: float = _HEAD.unpack_from(packed)[5]
-    return found
+    interval_s: float = _HEAD.unpack_from(packed)[5]
+    return interval_s
 
 
 def _instant(value: float) -> int:

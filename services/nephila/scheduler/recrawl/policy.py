@@ -82,8 +82,8 @@ class RecrawlPolicy:
 
     def interval(self, state: UrlState) -> float:
         """Seconds between fetches for the page's rate, in [min_s, max_s]."""
-        wanted = math.sqrt(self.min_s**2 + 2 * PRICE * self.min_s / self.rate(state))
-        return min(max(wanted, self.min_s), self.max_s)
+        optimum_s = math.sqrt(self.min_s**2 + 2 * PRICE * self.min_s / self.rate(state))
+        return min(max(optimum_s, self.min_s), self.max_s)
 
     def refresh_due(self, state: UrlState, now: float) -> bool:
         """Whether a one-time refresh run takes this URL; without a policy it takes every page that is not gone."""

@@ -115,15 +115,15 @@ class PatternCounts:
 
     def known_size(self, size_bytes: int) -> bool:
         """Whether a body is about as long as one of the last; adds its length."""
-        known, now = False, self.fetches
+        repeated, now = False, self.fetches
         others = [(size_bytes, now)]
-        for one in self.sizes:
-            if abs(one[0] - size_bytes) > SIZE_SLACK:
-                others.append(one)
-            elif now - one[1] <= SIZE_AGE:
-                known = True
+        for fetch in self.sizes:
+            if abs(fetch[0] - size_bytes) > SIZE_SLACK:
+                others.append(fetch)
+            elif now - fetch[1] <= SIZE_AGE:
+                repeated = True
         self.sizes = others[:SIZES]
-        return known
+        return repeated
 
     def can_close(self, cap: float, name: str) -> bool:
         """Whether the evidence is enough to close the pattern."""
@@ -319,11 +319,11 @@ class NoveltyTracker:
 
     def _close(self, at: Patterns, now_utc: float) -> Quarantine | None:
         cap = max(float(self.cap_fetches), self.cap_share * self.fetches)
-        found = [name for name in at.patterns if self._patterns[name].can_close(cap, name)]
-        if not found or len(self.closed) >= MAX_CLOSED:
+        names = [name for name in at.patterns if self._patterns[name].can_close(cap, name)]
+        if not names or len(self.closed) >= MAX_CLOSED:
             return None
         # The pattern with the fewest new texts; of equals the narrowest.
-        name = min(found, key=lambda n: self._patterns[n].new_texts / self._patterns[n].fetches)
+        name = min(names, key=lambda n: self._patterns[n].new_texts / self._patterns[n].fetches)
         counts = self._patterns.pop(name)
         for other in at.patterns:
             # The closed pattern explains these fetches; the counts of the wider patterns start again.
@@ -362,8 +362,8 @@ class NoveltyTracker:
     # ---- patterns
 
     def _is_exhausted(self, url: str) -> bool:
-        known = (self._patterns.get(name) for name in patterns_of(url).patterns)
-        return any(counts.since_new_text >= EXHAUSTED_AFTER for counts in known if counts is not None)
+        patterns = (self._patterns.get(name) for name in patterns_of(url).patterns)
+        return any(counts.since_new_text >= EXHAUSTED_AFTER for counts in patterns if counts is not None)
 
     def _forget(self) -> None:
         """Drop the quarter of the patterns that is farthest from being closed. O(patterns), once per 64 new ones. An

@@ -149,12 +149,12 @@ def _calendar(url: str, now_utc: float, limits: Limits) -> str:
     year_parameter = _YEAR_PARAMETER.search(path_query) is not None
     if not (calendar or year_parameter or _SCHEDULE.search(path_query)):
         return ""
-    found = _DATE.search(unquote_plus(path_query) if "%" in path_query else path_query) or (
+    date = _DATE.search(unquote_plus(path_query) if "%" in path_query else path_query) or (
         year_parameter and _YEAR.search(path_query)
     )
-    if not found:
+    if not date:
         return ""
-    year, now = int(found[1]), int(1970 + now_utc / _YEAR_S)
+    year, now = int(date[1]), int(1970 + now_utc / _YEAR_S)
     if year > now + limits.years_ahead:
         return f"calendar of the year {year}, more than {limits.years_ahead} years ahead"
     # Archives go back centuries; only a path that is named calendar has a limit.

@@ -134,14 +134,14 @@ class Workers:
         self._free.pop(member, None)
         held = list(member.in_flight)
         alone = member is self._isolated_worker
-        poison = self._suspects.worker_crashed([one.key for one in held], alone)
+        poison = self._suspects.worker_crashed([request.key for request in held], alone)
         if alone:
             self._isolated_worker = None
-        for one in held:
-            if one.key == poison:
-                self._dead_letter(one)
+        for request in held:
+            if request.key == poison:
+                self._dead_letter(request)
             else:
-                self._publish(one, FetchResult.LOST, Reason.WORKER_DIED)
+                self._publish(request, FetchResult.LOST, Reason.WORKER_DIED)
         member.link.abandon()
         self._place_waiting()
         self._probe_next()

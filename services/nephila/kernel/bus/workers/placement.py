@@ -35,16 +35,16 @@ class Placement(Generic[W]):
         """The worker for a host among these; None when there are none. O(workers)."""
         if not workers:
             return None
-        place, load = self._place, self._load
-        worker = place.get(host)
+        worker_of, load = self._place, self._load
+        worker = worker_of.get(host)
         if worker not in workers:
             worker = None
         # A worker with little load keeps its hosts.
         if worker is None or load(worker) > SLACK:
             least = min(workers, key=load)
             if worker is None or load(worker) > MORE * load(least) + SLACK:
-                worker = place[host] = least
-                if len(place) > self._most:
-                    place.popitem(last=False)
-        place.move_to_end(host)
+                worker = worker_of[host] = least
+                if len(worker_of) > self._most:
+                    worker_of.popitem(last=False)
+        worker_of.move_to_end(host)
         return worker
