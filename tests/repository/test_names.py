@@ -17,13 +17,7 @@ MOST_PERCENT = 0.3
 MORE_PERCENT = {
     "nephila/api": 3.9,
     "nephila/cli": 6.4,
-    "nephila/downloader": 2.5,
-    "nephila/kernel": 4.7,
-    "nephila/native": 2.3,
-    "nephila/parser": 4.3,
     "nephila/programs": 5.1,
-    "nephila/scheduler": 3.0,
-    "nephila/storage": 5.0,
     "nephila_browser": 3.6,
     "nephila_cluster": 4.3,
     "nephila_console": 11.0,

@@ -127,16 +127,16 @@ class SingleFetcher:
         delivery.ack()
 
     async def __aenter__(self) -> Self:
-        for one in self._downloaders:
-            await one.start()
+        for downloader in self._downloaders:
+            await downloader.start()
         if self._browser is not None:
             self._bus.publish(JOBS, 0, job_of(_JOB, JobSpec(render="always", browser=self._browser)))
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        for one in reversed(self._downloaders):
-            await one.drain(0.0)
-            await one.close()
+        for downloader in reversed(self._downloaders):
+            await downloader.drain(0.0)
+            await downloader.close()
 
     async def fetch(
         self,

@@ -285,8 +285,8 @@ class Downloader:
             log.exception("a response could not be read")
             outcome = undialled(request, m.FetchResult.FAILED, Reason.INTERNAL, type(error).__name__, ended)
         if page is not None:
-            for one in response.exchanges:
-                self._archive(fetch, one.target, one.response, one.started, one.ended)
+            for exchange in response.exchanges:
+                self._archive(fetch, exchange.target, exchange.response, exchange.started, exchange.ended)
         else:
             if response.memory is not None:
                 response.memory.release()

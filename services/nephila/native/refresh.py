@@ -14,10 +14,10 @@ _REFRESH_URL: Final = re.compile(r"url[ \t\n\r\f]*", re.IGNORECASE)
 
 def refresh_target(content: str) -> str | None:
     """The URL of a refresh, by the standard's "shared declarative refresh steps"; None without one."""
-    found = _REFRESH.match(content)
-    if not found:
+    match = _REFRESH.match(content)
+    if not match:
         return None
-    rest = content[found.end() :]
+    rest = content[match.end() :]
     word = _REFRESH_URL.match(rest)
     if word:
         if rest[word.end() : word.end() + 1] != "=":

@@ -72,55 +72,55 @@ class RecordBuilder:
         if job.strategy == "best-first" and job.keywords:
             self._relevance[uid] = Relevance(job.keywords)
 
-    def from_pass(self, p: PageInProgress, found: PagePass) -> None:
+    def from_pass(self, p: PageInProgress, passed: PagePass) -> None:
         """Fill in record and links from a page pass."""
         config, page, job, record = self._config, p.page, p.job, p.record
-        p.found, p.depth = found, found.depth
-        title, robots = found.title, found.robots
+        p.found, p.depth = passed, passed.depth
+        title, robots = passed.title, passed.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
-        record.lang = found.lang[:MAX_LANG_CHARS]
+        record.lang = passed.lang[:MAX_LANG_CHARS]
         # A page without main text - a front page of links, a form - keeps all its text.
-        wanted = job.parse.main_text
-        text = found.main_text or found.text
-        record.text_hash = found.text_hash
+        main_text = job.parse.main_text
+        text = passed.main_text or passed.text
+        record.text_hash = passed.text_hash
         set_simhash(record, job, text)
-        if wanted == "all" or config.full_text:
-            record.text = found.text
-            record.structure = recoded(found.structure, text, found.text) if found.main_text else found.structure
-        elif wanted != "none":
-            record.text, record.structure = text, found.structure
+        if main_text == "all" or config.full_text:
+            record.text = passed.text
+            record.structure = recoded(passed.structure, text, passed.text) if passed.main_text else passed.structure
+        elif main_text != "none":
+            record.text, record.structure = text, passed.structure
         record.meta = to_json(
             {
                 FETCH_S: _fetch_seconds(page),
                 "encoding": p.encoding,
-                "description": found.description,
-                "canonical": found.canonical,
+                "description": passed.description,
+                "canonical": passed.canonical,
                 "robots": robots,
                 "x_robots_tag": page.robots_tag,
-                "refresh": _refresh_target(page) or found.refresh,
+                "refresh": _refresh_target(page) or passed.refresh,
                 "sniffed_type": p.sniffed,
-                "links_left_out": str(found.links_left_out or ""),
-                COMMENTS: self._comments(comments, wanted) if (comments := found.comments) else "",
+                "links_left_out": str(passed.links_left_out or ""),
+                COMMENTS: self._comments(comments, main_text) if (comments := passed.comments) else "",
             },
-            found.meta,
+            passed.meta,
             config.max_meta_chars,
             config.max_meta_entries,
         )
         p.follow = self._may_follow(page, job, robots)
-        if found.link_count:
+        if passed.link_count:
             self._own_links(p, title, text)
         if page.refresh:
             _add_refresh(p)
 
-    def _comments(self, comments: bytes, wanted: MainTextName) -> str:
+    def _comments(self, comments: bytes, main_text: MainTextName) -> str:
         """The comments of an article, unless its text has them."""
-        if wanted != "density" or self._config.full_text:
+        if main_text != "density" or self._config.full_text:
             return ""
         return comments.decode()[: self._config.max_comments_chars]
 
     def _own_links(self, p: PageInProgress, title: str, text: bytes) -> None:
         """The packed buffers of the native core as a message; nothing is unpacked."""
-        page, found, parse = p.page, p.found, p.job.parse
+        page, passed, parse = p.page, p.found, p.job.parse
         links = m.Outlinks(
             job=page.job,
             parent_key=page.url_key,
@@ -128,13 +128,13 @@ class RecordBuilder:
             depth=page.depth + 1,
             parent_priority=page.priority,
             context=link_context(page),
-            fingerprints=found.fingerprints,
-            urls=found.link_urls,
-            url_ends=found.link_ends,
-            host_spans=found.host_spans,
-            anchors=found.anchors,
-            anchor_ends=found.anchor_ends,
-            flags=found.link_flags,
+            fingerprints=passed.fingerprints,
+            urls=passed.link_urls,
+            url_ends=passed.link_ends,
+            host_spans=passed.host_spans,
+            anchors=passed.anchors,
+            anchor_ends=passed.anchor_ends,
+            flags=passed.link_flags,
         )
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, text, links)
@@ -149,7 +149,7 @@ class RecordBuilder:
         """Add links to a page's own. Requisites come first: a picture that is also linked is archived whole."""
         parse = p.job.parse
         requisites = [entry for flag, entries in more if flag == REQUISITE for entry in entries]
-        others = [one for one in more if one[0] != REQUISITE]
+        others = [group for group in more if group[0] != REQUISITE]
         p.links = [
             *requisite_links(p.page, requisites, parse.requisites),
             *p.links,
@@ -157,11 +157,11 @@ class RecordBuilder:
         ]
 
     def _from_extra_links(
-        self, page: m.Page, parse: Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
+        self, page: m.Page, parse: Parse, passed: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
     ) -> Iterator[m.Outlinks]:
         """Extra links of the requested kinds, without those that the page pass has found."""
-        known, relevance = found.fingerprints, self._relevance.get(page.job)
-        keys = {known[at : at + 16] for at in range(0, len(known), 16)}
+        fingerprints, relevance = passed.fingerprints, self._relevance.get(page.job)
+        keys = {fingerprints[at : at + 16] for at in range(0, len(fingerprints), 16)}
         for flag, entries in more:
             if flag & 1 and parse.nofollow == "skip":
                 continue
@@ -171,7 +171,7 @@ class RecordBuilder:
                 keys.update(row.fingerprint for row in rows)
                 links = pack(page, rows, page.depth + 1, m.LinkSource.UNSPECIFIED, flag)
                 if relevance is not None:
-                    links.priorities = relevance.priorities(found.title, found.main_text or found.text, links)
+                    links.priorities = relevance.priorities(passed.title, passed.main_text or passed.text, links)
                 yield links
 
     def from_document(self, p: PageInProgress, content: DocumentContent) -> None:
@@ -268,6 +268,6 @@ def set_simhash(record: m.Record, job: JobSpec, text: bytes) -> None:
     """Set the simhash of the text and what the job does with near-copies, if it compares texts: the hash of 80 KB of
     text costs a fifth of the page."""
     wish = NEAR_COPIES[job.parse.near_copies]
-    if wish and (found := simhash(text)):
-        record.simhash = found.to_bytes(8, "big")
+    if wish and (text_simhash := simhash(text)):
+        record.simhash = text_simhash.to_bytes(8, "big")
         record.near_copies = wish

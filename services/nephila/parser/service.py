@@ -202,9 +202,9 @@ class Parser:
         """Select the steps of pages like this one, until a job changes."""
         kind, job, rendered = p.kind, p.job, p.page.rendered
         steps = (step for step in STEPS if kind in step.kinds)
-        found = tuple(one for one in steps if one.wanted is None or one.wanted(self.config, job, rendered))
-        self._selected[p.page.job, kind, rendered] = found
-        return found
+        selected = tuple(row for row in steps if row.wanted is None or row.wanted(self.config, job, rendered))
+        self._selected[p.page.job, kind, rendered] = selected
+        return selected
 
     def _run(self, p: PageInProgress) -> None:
         """Run the steps from `p.at` on, until one waits or the page ends."""

@@ -95,10 +95,10 @@ class PageSteps:
         """A call that lets `use` have the answer of a child to what `payload` makes of the body. The body is in the
         queue until a child is free."""
         spooled = self._child_queue.spool(p.take_body())
-        kept = any(step.problem for step in p.steps[p.at + 1 :])
+        body_is_needed = any(step.problem for step in p.steps[p.at + 1 :])
 
         def request(body: bytes) -> bytes:
-            if kept:
+            if body_is_needed:
                 p.body = body
             return payload(body)
 
@@ -155,12 +155,12 @@ class PageSteps:
         """Title, metadata, text and links."""
         url, encoding, read = p.page.url, p.encoding, p.read
         if p.kind is HTML:
-            found = None
+            passed = None
             if read is not None and read.encoding == encoding and read.main_text is p.main_text:
-                found = read.take()
-            if found is None:
-                found = self._page_pass(p.body, url, encoding, self._options(p))
-            self.builder.from_pass(p, found)
+                passed = read.take()
+            if passed is None:
+                passed = self._page_pass(p.body, url, encoding, self._options(p))
+            self.builder.from_pass(p, passed)
             return None
         use, options = partial(self.builder.from_pass, p), self._options(p)
         return self._in_child(p, PAGE, lambda body: payload_of(body, url, encoding, options), use)
@@ -194,8 +194,8 @@ class PageSteps:
         if not kind:
             return None
 
-        def use(found: DocumentContent) -> None:
-            self.builder.from_document(p, with_text(metadata, found))
+        def use(document: DocumentContent) -> None:
+            self.builder.from_document(p, with_text(metadata, document))
 
         return self._in_child(p, OFFICE, lambda body: office_payload(body, kind, *limits), use)
 
@@ -216,15 +216,15 @@ class PageSteps:
 
     def extra_links(self, p: PageInProgress) -> Answer:
         """Further kinds of links."""
-        found, encoding, kinds = p.found, p.encoding, kinds_of(p.job.parse, p.follow, p.page.rendered)
+        passed, encoding, kinds = p.found, p.encoding, kinds_of(p.job.parse, p.follow, p.page.rendered)
         if not kinds:
             return None
         if tree_fits(len(p.body), p.depth):
-            self.builder.add_extra_links(p, extra_links_of(tree_of(p.body, encoding), found.base, kinds, encoding))
+            self.builder.add_extra_links(p, extra_links_of(tree_of(p.body, encoding), passed.base, kinds, encoding))
             return None
         from nephila.parser.links import extra_links_child as child
 
-        of_page = partial(child.payload_of, encoding=encoding, base=found.base, kinds=kinds)
+        of_page = partial(child.payload_of, encoding=encoding, base=passed.base, kinds=kinds)
         return self._in_child(p, child.EXTRA_LINKS, of_page, partial(self.builder.add_extra_links, p))
 
     def main_text(self, p: PageInProgress) -> Answer:
@@ -289,8 +289,8 @@ class PageSteps:
     def number_of_links(self, p: PageInProgress) -> Answer:
         """Number of links on a list of a directory, for its verdict."""
         if not p.record.depth and p.record.outcome is m.Outcome.STORED:
-            pages = (one for one in p.links if one.source is not m.LinkSource.REQUISITE)
-            note(p.record, "links", str(sum(len(one.fingerprints) // 16 for one in pages)))
+            pages = (links for links in p.links if links.source is not m.LinkSource.REQUISITE)
+            note(p.record, "links", str(sum(len(links.fingerprints) // 16 for links in pages)))
         return None
 
     def captures(self, p: PageInProgress) -> Answer:

@@ -95,9 +95,9 @@ def committed_lengths(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
 def check_length(path: Path, size: int, committed: int) -> None:
     """Raise `UserError` if a file of `size` bytes (-1: no file) cannot hold the `committed` bytes."""
     if size < committed and not (size < 0 and committed == 0):
-        found = "is gone" if size < 0 else f"has {size} bytes"
+        state = "is gone" if size < 0 else f"has {size} bytes"
         raise UserError(
-            f"{path} {found}, but {committed} were committed; put the file back, or start afresh in another"
+            f"{path} {state}, but {committed} were committed; put the file back, or start afresh in another"
             " directory with --out (nephila export still reads the database)"
         )
 
@@ -114,30 +114,30 @@ def write_back(path: Path, write: Callable[[Path], None], finish: Callable[[], N
     """Call `write` to restore a deleted file, at its path or, if another file has this path, at `NAME.rescued`.
     `finish` is called before the rename. Returns a message for people."""
     gone = not path.exists()
-    kept = path if gone else path.with_name(path.name + ".rescued")
+    target = path if gone else path.with_name(path.name + ".rescued")
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
         write(part)
         finish()
-        part.rename(kept)
+        part.rename(target)
         sync_directory(path.parent)
     except (OSError, sqlite3.Error) as error:
         return (
             f"{path} was {'deleted' if gone else 'replaced'} while it was written to, and could not be saved ({error})"
         )
-    return f"{path} was {'deleted' if gone else 'replaced'} while it was written to; all of it was saved as {kept}"
+    return f"{path} was {'deleted' if gone else 'replaced'} while it was written to; all of it was saved as {target}"
 
 
 def keep_tail(path: Path, committed: int) -> None:
     """Copy the bytes beyond the committed length to `NAME.cut-LENGTH`, before the file is truncated. Raises
     `OSError`."""
-    with path.open("rb") as file, path.with_name(f"{path.name}.cut-{committed}").open("wb") as kept:
+    with path.open("rb") as file, path.with_name(f"{path.name}.cut-{committed}").open("wb") as tail:
         file.seek(committed)
-        shutil.copyfileobj(file, kept)
-        kept.flush()
-        os.fsync(kept.fileno())
+        shutil.copyfileobj(file, tail)
+        tail.flush()
+        os.fsync(tail.fileno())
 
 
 def refuse_unknown_file(path: Path) -> None:

@@ -90,12 +90,12 @@ class Slice(msgspec.Struct):
     @property
     def lines(self) -> list[tuple[str, bytes, bytes, int]]:
         """(platform, key, item, version of its rule) of each item that is new or changed, or a line that it is gone."""
-        found = [
-            (one.rule, key.encode(), data.encode(), one.version)
-            for (_, key), one in self.batch.items.items()
-            for data in one.data
+        changed = [
+            (row_items.rule, key.encode(), data.encode(), row_items.version)
+            for (_, key), row_items in self.batch.items.items()
+            for data in row_items.data
         ]
-        return [*found, *((platform, _decode(line)["id"].encode(), line, 0) for platform, line in self.batch.removed)]
+        return [*changed, *((platform, _decode(line)["id"].encode(), line, 0) for platform, line in self.batch.removed)]
 
 
 class SchemeEvaluation:
@@ -118,8 +118,8 @@ class SchemeEvaluation:
             self._jobs.pop(job.uid, None)
             return
         evaluator = evaluator_of_job(schemes)
-        known = self._jobs.get(job.uid)
-        if known is None or known.evaluator.version != evaluator.version:
+        earlier = self._jobs.get(job.uid)
+        if earlier is None or earlier.evaluator.version != evaluator.version:
             self._jobs[job.uid] = _Job(evaluator)
 
     def update_rule(self, rule: m.ParseRule) -> None:
@@ -134,16 +134,16 @@ class SchemeEvaluation:
         """Whether pages have to be evaluated."""
         return any(job.outdated or job.scanned_to is not None for job in list(self._jobs.values()))
 
-    def stored(self, batch: RowBatch, records: Iterable[m.Record], known: Container[tuple[str, str]]) -> None:
+    def stored(self, batch: RowBatch, records: Iterable[m.Record], present: Container[tuple[str, str]]) -> None:
         """Note which platforms lead to which pages, and mark the content pages of a batch, and those that are stored
-        (`known`), whose parser did not know the present schemes or all platforms."""
+        (`present`), whose parser did not know the present schemes or all platforms."""
         by_job: dict[str, list[m.Record]] = {}
         for record in records:
             if record.context is not None and record.context.platform and record.job in self._jobs:
                 by_job.setdefault(record.job, []).append(record)
         for uid, of_job in by_job.items():
             job = self._jobs[uid]
-            outdated = self._outdated(batch, uid, job, of_job, known)
+            outdated = self._outdated(batch, uid, job, of_job, present)
             if not outdated:
                 continue
             job.outdated += outdated
@@ -153,7 +153,7 @@ class SchemeEvaluation:
             batch.reports[uid, self._writer] = _encode(report).decode()
 
     def _outdated(
-        self, batch: RowBatch, uid: str, job: _Job, records: list[m.Record], known: Container[tuple[str, str]]
+        self, batch: RowBatch, uid: str, job: _Job, records: list[m.Record], present: Container[tuple[str, str]]
     ) -> list[str]:
         """Pages to be evaluated, after new finds are added to the batch."""
         notes: dict[str, dict[str, Any]] = {}
@@ -169,20 +169,20 @@ class SchemeEvaluation:
         for record in records:
             if record.final_url:
                 led.setdefault(key_of(record.final_url), set()).update(led.get(record.url_key.hex(), ()))
-        stored = [key for key in led if (uid, key) in known]
+        stored = [key for key in led if (uid, key) in present]
         for key, target in scheme_pages.redirects(self._ledger.reading, uid, stored):
             led.setdefault(key_of(target), set()).update(led[key])
             targets.add(key_of(target))
         led.pop("", None)
-        found = scheme_pages.finds(self._ledger.reading, uid, [*led, *(key for key in notes if key not in led)])
+        platforms_of = scheme_pages.finds(self._ledger.reading, uid, [*led, *(key for key in notes if key not in led)])
         again = []
         for key, platforms in led.items():
-            new = platforms - found.get(key, set())
+            new = platforms - platforms_of.get(key, set())
             batch.finds += [(uid, key, platform) for platform in sorted(new)]
-            if new and key not in notes and (key in targets or (uid, key) in known):
+            if new and key not in notes and (key in targets or (uid, key) in present):
                 again.append(key)
         for key, note in notes.items():
-            also = (found.get(key, set()) | led.get(key, set())) - {note.get("platform", "")}
+            also = (platforms_of.get(key, set()) | led.get(key, set())) - {note.get("platform", "")}
             if also or note.get(VERSION) != job.evaluator.version:
                 again.append(key)
         return again
@@ -204,8 +204,8 @@ class SchemeEvaluation:
 
     def is_current(self, part: Slice) -> bool:
         """Whether the rows of a slice are still those that were evaluated, in the transaction of `Ledger.durable`."""
-        found = scheme_pages.read(self._ledger.reading, part.job, list(part.fetches))
-        return {one.url_key: (one.fetch_no, one.meta) for one in found} == part.fetches
+        pages = scheme_pages.read(self._ledger.reading, part.job, list(part.fetches))
+        return {page.url_key: (page.fetch_no, page.meta) for page in pages} == part.fetches
 
     def committed(self, part: Slice) -> None:
         """The pages of a slice are durable."""
@@ -245,9 +245,9 @@ class SchemeEvaluation:
         else:
             met = {key for key in keys if job.scanned_to is not None and key > job.scanned_to}
         part = Slice(uid, {}, RowBatch(), report)
-        found = scheme_pages.finds(self._ledger.reading, uid, keys)
+        platforms_of = scheme_pages.finds(self._ledger.reading, uid, keys)
         for page in scheme_pages.read(self._ledger.reading, uid, keys):
-            platforms = found.get(page.url_key, set())
+            platforms = platforms_of.get(page.url_key, set())
             self._add(part, job.evaluator, page, platforms, is_new=page.url_key not in met)
         if job.scanned_to is None and not job.outdated:
             report.ended = iso(self._clock.now())
@@ -262,7 +262,7 @@ class SchemeEvaluation:
             report.pages, report.doubts = 0, {}
         keys: list[str] = []
         rows = scheme_pages.scan(self._ledger.reading, uid, job.scanned_to)
-        found = scheme_pages.finds(self._ledger.reading, uid, [row.url_key for row in rows])
+        platforms_of = scheme_pages.finds(self._ledger.reading, uid, [row.url_key for row in rows])
         for row in rows:
             if len(keys) == SLICE:
                 return keys
@@ -276,7 +276,7 @@ class SchemeEvaluation:
                 report.rules[platform] = self._rules[platform]
             if doubt := self._doubt(row.rule_version, platform):
                 report.doubts[doubt] = report.doubts.get(doubt, 0) + 1
-            if not _is_current(note, job.evaluator, found.get(row.url_key, set())):
+            if not _is_current(note, job.evaluator, platforms_of.get(row.url_key, set())):
                 keys.append(row.url_key)
         if len(rows) < scheme_pages.CHUNK:
             job.scanned_to = None
@@ -300,51 +300,51 @@ class SchemeEvaluation:
         at = meta.get("published") or (f"{page.fetched_at[:19]}Z" if page.fetched_at else "")
         own = note.get("platform", "")
         also = tuple(sorted(platforms - {own}))
-        shown = ContentPage(page.url_key, page.url, own, page.title, page.text, at, also)
-        found = evaluator.evaluate(shown, before if before is not None else note.get(FIELDS, {}))
+        content_page = ContentPage(page.url_key, page.url, own, page.title, page.text, at, also)
+        evaluated = evaluator.evaluate(content_page, before if before is not None else note.get(FIELDS, {}))
         rest = {name: value for name, value in note.items() if name not in (MATCHED, VERSION, FIELDS, ALSO)}
-        meta[SEARCH] = {**rest, **found.note}
+        meta[SEARCH] = {**rest, **evaluated.note}
         part.fetches[page.url_key] = page.fetch_no, page.meta
         rule, version = page.rule, page.rule_version
-        if found.item is not None:
-            rule, version = shown.platform, version or evaluator.version
+        if evaluated.item is not None:
+            rule, version = content_page.platform, version or evaluator.version
         batch.evaluated.append(EvaluatedRow(uid, page.url_key, page.url, rule, version, _encode(meta).decode()))
         report.evaluated += 1
         report.pages += is_new
-        if found.item == before:
+        if evaluated.item == before:
             part.results["same"] += 1
             return
-        items = (_encode(found.item).decode(),) if found.item is not None else ()
+        items = (_encode(evaluated.item).decode(),) if evaluated.item is not None else ()
         batch.items[uid, page.url_key] = Items(rule, version, items, page.fetch_id)
-        result = "added" if before is None else "removed" if found.item is None else "changed"
+        result = "added" if before is None else "removed" if evaluated.item is None else "changed"
         part.results[result] += 1
         setattr(report, result, getattr(report, result) + 1)
-        if found.item is None and before is not None:
+        if evaluated.item is None and before is not None:
             line = {name: before.get(name) for name in ("id", "resource", "url", "time")}
-            batch.removed.append((shown.platform, _encode({**line, "removed": True})))
+            batch.removed.append((content_page.platform, _encode({**line, "removed": True})))
 
 
 def combined(reports: Sequence[EvaluationReport]) -> EvaluationReport | None:
     """The report of all writers together on the schemes that were applied last; None without one."""
     if not reports:
         return None
-    newest = max(reports, key=lambda one: one.since)
-    same = [one for one in reports if one.version == newest.version]
+    newest = max(reports, key=lambda report: report.since)
+    same = [report for report in reports if report.version == newest.version]
     doubts: dict[Doubt, int] = {}
-    for one in same:
-        for doubt, number in one.doubts.items():
+    for report in same:
+        for doubt, number in report.doubts.items():
             doubts[doubt] = max(doubts.get(doubt, 0), number)
     return EvaluationReport(
         newest.version,
-        {name: version for one in same for name, version in one.rules.items()},
-        min(one.since for one in same),
-        max(one.ended for one in same) if all(one.ended for one in same) else "",
+        {name: version for report in same for name, version in report.rules.items()},
+        min(report.since for report in same),
+        max(report.ended for report in same) if all(report.ended for report in same) else "",
         # Each writer scans all rows, and each row is evaluated by one of them.
-        max(one.pages for one in same),
-        sum(one.evaluated for one in same),
-        sum(one.added for one in same),
-        sum(one.removed for one in same),
-        sum(one.changed for one in same),
+        max(report.pages for report in same),
+        sum(report.evaluated for report in same),
+        sum(report.added for report in same),
+        sum(report.removed for report in same),
+        sum(report.changed for report in same),
         doubts,
     )
 
@@ -367,6 +367,6 @@ def _note(meta: str) -> dict[str, Any] | None:
     """The note of a content page that was evaluated; None for other pages."""
     if f'"{SEARCH}"' not in meta:
         return None
-    found = json_object(meta)
-    note = found.get(SEARCH) if isinstance(found, dict) else None
+    content = json_object(meta)
+    note = content.get(SEARCH) if isinstance(content, dict) else None
     return note if isinstance(note, dict) and MATCHED in note else None

@@ -60,7 +60,7 @@ class NearCopies:
         simhash = int.from_bytes(record.simhash, "big")
         salted = simhash ^ self._salt(index, job)
         candidates = [f"{page:05x}" for _, page in index.near(salted, self._distance)[:_CANDIDATES]]
-        pages = [page for one in candidates for page in self._pages(job, one) if page[0] != key]
+        pages = [page for candidate in candidates for page in self._pages(job, candidate) if page[0] != key]
         near = [((simhash ^ int(theirs, 16)).bit_count(), url) for _, url, theirs in pages]
         bits, url = min(near, default=(self._distance + 1, ""))
         if bits <= self._distance:

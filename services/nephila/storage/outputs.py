@@ -32,12 +32,12 @@ def _shards(config: StorageConfig) -> Ledger:
     return ledger
 
 
-def _sink(place: str) -> Callable[[StorageConfig, Ledger], Sink]:
-    """A sink whose module is imported where it is chosen: most crawls have none, and some load libraries. `place`:
+def _sink(path: str) -> Callable[[StorageConfig, Ledger], Sink]:
+    """A sink whose module is imported where it is chosen: most crawls have none, and some load libraries. `path`:
     module:class."""
 
     def build(config: StorageConfig, ledger: Ledger) -> Sink:
-        sink: Sink = loaded(place, "this output")(config, ledger)
+        sink: Sink = loaded(path, "this output")(config, ledger)
         return sink
 
     return build

@@ -119,10 +119,10 @@ class RawPages:
         self.late, self._exchanges = [], []
         for record in records:
             key = (record.job, record.url_key, record.fetch_no, record.attempt)
-            found = self._waiting.pop(key, None)
-            if found is not None:
-                batch.deliveries.append(found[1])
-                batch.pages.append(found[1].message)
+            waiting = self._waiting.pop(key, None)
+            if waiting is not None:
+                batch.deliveries.append(waiting[1])
+                batch.pages.append(waiting[1].message)
                 continue
             batch.pages.append(None)
             if key in self._written_alone:

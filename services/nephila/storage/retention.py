@@ -18,9 +18,9 @@ def retention_days(config: StorageConfig) -> int:
         raise UsageError(f"storage.{what} needs a PostgreSQL database; set storage.store, or remove it")
     if not config.retention:
         return 0
-    found = _DAYS.fullmatch(config.retention)
-    if found is None:
+    match = _DAYS.fullmatch(config.retention)
+    if match is None:
         raise UsageError(f"storage.retention {config.retention!r} is no number of days; write 90d")
     if not config.partition_by:
         raise UsageError("storage.retention drops partitions; set storage.partition_by to day too, or remove it")
-    return int(found[1])
+    return int(match[1])

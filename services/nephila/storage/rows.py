@@ -159,11 +159,11 @@ def hide_credentials(record: m.Record) -> None:
     if "@" not in record.url and "@" not in record.final_url:
         return
     record.final_url = without_credentials(record.final_url)
-    found = credentials_of(record.url)
-    if not found:
+    credentials = credentials_of(record.url)
+    if not credentials:
         return
     record.url = without_credentials(record.url)
-    text, data = f"//{found}@", f"//{found}@".encode()
+    text, data = f"//{credentials}@", f"//{credentials}@".encode()
     record.meta = record.meta.replace(text, "//")
     if data in record.structure:
         # Its lengths would be wrong. The text stays.
@@ -219,17 +219,17 @@ def row_of(
 
 def items_of(record: m.Record, fetch_id: str) -> Items:
     """The items of a record, as valid text."""
-    data = tuple(str(clean_utf8(one), "utf-8") for one in record.items)
+    data = tuple(str(clean_utf8(item), "utf-8") for item in record.items)
     return Items(clean(record.rule), record.rule_version, data, fetch_id)
 
 
 def item_rows(items: dict[tuple[str, str], Items]) -> list[tuple[str, str, str, int, int, str]]:
     """Rows of the table items, without parts of items."""
     return [
-        (job, key, one.rule, one.version, ordinal, data)
-        for (job, key), one in items.items()
-        if not is_part(one.rule)
-        for ordinal, data in enumerate(one.data)
+        (job, key, page_items.rule, page_items.version, ordinal, data)
+        for (job, key), page_items in items.items()
+        if not is_part(page_items.rule)
+        for ordinal, data in enumerate(page_items.data)
     ]
 
 

@@ -332,13 +332,13 @@ class Storage:
             for line in item_lines(row, items_of(record, ""))
         ]
 
-    async def _publish_items(self, found: list[tuple[str, bytes, bytes, int]]) -> None:
+    async def _publish_items(self, lines: list[tuple[str, bytes, bytes, int]]) -> None:
         """Publish items before their rows are durable, so that a crash repeats them and loses none. Raises `StoreLost`
         if the service is closed meanwhile."""
         if self._item_topics is None:
             return
-        items = [one for one in found if len(one[2]) <= MAX_ITEM_BYTES]
-        for name, key, value, _ in found if len(items) < len(found) else ():
+        items = [line for line in lines if len(line[2]) <= MAX_ITEM_BYTES]
+        for name, key, value, _ in lines if len(items) < len(lines) else ():
             if len(value) > MAX_ITEM_BYTES:
                 log.error(
                     "storage: an item of %s, page %s, has %d bytes, and a message %d at most: it is in the table only",
@@ -362,7 +362,7 @@ class Storage:
             receipt = _receipt(record) if same else m.Receipt(record.url_key, record.fetch_no, outcome)
             batches.setdefault((record.job, delivery.partition), []).append(receipt)
         for record, error in result.dead:
-            partition = next(one.partition for one, of in zip(deliveries, records, strict=True) if of is record)
+            partition = next(sent.partition for sent, of in zip(deliveries, records, strict=True) if of is record)
             self._bus.dead_letter(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
@@ -381,21 +381,23 @@ class Storage:
         if not self._publish_changes:
             return []
         published = []
-        for one in changes:
-            key, old_hash, text_hash = (bytes.fromhex(text) for text in (one.url_key, one.old_hash, one.text_hash))
+        for change in changes:
+            key, old_hash, text_hash = (
+                bytes.fromhex(text) for text in (change.url_key, change.old_hash, change.text_hash)
+            )
             message = m.PageChange(
-                id=one.id,
-                at=one.at,
-                job=one.job,
+                id=change.id,
+                at=change.at,
+                job=change.job,
                 url_key=key,
-                fetch_no=one.fetch_no,
-                change=one.change,
-                url=one.url,
-                title=one.title,
-                fetched_at=one.fetched_at,
+                fetch_no=change.fetch_no,
+                change=change.change,
+                url=change.url,
+                title=change.title,
+                fetched_at=change.fetched_at,
                 old_hash=old_hash,
                 text_hash=text_hash,
-                diff=one.diff,
+                diff=change.diff,
             )
             published.append(self._bus.publish(CHANGES, partition_of(key, self._config.partitions), message))
         return [all_of(published)] if published else []

@@ -60,17 +60,17 @@ def without_password(store: str) -> str:
 def _without_password(url: str) -> str:
     try:
         parts = urlsplit(url)
-        user, at, place = parts.netloc.rpartition("@")
+        user, at, host = parts.netloc.rpartition("@")
         query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name not in _SECRET])
     except ValueError:
         return url.partition("://")[0] + "://…"
-    return urlunsplit((parts.scheme, user.partition(":")[0] + at + place, parts.path, query, ""))
+    return urlunsplit((parts.scheme, user.partition(":")[0] + at + host, parts.path, query, ""))
 
 
 def with_password(url: str) -> str:
     """A URL without password, completed from the environment if that has the same database."""
-    known = secret_variable(ENVIRONMENT)
-    return known if known and without_password(known) == without_password(url) else url
+    complete = secret_variable(ENVIRONMENT)
+    return complete if complete and without_password(complete) == without_password(url) else url
 
 
 def display_name(source: Source) -> str:

@@ -115,12 +115,12 @@ def changed_places(old: str, new: str) -> tuple[str, str]:
     )
 
 
-def _common(one: _Text, other: _Text) -> int:
+def _common(left: _Text, other: _Text) -> int:
     """Length of the common start, by halves: a comparison of slices is fast."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(left), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if left[low:middle] == other[low:middle]:
             low = middle
         else:
             high = middle - 1

@@ -136,9 +136,9 @@ class Writer:
             directory.mkdir(parents=True, exist_ok=True)
             self._ledger.examine(ended or _NONE_ENDED)
             self._ledger.open()
-            found = {}
+            last_fetches = {}
             if ended is None:
-                found = self._ledger.last_fetches()
+                last_fetches = self._ledger.last_fetches()
                 self._keep_tails()
             for sink in self._sinks:
                 sink.open()
@@ -148,7 +148,7 @@ class Writer:
             if fault is error:
                 raise
             raise fault from error
-        return found
+        return last_fetches
 
     def _keep_tails(self) -> None:
         for name, committed in self._ledger.sinks().items():
@@ -228,9 +228,9 @@ class Writer:
 
     def _check_files_in_place(self) -> None:
         """Raise `UserError` if a file was deleted or replaced during the crawl, after saving what can be saved."""
-        found = [what for output in self._all if (what := output.restore())]
-        if found:
-            raise UserError("; ".join([*found, "run again with --resume"]))
+        losses = [what for output in self._all if (what := output.restore())]
+        if losses:
+            raise UserError("; ".join([*losses, "run again with --resume"]))
 
     def after_commit(self) -> None:
         """Work after a commit: rotate files, checkpoint the log. Raises `UserError`; `StoreLost` if it has to be called
@@ -276,17 +276,17 @@ class Writer:
                     repeated.append(change_id(*key, record.fetch_no))
                 continue
             try:
-                known = self._add(batch, record, stored, feed, result.near_copies)
+                version = self._add(batch, record, stored, feed, result.near_copies)
             except Exception as error:  # one invalid record must not fail the 255 others
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                known = self._add(batch, dead_letter_record(record), stored, feed, result.near_copies)
-            durable[key] = known
-            if page is not None and known.outcome is record.outcome:
+                version = self._add(batch, dead_letter_record(record), stored, feed, result.near_copies)
+            durable[key] = version
+            if page is not None and version.outcome is record.outcome:
                 _add_raw(batch, page)
                 batch.records[id(page)] = record
-            result.outcomes.append(known.outcome)
-            result.new[OUTCOMES[known.outcome]] += 1
+            result.outcomes.append(version.outcome)
+            result.new[OUTCOMES[version.outcome]] += 1
             if stored is not None:
                 result.new[OUTCOMES[stored.outcome]] -= 1
         self.evaluation.stored(batch, records, durable)
@@ -297,9 +297,9 @@ class Writer:
     def _changes(self, batch: RowBatch, feed: list[tuple[str, Row]]) -> list[ChangeRow]:
         """The rows of the change feed, each compared with the copy before it."""
         at = iso(self._clock.now())
-        wanted = {(row[JOB], row[URL_KEY]) for change, row in feed if change != NEW}
-        copies = self._ledger.copies(wanted) if wanted else {}
-        found = []
+        keys = {(row[JOB], row[URL_KEY]) for change, row in feed if change != NEW}
+        copies = self._ledger.copies(keys) if keys else {}
+        rows = []
         for change, row in feed:
             key, diff, old_hash, title = (row[JOB], row[URL_KEY]), "", "", row[TITLE]
             if change == CHANGED:
@@ -309,14 +309,12 @@ class Writer:
                 title = copies[key][0]
             if change == MOVED:
                 diff = f"+{row[FINAL_URL]}"
-            if key in wanted and change in (NEW, CHANGED):
+            if key in keys and change in (NEW, CHANGED):
                 copies[key] = (title, row[TEXT])
             id = change_id(*key, row[FETCH_NO])
             hashes = (old_hash, row[TEXT_HASH])
-            found.append(
-                ChangeRow(id, at, *key, row[FETCH_NO], change, row[URL], title, row[FETCHED_AT], *hashes, diff)
-            )
-        return found
+            rows.append(ChangeRow(id, at, *key, row[FETCH_NO], change, row[URL], title, row[FETCHED_AT], *hashes, diff))
+        return rows
 
     def _add(
         self,
@@ -354,8 +352,8 @@ class Writer:
                 batch.links.append((record.job, row[URL_KEY], record.links))
             if record.items or (stored is not None and stored.copy):
                 batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
-        if shown := feed_change(change, stored):
-            feed.append((shown, row))
+        if kind := feed_change(change, stored):
+            feed.append((kind, row))
         if near is not None:
             near_copies["skipped" if skipped else "marked"] += 1
         is_away = change in AWAY or (not change and stored is not None and stored.is_away)

@@ -70,7 +70,7 @@ class _Channel:
         self.looked_up += 1
         self._running += 1
         try:
-            found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
+            answer = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
         except self._error as error:
             if error.args[0] == self._refused:
                 raise _Unreachable(str(error.args[-1])) from None
@@ -82,22 +82,24 @@ class _Channel:
             self._running -= 1
             if self.looked_up >= _LOOKUPS and not self._running:
                 await self.close()
-        texts = (node.addr[0] for node in found.nodes)
+        texts = (node.addr[0] for node in answer.nodes)
         addresses = list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
-        return Addresses(addresses, min((float(node.ttl) for node in found.nodes), default=None))
+        return Addresses(addresses, min((float(node.ttl) for node in answer.nodes), default=None))
 
     async def negative_ttl_s(self, zone: str) -> float | None:
         """Minimum of the SOA record of a zone; None: there is none, or no answer soon."""
         try:
             async with asyncio.timeout(_SOA_S):
-                found = await self._resolver.query_dns(zone, "SOA")
+                answer = await self._resolver.query_dns(zone, "SOA")
         except TimeoutError:
             return None
         except self._error as error:
             if error.args[0] in self._malformed:
                 raise _MalformedError("a malformed answer") from None
             return None
-        times = (float(min(one.data.minimum, one.ttl)) for one in found.answer if hasattr(one.data, "minimum"))
+        times = (
+            float(min(record.data.minimum, record.ttl)) for record in answer.answer if hasattr(record.data, "minimum")
+        )
         return min(times, default=None)
 
     async def retire(self) -> None:
@@ -164,14 +166,14 @@ class AiodnsResolver:
         async with self._separate:
             channel = _Channel(self._servers, self._timeout_s, _SEPARATE_TRIES)
             try:
-                found = await channel.addresses(host)
+                addresses = await channel.addresses(host)
             except _MalformedError:
                 self._note_malformed(site)
                 raise
             finally:
                 await channel.retire()
         self._malformed.pop(site, None)
-        return found
+        return addresses
 
     async def _negative_ttl_s(self, zone: str) -> float | None:
         """c-ares reports no authority section; it caches this query for the other names of the site."""

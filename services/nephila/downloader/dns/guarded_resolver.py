@@ -129,9 +129,9 @@ class GuardedResolver:
         """The same, with a look-up where one is needed. `host` has no brackets."""
         self._guard.check_port(port)
         while True:
-            found = self.cached(host, port)
-            if found is not None:
-                return found
+            endpoint = self.cached(host, port)
+            if endpoint is not None:
+                return endpoint
             pending = self._pending.get(host)
             if pending is not None:
                 await asyncio.shield(pending)
@@ -182,8 +182,8 @@ class GuardedResolver:
                 self.stats.stale_served += old.expires_at <= now
                 self._cache.postpone(host, now, RETRY_S)
                 return
-            found = CachedError(type(error), (str(error), error.permanent))
-            self._put(host, found, self._negative_ttl(error) if error.permanent else 0.0)
+            cached_error = CachedError(type(error), (str(error), error.permanent))
+            self._put(host, cached_error, self._negative_ttl(error) if error.permanent else 0.0)
         else:
             self._put(host, answer, ttl_s, self._stale_s)
 

@@ -100,18 +100,18 @@ class HashTree(Generic[V]):
 
     def stale(self, host: str, now: float) -> TreeUnit[V] | None:
         """The unit of a name while its answer, fresh or stale, may be served in spite of a failed look-up."""
-        found = self._find(host)
-        if found is None:
+        slot = self._find(host)
+        if slot is None:
             return None
-        unit: TreeUnit[V] = found[0][found[1]]
+        unit: TreeUnit[V] = slot[0][slot[1]]
         return unit if now < max(unit.expires_at, unit.stale_until) else None
 
     def put(self, host: str, answer: V, now: float, ttl_s: float, stale_s: float = 0.0) -> None:
         """Store the answer of a name server: fresh for `ttl_s`, then stale for `stale_s` seconds."""
-        found = self._find(host)
-        if found is not None:
-            leaf, place = found
-            unit: TreeUnit[V] = leaf.pop(place)
+        slot = self._find(host)
+        if slot is not None:
+            leaf, index = slot
+            unit: TreeUnit[V] = leaf.pop(index)
             unit.weight = max(unit.weight // 2, 1)
             insort(leaf, unit, key=_rank)
         else:
@@ -126,9 +126,9 @@ class HashTree(Generic[V]):
 
     def postpone(self, host: str, now: float, wait_s: float) -> None:
         """Serve the answer of a name for `wait_s` more seconds: its look-up has failed and is not repeated before."""
-        found = self._find(host)
-        if found is not None:
-            unit = found[0][found[1]]
+        slot = self._find(host)
+        if slot is not None:
+            unit = slot[0][slot[1]]
             unit.expires_at = max(unit.expires_at, now + wait_s)
             unit.refresh_at = now + REFRESH_FRACTION * (unit.expires_at - now)
 
@@ -142,9 +142,9 @@ class HashTree(Generic[V]):
             bits >>= 4
             node = node[bits & 15]
         if node is not None:
-            for place, unit in enumerate(node):
+            for index, unit in enumerate(node):
                 if unit.host == host:
-                    return node, place
+                    return node, index
         return None
 
     def _insert(self, unit: TreeUnit[V]) -> None:
@@ -163,12 +163,12 @@ class HashTree(Generic[V]):
                 insort(child, unit, key=_rank)
                 return
             split = node[bits & 15] = _Node([None] * 16)
-            for one in child:  # in order of weight, so that the new leaves are as well
-                at = _hash(one.host) >> depth * 4 & 15
+            for leaf_unit in child:  # in order of weight, so that the new leaves are as well
+                at = _hash(leaf_unit.host) >> depth * 4 & 15
                 if split[at] is None:
-                    split[at] = [one]
+                    split[at] = [leaf_unit]
                 else:
-                    split[at].append(one)
+                    split[at].append(leaf_unit)
 
     def _evict(self, now: float) -> None:
         """Remove the lightest unit of some sampled leaves; of equal ones the one that expires first."""
@@ -176,9 +176,9 @@ class HashTree(Generic[V]):
         key = (0, 0.0)
         for _ in range(SAMPLED_LEAVES):
             for unit in self._sample():
-                found = (unit.weight if unit.expires_at > now else 0, unit.expires_at)
-                if lightest is None or found < key:
-                    lightest, key = unit, found
+                unit_key = (unit.weight if unit.expires_at > now else 0, unit.expires_at)
+                if lightest is None or unit_key < key:
+                    lightest, key = unit, unit_key
         assert lightest is not None
         self._remove(lightest.host)
         self.evicted += 1
@@ -205,7 +205,7 @@ class HashTree(Generic[V]):
             node[bits & 15] = None
         while len(path) > 1:
             node, _ = path.pop()
-            if any(type(one) is _Node for one in node):
+            if any(type(entry) is _Node for entry in node):
                 return
             units = [unit for leaf in node if leaf is not None for unit in leaf]
             if len(units) > MERGE_UNITS:
@@ -259,11 +259,11 @@ def _units_below(node: Any) -> Iterator[Any]:
 
 def _move_up(leaf: list[TreeUnit[Any]], unit: TreeUnit[Any]) -> None:
     """Put a unit whose weight has risen before all lighter ones."""
-    place = leaf.index(unit)
-    while place and leaf[place - 1].weight < unit.weight:
-        leaf[place] = leaf[place - 1]
-        place -= 1
-    leaf[place] = unit
+    index = leaf.index(unit)
+    while index and leaf[index - 1].weight < unit.weight:
+        leaf[index] = leaf[index - 1]
+        index -= 1
+    leaf[index] = unit
 
 
 def _rank(unit: TreeUnit[Any]) -> int:

@@ -42,8 +42,8 @@ class SystemResolver:
         addresses: list[str] = []
         error: ResolveError | None = None
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+            entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in entries))
         except OSError as failure:
             error = ResolveError(failure.strerror or str(failure), failure.errno in _PERMANENT)
         except UnicodeError:

@@ -187,15 +187,15 @@ class AiohttpFetcher:
                 await self._request(fetch, address)
                 return
             except aiohttp.ClientConnectorError as error:
-                found = dial_error(error.os_error, fetch.request.target.scheme)
+                failure = dial_error(error.os_error, fetch.request.target.scheme)
                 if fetch.request.route.proxy is None:
-                    found = self._with_demand(fetch, found)
+                    failure = self._with_demand(fetch, failure)
                 else:
-                    found = FetchError(Reason.PROXY, f"{fetch.request.route.proxy.name}: {found.detail}")
+                    failure = FetchError(Reason.PROXY, f"{fetch.request.route.proxy.name}: {failure.detail}")
             except FetchError as error:  # of the handshake with a proxy
                 if fetch.phase not in (CONNECT, TUNNEL):
                     raise
-                found = error
+                failure = error
             except asyncio.CancelledError:
                 # The next address follows only after an attempt to connect that took too long.
                 task = asyncio.current_task()
@@ -212,7 +212,7 @@ class AiohttpFetcher:
                     raise FetchError(Reason.STALE, "a kept connection broke before any answer") from None
                 raise self._with_demand(fetch, self._translate(fetch.response, error)) from None
             if number == len(addresses):
-                raise found from None
+                raise failure from None
 
     def _with_demand(self, fetch: Fetch, fault: FetchError) -> FetchError:
         """The demand for a client certificate, if the server had stated it before it refused without an answer: TLS 1.2
@@ -267,8 +267,8 @@ class AiohttpFetcher:
             fetch.phase = BODY
             if self._config.raw_capture:
                 secrets = {"authorization", *(name.lower() for name in request.secret_headers or ())}
-                shown = {k: v for k, v in reply.request_info.headers.items() if k.lower() not in secrets}
-                fetch.response.request_head = _request_head(target.path, shown)
+                public_headers = {k: v for k, v in reply.request_info.headers.items() if k.lower() not in secrets}
+                fetch.response.request_head = _request_head(target.path, public_headers)
             if not await self._read(fetch, reply):
                 reply.close()
 

@@ -76,14 +76,14 @@ class DeadlineTimer(Generic[W]):
         )
         self._tick_s = min(0.5, max(0.01, shortest / 8))
 
-    def add(self, one: W) -> None:
+    def add(self, fetch: W) -> None:
         """Add a fetch."""
-        self._active.add(one)
+        self._active.add(fetch)
         self._arm()
 
-    def discard(self, one: W) -> None:
+    def discard(self, fetch: W) -> None:
         """Remove a fetch that has ended."""
-        self._active.discard(one)
+        self._active.discard(fetch)
 
     def all(self) -> list[W]:
         """All fetches in flight."""
@@ -100,44 +100,44 @@ class DeadlineTimer(Generic[W]):
 
     def _tick(self) -> None:
         now = self._clock.monotonic()
-        for one in self.all():
-            if one in self._active:  # the end of another fetch may have aborted it
-                detail = self._passed(one, now)
+        for fetch in self.all():
+            if fetch in self._active:  # the end of another fetch may have aborted it
+                detail = self._passed(fetch, now)
                 if detail:
-                    one.time_out(detail)
+                    fetch.time_out(detail)
         again = self._on_tick(now) if self._on_tick is not None else False
         if again or self._active:
             self._arm()
 
-    def _passed(self, one: W, now: float) -> str:
+    def _passed(self, fetch: W, now: float) -> str:
         """The limit that is exceeded; empty when none is."""
         config = self._config
-        if one.waits_for_memory:  # the server is not slow
-            one.since = one.progress_since = now
-            late = now - one.started > config.total_timeout_s
+        if fetch.waits_for_memory:  # the server is not slow
+            fetch.since = fetch.progress_since = now
+            late = now - fetch.started > config.total_timeout_s
             return f"{MEMORY}: none for the body within {config.total_timeout_s:g} s" if late else ""
-        if now - one.started > config.total_timeout_s:
+        if now - fetch.started > config.total_timeout_s:
             return f"total: not done after {config.total_timeout_s:g} s"
-        phase = one.phase + 8 * one.dials
-        if phase != one.phase_seen:
-            one.phase_seen, one.since = phase, now
-        elapsed = now - one.since
-        if one.phase == CONNECT:
+        phase = fetch.phase + 8 * fetch.dials
+        if phase != fetch.phase_seen:
+            fetch.phase_seen, fetch.since = phase, now
+        elapsed = now - fetch.since
+        if fetch.phase == CONNECT:
             if elapsed > config.connect_timeout_s:
                 return f"connect: no connection within {config.connect_timeout_s:g} s"
-        elif one.phase == TUNNEL:
+        elif fetch.phase == TUNNEL:
             if elapsed > config.connect_timeout_s:
                 return f"tunnel: no connection through the proxy within {config.connect_timeout_s:g} s"
-        elif one.phase == HEADERS:
+        elif fetch.phase == HEADERS:
             if elapsed > config.headers_timeout_s:
                 return f"headers: not complete within {config.headers_timeout_s:g} s"
         else:
-            progress = one.progress
-            if progress != one.progress_seen:
-                one.progress_seen, one.progress_since = progress, now
-            if now - one.progress_since > config.idle_timeout_s:
+            progress = fetch.progress
+            if progress != fetch.progress_seen:
+                fetch.progress_seen, fetch.progress_since = progress, now
+            if now - fetch.progress_since > config.idle_timeout_s:
                 return f"body: no byte for {config.idle_timeout_s:g} s"
-            if elapsed > config.idle_timeout_s and one.received_bytes < config.min_rate_bytes * elapsed:
+            if elapsed > config.idle_timeout_s and fetch.received_bytes < config.min_rate_bytes * elapsed:
                 return f"body: under {config.min_rate_bytes:g} bytes/s for {config.idle_timeout_s:g} s"
             if elapsed > config.body_timeout_s:
                 return f"body: not complete within {config.body_timeout_s:g} s"

@@ -20,13 +20,13 @@ def split_header(line: str) -> tuple[str, str, str]:
         start, value = f"{start}:{match[1]}", match[2]
     host, _, name = start.strip().rpartition(" ")
     host, name, value = host.strip().lower(), name.strip(), value.strip()
-    shown = f"header {' '.join((host, name)).strip()[:60]!r}"
+    label = f"header {' '.join((host, name)).strip()[:60]!r}"
     if not colon or not _NAME.match(name) or (host and not _HOST.match(host)):
-        raise UsageError(f"{shown}: not of the form 'Name: value' or 'HOST Name: value'")
+        raise UsageError(f"{label}: not of the form 'Name: value' or 'HOST Name: value'")
     if name.lower() in _OURS:
-        raise UsageError(f"{shown}: {name} is set by the downloader")
+        raise UsageError(f"{label}: {name} is set by the downloader")
     if any(ord(char) < 32 or ord(char) == 127 for char in value):
-        raise UsageError(f"{shown}: control characters in its value")
+        raise UsageError(f"{label}: control characters in its value")
     if not value.isascii():
-        raise UsageError(f"{shown}: only ASCII can be sent")
+        raise UsageError(f"{label}: only ASCII can be sent")
     return host, name, value

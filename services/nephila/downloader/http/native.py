@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MAX_PAGE_THREADS = 8
 
 _ROBOTS = FetchKind.ROBOTS
-_REASONS: dict[str, Reason] = {str(one): one for one in Reason}
+_REASONS: dict[str, Reason] = {str(reason): reason for reason in Reason}
 
 
 class _Fetch(msgspec.Struct, eq=False):
@@ -189,7 +189,7 @@ class NativeFetcher:
 
     def _response(self, fetch: _Fetch, ended: EndedFetch) -> HttpResponse:
         request = fetch.request
-        (status, headers, body, wanted, wire_body, wire_bytes), rest, page = ended.take()
+        (status, headers, body, body_is_wanted, wire_body, wire_bytes), rest, page = ended.take()
         if page is not None and self._read_pages is not None:
             self._read_pages.put(page)
         head, truncated, reason, detail, address, head_age_s, cause = rest
@@ -206,7 +206,7 @@ class NativeFetcher:
         if value is not None:
             response.content_type, response.charset = media_type(value)
         raw_capture = self._config.raw_capture
-        if wanted:
+        if body_is_wanted:
             response.body = body
             response.wire_body = wire_body
         else:

@@ -30,9 +30,9 @@ def request_headers(config: DownloaderConfig) -> dict[str, str]:
         host, name, value = split_header(line)
         if host:
             continue
-        for known in list(headers):
-            if known.lower() == name.lower():
-                del headers[known]
+        for header in list(headers):
+            if header.lower() == name.lower():
+                del headers[header]
         headers[name] = value
     for name, value in headers.items():
         if any(ord(char) < 32 or ord(char) == 127 for char in value):
@@ -131,15 +131,15 @@ def http_request_of(
 
 def media_filter(accept: Iterable[str], refuse: Iterable[str]) -> Callable[[str], bool]:
     """A predicate for wanted media types; `refuse` wins over `accept`, a missing type is wanted."""
-    wanted, unwanted = _pattern(accept), _pattern(refuse)
+    accepted, unwanted = _pattern(accept), _pattern(refuse)
 
     @lru_cache(maxsize=1024)
     def is_wanted(media_type: str) -> bool:
-        return not media_type or (wanted.match(media_type) is not None and unwanted.match(media_type) is None)
+        return not media_type or (accepted.match(media_type) is not None and unwanted.match(media_type) is None)
 
     return is_wanted
 
 
 def _pattern(types: Iterable[str]) -> re.Pattern[str]:
-    alternatives = [re.escape(one.strip().lower()).replace(r"\*", ".*") for one in types]
+    alternatives = [re.escape(media_type.strip().lower()).replace(r"\*", ".*") for media_type in types]
     return re.compile(f"(?:{'|'.join(alternatives)})\\Z" if alternatives else r"(?!)")

@@ -60,12 +60,12 @@ class LostRequests:
         not started.
         """
         try:
-            found = await self._read(starts)
+            lost = await self._read(starts)
         except (TemporaryError, UserError) as error:
             log.warning("requests of a crashed downloader are left to their leases: %s", error)
             return
         count = 0
-        for partition, request in found:
+        for partition, request in lost:
             self._bus.publish(OUTCOMES, partition, gone(request, gone_at))
             count += 1
         self.reported += count
@@ -74,12 +74,12 @@ class LostRequests:
 
     async def _read(self, starts: Mapping[int, int]) -> list[tuple[int, FetchRequest]]:
         bounds = await self._bus.bounds(self._topic, starts)
-        known: dict[int, set[Key]] = {p: set() for p in starts}
+        newer: dict[int, set[Key]] = {p: set() for p in starts}
         async for partition, records in self._bus.read(
             self._topic, {p: (at, bounds[p][1]) for p, at in starts.items()}
         ):
-            known[partition].update((request.job, request.url_key) for _, request in records)
-        found: list[tuple[int, FetchRequest]] = []
+            newer[partition].update((request.job, request.url_key) for _, request in records)
+        lost: list[tuple[int, FetchRequest]] = []
         left = {p: min(at, bounds[p][1]) for p, at in starts.items()}
         while left := {p: at for p, at in left.items() if at > bounds[p][0]}:
             ranges = {p: (max(at - CHUNK, bounds[p][0]), at) for p, at in left.items()}
@@ -87,12 +87,12 @@ class LostRequests:
             async for partition, records in self._bus.read(self._topic, ranges):
                 read[partition] += [request for _, request in records]
             for partition, requests in read.items():
-                more, live = self._waited_for(requests, known[partition])
-                found += [(partition, request) for request in live]
+                more, live = self._waited_for(requests, newer[partition])
+                lost += [(partition, request) for request in live]
                 left[partition] = ranges[partition][0] if more else 0
-        return found
+        return lost
 
-    def _waited_for(self, requests: list[FetchRequest], known: set[Key]) -> tuple[bool, list[FetchRequest]]:
+    def _waited_for(self, requests: list[FetchRequest], newer: set[Key]) -> tuple[bool, list[FetchRequest]]:
         """(whether older requests may have a valid lease, those with one whose URL has no newer request)."""
         now = self._clock.now()
         live: list[FetchRequest] = []
@@ -100,7 +100,7 @@ class LostRequests:
             if request.lease_until < now:
                 return False, live
             key = (request.job, request.url_key)
-            if key not in known:
-                known.add(key)
+            if key not in newer:
+                newer.add(key)
                 live.append(request)
         return True, live

@@ -47,26 +47,26 @@ class Auth(Middleware):
 def _entry(line: str, secrets: str) -> tuple[str, str, str]:
     """Origin, path and header value of a line. Raises `UsageError` without the secret."""
     words = line.split()
-    shown = " ".join(words[:2])
+    label = " ".join(words[:2])
     prefix, scheme, *rest = words if len(words) > 1 else ("", "")
     if (scheme, len(rest)) not in (("basic", 2), ("bearer", 1)):
         raise UsageError(
-            f"downloader.auth {shown!r}: expected 'PREFIX basic USER SECRET' or 'PREFIX bearer SECRET', with a SECRET "
+            f"downloader.auth {label!r}: expected 'PREFIX basic USER SECRET' or 'PREFIX bearer SECRET', with a SECRET "
             "of the form env:NEPHILA_SECRET_NAME or file:NAME"
         )
     try:
         target = TargetUrl(prefix if "://" in prefix else f"https://{prefix}/")
     except ValueError as error:
-        raise UsageError(f"downloader.auth {shown!r}: {error}") from None
-    secret = _secret(rest[-1], secrets, shown)
+        raise UsageError(f"downloader.auth {label!r}: {error}") from None
+    secret = _secret(rest[-1], secrets, label)
     if scheme == "basic":
         secret = base64.b64encode(f"{rest[0]}:{secret}".encode()).decode()
     elif not secret.isascii() or not secret.isprintable() or " " in secret:
-        raise UsageError(f"downloader.auth {shown!r}: the token has characters that no header can have")
+        raise UsageError(f"downloader.auth {label!r}: the token has characters that no header can have")
     return f"{target.scheme}://{target.host_header}", target.path, f"{scheme.title()} {secret}"
 
 
-def _secret(word: str, directory: str, shown: str) -> str:
+def _secret(word: str, directory: str, label: str) -> str:
     source, _, name = word.partition(":")
     try:
         if source == "env":
@@ -74,5 +74,5 @@ def _secret(word: str, directory: str, shown: str) -> str:
         if source == "file":
             return from_file(name, directory)
     except SecretError as error:
-        raise UsageError(f"downloader.auth {shown!r}: {error}") from None
-    raise UsageError(f"downloader.auth {shown!r}: a secret has the form env:NEPHILA_SECRET_NAME or file:NAME")
+        raise UsageError(f"downloader.auth {label!r}: {error}") from None
+    raise UsageError(f"downloader.auth {label!r}: a secret has the form env:NEPHILA_SECRET_NAME or file:NAME")

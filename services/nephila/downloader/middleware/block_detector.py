@@ -45,14 +45,14 @@ class BlockDetector(Middleware):
         body = response.body
         if response.error_body:
             body = _decoded(self._config, response)
-        found = block_page_of(response.status, response.headers, response.content_type, body, target.path)
-        if not found:
+        block = block_page_of(response.status, response.headers, response.content_type, body, target.path)
+        if not block:
             return
-        reason = Reason.LOGIN_PAGE if found is LOGIN_PAGE else Reason.BLOCKED
+        reason = Reason.LOGIN_PAGE if block is LOGIN_PAGE else Reason.BLOCKED
         if reason is Reason.LOGIN_PAGE and (request.seed or request.job in self._with_login):
             return
-        self.found[found.partition(":")[0]] += 1
-        response.reason, response.detail = reason, found
+        self.found[block.partition(":")[0]] += 1
+        response.reason, response.detail = reason, block
 
 
 def _decoded(config: DownloaderConfig, response: HttpResponse) -> bytes:

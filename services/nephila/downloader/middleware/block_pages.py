@@ -142,8 +142,8 @@ def _of_page(content_type: str, body: bytes, path: str) -> str:
     named = _may_be_title(title) and _has_word(title)
     if size > SHORT_BYTES and not named:
         return ""
-    if found := _markup(body):
-        return found
+    if product := _markup(body):
+        return product
     if not named:
         # Without a word in the title, only a page that is nothing but a ban text counts.
         return _of_text(body, b"", SHORT_TEXT // 4) if size <= SHORT_BYTES // 2 else ""
@@ -156,11 +156,11 @@ def _of_error(status: int, headers: Mapping[str, str], body: bytes) -> str:
         for name, product in _ERROR_HEADERS:
             if name in headers:
                 return f"a challenge or ban of {product}"
-    found = _markup(body)
-    if not found and status not in (401, 429, 503) and len(body) <= PAGE_BYTES:
+    ban = _markup(body)
+    if not ban and status not in (401, 429, 503) and len(body) <= PAGE_BYTES:
         # 401 asks for credentials, 429 and 503 are refusals anyway.
-        found = _of_text(body, _title(body), SHORT_TEXT, error=True)
-    return found
+        ban = _of_text(body, _title(body), SHORT_TEXT, error=True)
+    return ban
 
 
 def _has_word(title: bytes) -> bool:
@@ -171,8 +171,8 @@ def _markup(body: bytes) -> str:
     if not _may_have_markup(body) or not _compile(_ANY_MARKUP).search(body):
         return ""
     # Compiled here: a crawl meets few block pages, and each start would pay for all patterns.
-    found = (product for pattern, product in MARKUP if _compile(pattern).search(body))
-    return next((f"a challenge or ban of {product}" for product in found), "")
+    products = (product for pattern, product in MARKUP if _compile(pattern).search(body))
+    return next((f"a challenge or ban of {product}" for product in products), "")
 
 
 def _of_text(body: bytes, title: bytes, longest: int, *, error: bool = False) -> str:
@@ -188,10 +188,10 @@ def _of_text(body: bytes, title: bytes, longest: int, *, error: bool = False) ->
     match = _BAN_TEXT.search(text[len(title) :] if named else text)
     if not match or (title and not named and not error and not _has_word(title)):
         return ""
-    shown = match.group().decode("utf-8", "replace").lower()
-    if error and shown in _PLAIN_ERROR:
+    words = match.group().decode("utf-8", "replace").lower()
+    if error and words in _PLAIN_ERROR:
         return ""
-    return f"a ban text: {shown}"
+    return f"a ban text: {words}"
 
 
 _PLAIN_ERROR = frozenset(("access denied", "too many requests"))
@@ -202,10 +202,8 @@ def is_captcha_page(body: bytes) -> bool:
     """Whether a page is a captcha or a challenge and little else: by the markup of a product, or by a field or picture
     that is named so. For the answer to a login; on other pages it would be too little."""
     body = body[:LOGIN_BYTES]
-    found = (
-        _compile(_ANY_MARKUP).search(body) or _CAPTCHA.search(body) or _NAMED_CAPTCHA.search(_SCRIPTS.sub(b"", body))
-    )
-    return bool(found) and len(_text(body)) <= SHORT_TEXT
+    sign = _compile(_ANY_MARKUP).search(body) or _CAPTCHA.search(body) or _NAMED_CAPTCHA.search(_SCRIPTS.sub(b"", body))
+    return bool(sign) and len(_text(body)) <= SHORT_TEXT
 
 
 def _login_page(body: bytes, title: bytes, path: str) -> str:

@@ -46,18 +46,18 @@ class Dependencies(msgspec.Struct, frozen=True):
 
 
 CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
-    lambda given: HostHeaders(given.config),
-    lambda given: JobRequests(given.config),
-    lambda given: Auth(given.config),
-    lambda given: Cookies(given.config, given.clock),
-    lambda given: SiteLogin(
-        given.clock, given.router, given.fetcher, given.browser, given.config.secrets, given.previous
+    lambda parts: HostHeaders(parts.config),
+    lambda parts: JobRequests(parts.config),
+    lambda parts: Auth(parts.config),
+    lambda parts: Cookies(parts.config, parts.clock),
+    lambda parts: SiteLogin(
+        parts.clock, parts.router, parts.fetcher, parts.browser, parts.config.secrets, parts.previous
     ),
-    lambda given: Throttle(given.config, given.clock),
-    lambda given: Validators(),
-    lambda given: WebBotAuth(given.config, given.clock),
-    lambda given: BlockDetector(given.config),
-    lambda given: UserMiddleware(given.config.middleware_dir),
+    lambda parts: Throttle(parts.config, parts.clock),
+    lambda parts: Validators(),
+    lambda parts: WebBotAuth(parts.config, parts.clock),
+    lambda parts: BlockDetector(parts.config),
+    lambda parts: UserMiddleware(parts.config.middleware_dir),
 )
 """Requests pass in this order, responses in reverse."""
 
@@ -83,12 +83,12 @@ class MiddlewareChain:
         self._by_job: dict[str, _Hooks] = {}
 
     def _hooks(self, job: m.CrawlJob | None) -> _Hooks:
-        active = [one for one in self._middlewares if one.acts_on(job)]
+        active = [mw for mw in self._middlewares if mw.acts_on(job)]
         return _Hooks(
-            tuple(one.before_request for one in active if type(one).before_request is not Middleware.before_request),
-            tuple(one.on_request for one in active if type(one).on_request is not Middleware.on_request),
-            tuple(one.on_response for one in reversed(active) if type(one).on_response is not Middleware.on_response),
-            tuple(one.on_outcome for one in reversed(active) if type(one).on_outcome is not Middleware.on_outcome),
+            tuple(mw.before_request for mw in active if type(mw).before_request is not Middleware.before_request),
+            tuple(mw.on_request for mw in active if type(mw).on_request is not Middleware.on_request),
+            tuple(mw.on_response for mw in reversed(active) if type(mw).on_response is not Middleware.on_response),
+            tuple(mw.on_outcome for mw in reversed(active) if type(mw).on_outcome is not Middleware.on_outcome),
         )
 
     def on_job(self, job: m.CrawlJob) -> None:

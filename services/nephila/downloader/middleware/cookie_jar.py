@@ -103,11 +103,11 @@ class CookieJar:
     def _hides_secure(self, cookie: SetCookie, domain: str, path: str) -> bool:
         """Whether a cookie set over http would replace or shadow a secure one (RFC 6265bis 5.7, step 16)."""
         return any(
-            known.secure
-            and known.name == cookie.name
-            and (domain == known.domain or _is_below(domain, known.domain) or _is_below(known.domain, domain))
-            and _matches_path(path, known.path)
-            for known in self._sites.get(site_of(domain), {}).values()
+            stored.secure
+            and stored.name == cookie.name
+            and (domain == stored.domain or _is_below(domain, stored.domain) or _is_below(stored.domain, domain))
+            and _matches_path(path, stored.path)
+            for stored in self._sites.get(site_of(domain), {}).values()
         )
 
     def load(self, cookie: SetCookie, domain: str, below: bool, now: float) -> bool:
@@ -143,10 +143,10 @@ class CookieJar:
     def put(self, cookie: SiteCookie, host: str, now: float) -> None:
         """Store or, with an instant that has passed, delete a cookie that a browser has accepted from a host."""
         if cookie.host_only or not is_public_suffix(cookie.domain):
-            given = SetCookie(
+            set_cookie = SetCookie(
                 cookie.name, cookie.value, path=cookie.path, expires_at=cookie.expires_at, secure=cookie.secure
             )
-            self._keep(given, cookie.domain, cookie.host_only, cookie.path, host, now)
+            self._keep(set_cookie, cookie.domain, cookie.host_only, cookie.path, host, now)
 
     def header(self, host: str, path: str, secure: bool, now: float) -> str:
         """The value of the Cookie header for a request; empty when no cookie applies."""
@@ -156,9 +156,9 @@ class CookieJar:
         self._sites.move_to_end(site_of(host))
         for key in [key for key, cookie in site.items() if cookie.expires_at <= now]:
             del site[key]
-        found = [cookie for cookie in site.values() if cookie.goes_to(host, path, secure)]
-        found.sort(key=lambda cookie: (-len(cookie.path), cookie.order))
-        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in found)
+        cookies = [cookie for cookie in site.values() if cookie.goes_to(host, path, secure)]
+        cookies.sort(key=lambda cookie: (-len(cookie.path), cookie.order))
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in cookies)
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""

@@ -97,7 +97,7 @@ def read_cookie_file(text: str, name: str) -> list[tuple[str, bool, SetCookie]]:
 
     Raises `UsageError` with the line number.
     """
-    found = []
+    cookies = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.removeprefix("#HttpOnly_")
         if not line.strip() or line.startswith("#"):
@@ -119,5 +119,5 @@ def read_cookie_file(text: str, name: str) -> list[tuple[str, bool, SetCookie]]:
         if not domain or not key or path[:1] != "/" or _CONTROL.search(key + value):
             raise UsageError(f"{name}:{number}: domain, path or name of the cookie is missing or malformed")
         cookie = SetCookie(key, value, None, path, expires_at or None, secure.upper() == "TRUE")
-        found.append((domain, below.upper() == "TRUE", cookie))
-    return found
+        cookies.append((domain, below.upper() == "TRUE", cookie))
+    return cookies

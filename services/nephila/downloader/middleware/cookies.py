@@ -39,22 +39,30 @@ class JarOfSite:
     def read(self) -> list[SiteCookie]:
         """See `SiteCookies.read`."""
         return [
-            SiteCookie(one.name, one.value, one.domain, one.host_only, one.path, one.secure, one.expires_at)
-            for one in self._jar.of_site(self._host, self._clock.now())
+            SiteCookie(
+                cookie.name,
+                cookie.value,
+                cookie.domain,
+                cookie.host_only,
+                cookie.path,
+                cookie.secure,
+                cookie.expires_at,
+            )
+            for cookie in self._jar.of_site(self._host, self._clock.now())
         ]
 
     def write(self, before: Sequence[SiteCookie], after: Sequence[SiteCookie]) -> None:
         """See `SiteCookies.write`. Cookies that a browser received unchanged are left: another page may have renewed
         them meanwhile."""
         now, site = self._clock.now(), site_of(self._host)
-        known, kept = {_key(one): one for one in before}, {_key(one) for one in after}
-        for one in after:
-            old = known.get(_key(one))
-            if site_of(one.domain) == site and (old is None or old.value != one.value):
-                self._jar.put(one, self._host, now)
-        for one in before:
-            if _key(one) not in kept and any(now_there == one for now_there in self.read()):
-                self._jar.put(one._replace(expires_at=0.0), self._host, now)
+        old_cookies, new_keys = {_key(cookie): cookie for cookie in before}, {_key(cookie) for cookie in after}
+        for cookie in after:
+            old = old_cookies.get(_key(cookie))
+            if site_of(cookie.domain) == site and (old is None or old.value != cookie.value):
+                self._jar.put(cookie, self._host, now)
+        for cookie in before:
+            if _key(cookie) not in new_keys and any(now_there == cookie for now_there in self.read()):
+                self._jar.put(cookie._replace(expires_at=0.0), self._host, now)
 
 
 def _key(cookie: SiteCookie) -> tuple[str, str, str]:

@@ -246,8 +246,8 @@ def _add(form: Form, control: Control | None, of: dict[str, str]) -> None:
 def _known(label: str) -> str:
     import webencodings
 
-    found = webencodings.lookup(label)
-    return str(found.name) if found is not None else ""
+    codec = webencodings.lookup(label)
+    return str(codec.name) if codec is not None else ""
 
 
 def _text(source: bytes, *, keep: bool) -> str:
@@ -265,8 +265,8 @@ def read_login_page(page: str, encoding: str = "utf-8") -> LoginPage:
     characters again for each match.
     """
     source = _HIDDEN.sub(b"", page.encode("utf-8", "replace"))
-    found = LoginPage(encoding=encoding)
-    reader = _Reader(found)
+    login_page = LoginPage(encoding=encoding)
+    reader = _Reader(login_page)
     matches: list[Any] = list(islice(_TAG.finditer(source), MAX_TAGS))
     lower, until = source.lower(), 0
     for number, match in enumerate(matches):
@@ -280,11 +280,11 @@ def read_login_page(page: str, encoding: str = "utf-8") -> LoginPage:
             until = after = end if end >= 0 else len(source)
         _step(reader, bool(closing), tag, of, source[match.end() : after])
     reader.close_select()
-    by_id = {form.id: form for form in reversed(found.forms) if form.id}
+    by_id = {form.id: form for form in reversed(login_page.forms) if form.id}
     for name, control, of in reader.elsewhere:
         if name in by_id:
             _add(by_id[name], control, of)
-    return found
+    return login_page
 
 
 def _step(reader: _Reader, closing: bool, tag: str, of: dict[str, str], text: bytes) -> None:
@@ -313,8 +313,8 @@ def _step(reader: _Reader, closing: bool, tag: str, of: dict[str, str], text: by
 
 def _attributes(text: bytes) -> dict[str, str]:
     """Name → value; of attributes with one name the first counts, as in browsers."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, double, single, bare in (match.groups() for match in islice(_ATTRIBUTE.finditer(text), MAX_ATTRIBUTES)):
         value = double or single or bare or b""
-        found.setdefault(name.decode("utf-8", "replace").lower(), unescape(value.decode("utf-8", "replace")))
-    return found
+        values.setdefault(name.decode("utf-8", "replace").lower(), unescape(value.decode("utf-8", "replace")))
+    return values

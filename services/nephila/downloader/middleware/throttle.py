@@ -42,8 +42,8 @@ class Rate(NamedTuple):
 def parse_rate(line: str) -> Rate:
     """An entry of the setting. Raises `UsageError`."""
     words = line.split()
-    found = _RATE.match(words[1]) if len(words) == 2 else None
-    if found is None or not float(found[1]):
+    match = _RATE.match(words[1]) if len(words) == 2 else None
+    if match is None or not float(match[1]):
         raise UsageError(
             f"downloader.throttle {line!r}: expected 'PREFIX RATE' with a rate as 500KB/s, 10/s, 30/min or 100/h"
         )
@@ -54,10 +54,10 @@ def parse_rate(line: str) -> Rate:
         except ValueError as error:
             raise UsageError(f"downloader.throttle {line!r}: {error}") from None
         prefix = target.host_header + target.path
-    amount = float(found[1])
-    if found[2]:
-        return Rate("" if prefix == "*" else prefix, amount * _BYTES[found[2]], 0.0)
-    return Rate("" if prefix == "*" else prefix, 0.0, amount / _SECONDS[found[3]])
+    amount = float(match[1])
+    if match[2]:
+        return Rate("" if prefix == "*" else prefix, amount * _BYTES[match[2]], 0.0)
+    return Rate("" if prefix == "*" else prefix, 0.0, amount / _SECONDS[match[3]])
 
 
 class Throttle(Middleware):

@@ -47,8 +47,8 @@ class DirectRouter:
 
     def cached(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route | None:
         """See `Router.cached`. One dict look-up."""
-        found = self.resolver.cached(target.dial_host, target.port)
-        return None if found is None else direct_route(target, *found)
+        endpoint = self.resolver.cached(target.dial_host, target.port)
+        return None if endpoint is None else direct_route(target, *endpoint)
 
     async def route(self, target: TargetUrl, request: m.FetchRequest | None = None) -> Route:
         """See `Router.route`."""

@@ -61,9 +61,9 @@ class HostStore:
 
     def host(self, name: str) -> int:
         """The number of a host; a new host gets one. O(1)."""
-        known = self._ids.get(name)
-        if known is not None:
-            return known
+        number = self._ids.get(name)
+        if number is not None:
+            return number
         if len(name.encode()) > _LONGEST_NAME:
             raise ValueError("a host name has at most 65,535 bytes")
         if not self._free:
@@ -78,10 +78,10 @@ class HostStore:
         return self._ids.get(name, -1)
 
     def _at(self, host: int) -> _Host:
-        found = self._hosts[host] if 0 <= host < len(self._hosts) else None
-        if found is None:
+        entry = self._hosts[host] if 0 <= host < len(self._hosts) else None
+        if entry is None:
             raise ValueError(f"no host has the id {host}")
-        return found
+        return entry
 
     def name(self, host: int) -> str:
         """The name of a host."""
@@ -100,11 +100,11 @@ class HostStore:
 
     def forget(self, host: int) -> bool:
         """Remove a host that has no URL and no ready time; was it removed? Its number may be used again."""
-        found = self._at(host)
-        if found.queues or host in self._ready:
+        entry = self._at(host)
+        if entry.queues or host in self._ready:
             return False
         self._hosts[host] = None
-        del self._ids[found.name]
+        del self._ids[entry.name]
         self._free.append(host)
         return True
 
@@ -139,7 +139,7 @@ class HostStore:
             hosts = struct.unpack(f"<{len(hosts) // 4}I", hosts)
         if not len(hosts) == len(orders) == len(packed):
             raise ValueError("hosts, orders and packed URLs must be as many")
-        found = [self._at(host) for host in hosts]
+        entries = [self._at(host) for host in hosts]
         if not 0 <= job < _JOBS:
             raise ValueError("a job is a number from 0 to 2^32 - 1")
         if any(not 0 <= order < _ORDERS for order in orders):
@@ -148,11 +148,11 @@ class HostStore:
             raise ValueError("a packed URL has 16 to 65,536 bytes")
         if self._arrivals + len(packed) > _ARRIVALS:
             raise ValueError("more than 2^39 URLs have been queued")
-        for host, order, item in zip(found, orders, packed, strict=True):
+        for host, order, item in zip(entries, orders, packed, strict=True):
             arrival = (1 << 40) - 1 - self._arrivals if newest_first else self._arrivals
             heapq.heappush(host.queues.setdefault(job, []), (order << 40 | arrival, bytes(item)))
             self._arrivals += 1
-        self._jobs[job] += len(found)
+        self._jobs[job] += len(entries)
 
     def peek(self, host: int, job: int) -> bytes | None:
         """The next URL, not removed."""
@@ -165,26 +165,26 @@ class HostStore:
 
     def pop(self, host: int, job: int) -> bytes | None:
         """Remove the next URL; None when there is none."""
-        found = self._at(host)
-        queue = found.queues.get(job)
+        entry = self._at(host)
+        queue = entry.queues.get(job)
         if queue is None:
             return None
         packed = heapq.heappop(queue)[1]
-        self._removed(found, job, 1)
+        self._removed(entry, job, 1)
         return packed
 
     def take(self, host: int, job: int, url_key: bytes) -> bytes | None:
         """Remove the first URL with this fingerprint; None when there is none. O(n)."""
         if len(url_key) != 16:
             raise ValueError("a fingerprint has 16 bytes")
-        found = self._at(host)
-        queue = found.queues.get(job, [])
+        entry = self._at(host)
+        queue = entry.queues.get(job, [])
         item = min((item for item in queue if item[1][:16] == url_key), default=None)
         if item is None:
             return None
         queue.remove(item)
         heapq.heapify(queue)
-        self._removed(found, job, 1)
+        self._removed(entry, job, 1)
         return item[1]
 
     def _removed(self, host: _Host, job: int, count: int) -> None:
@@ -220,21 +220,21 @@ class HostStore:
         """At most `limit` URLs of a job, (host, packed), from a place on, in no order, and the place behind them; None:
         they were the last. O(limit), however long the queues are; they may change between two pieces."""
         first, _, at = place
-        found: list[tuple[int, bytes]] = []
+        items: list[tuple[int, bytes]] = []
         left = max(limit, 1) * _HOSTS_PER_URL + _HOSTS_PER_URL - 1
         for number in range(first, len(self._hosts)):
             if left < _HOSTS_PER_URL:
-                return (number, 0, at), found
+                return (number, 0, at), items
             left -= 1
             host = self._hosts[number]
             queue = host.queues.get(job, []) if host else []
             most = left // _HOSTS_PER_URL
-            found += [(number, packed) for _, packed in queue[at : at + most]]
+            items += [(number, packed) for _, packed in queue[at : at + most]]
             if len(queue) - at > most:
-                return (number, 0, at + most), found
+                return (number, 0, at + most), items
             left -= max(len(queue) - at, 0) * _HOSTS_PER_URL
             at = 0
-        return None, found
+        return None, items
 
     def drop_queue(self, host: int, job: int) -> int:
         """Remove the URLs of a job on a host; how many."""

@@ -58,7 +58,9 @@ def _text(value: Any) -> str:
 
 def _names(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(list(filter(None, map(_names, (one for one in value if not isinstance(one, list)))))[:20])
+        return ", ".join(
+            list(filter(None, map(_names, (entry for entry in value if not isinstance(entry, list)))))[:20]
+        )
     return _text(value.get("name")) if isinstance(value, dict) else value[:_MAX_CHARS] if isinstance(value, str) else ""
 
 

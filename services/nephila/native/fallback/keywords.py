@@ -33,19 +33,19 @@ def _kind(char: str) -> int:
 
 def normal_form(text: str) -> str:
     """Lower case, a blank at both ends of each word, no other white space. O(characters)."""
-    found = []
+    pieces = []
     in_word = False
-    for given in text:
-        if given == "\u200d":
+    for raw_char in text:
+        if raw_char == "\u200d":
             continue
-        char = chr(ord(given) - 0xFEE0) if "\uff01" <= given <= "\uff5e" else given
+        char = chr(ord(raw_char) - 0xFEE0) if "\uff01" <= raw_char <= "\uff5e" else raw_char
         kind = _kind(char)
         if (kind == _WORD) != in_word:
-            found.append(" ")
+            pieces.append(" ")
             in_word = not in_word
         if kind != _SPACE:
-            found.append(char.lower() if kind == _WORD else char)
-    return "".join(found) + " " * in_word
+            pieces.append(char.lower() if kind == _WORD else char)
+    return "".join(pieces) + " " * in_word
 
 
 class KeywordSet:

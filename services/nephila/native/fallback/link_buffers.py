@@ -42,13 +42,13 @@ def links_without(
         text_starts, text_ends = _spans(anchor_ends, count)
     except struct.error as error:
         raise ValueError("columns of links that do not fit together") from error
-    kept = [urls[starts[at] : ends[at]] for at in keep]
+    kept_urls = [urls[starts[at] : ends[at]] for at in keep]
     texts = [anchors[text_starts[at] : text_ends[at]] for at in keep]
-    new_ends = list(accumulate(map(len, kept)))
+    new_ends = list(accumulate(map(len, kept_urls)))
     shifts = [end - ends[at] for at, end in zip(keep, new_ends, strict=True)]
     return (
         b"".join([fingerprints[16 * at : 16 * at + 16] for at in keep]),
-        b"".join(kept),
+        b"".join(kept_urls),
         _pack(new_ends),
         _pack(hosts[2 * at + part] + shift for at, shift in zip(keep, shifts, strict=True) for part in (0, 1)),
         b"".join(texts),

@@ -17,14 +17,14 @@ def _density(line: TextLine | None) -> tuple[int, float]:
 def main_lines(lines: list[TextLine], title: str, h1: int) -> list[int]:
     """Indices of the lines that belong to the main text; `h1`: tag number of <h1>. O(n)."""
     body = [number for number, line in enumerate(lines) if not line.context.flags & (CHROME | COMMENT)]
-    kept = []
+    numbers = []
     for at, number in enumerate(body):
         line = lines[number]
         before = lines[body[at - 1]] if at else None
         after = lines[body[at + 1]] if at + 1 < len(body) else None
         if line.context.flags & PRE or _is_content(_density(before), _density(line), _density(after)):
-            kept.append(number)
-    return _with_h1(lines, _with_headings(lines, kept), title.lower(), h1)
+            numbers.append(number)
+    return _with_h1(lines, _with_headings(lines, numbers), title.lower(), h1)
 
 
 def _is_content(before: tuple[int, float], here: tuple[int, float], after: tuple[int, float]) -> bool:
@@ -36,9 +36,9 @@ def _is_content(before: tuple[int, float], here: tuple[int, float], after: tuple
     return words > 16 or after[0] > 15 or before[0] > 4
 
 
-def _with_headings(lines: list[TextLine], kept: list[int]) -> list[int]:
+def _with_headings(lines: list[TextLine], numbers: list[int]) -> list[int]:
     """A heading belongs to the main text exactly if the line after it does."""
-    chosen = set(kept)
+    chosen = set(numbers)
     for number in range(len(lines) - 1, -1, -1):
         if lines[number].context.flags & HEADING and not lines[number].context.flags & (CHROME | COMMENT):
             chosen.discard(number)
@@ -47,7 +47,7 @@ def _with_headings(lines: list[TextLine], kept: list[int]) -> list[int]:
     return sorted(chosen)
 
 
-def _with_h1(lines: list[TextLine], kept: list[int], title: str, h1: int) -> list[int]:
+def _with_h1(lines: list[TextLine], numbers: list[int], title: str, h1: int) -> list[int]:
     """The <h1> of the page is in its main text, see core/src/maintext/heading.rs."""
     headings = [
         (number, line.text.lower(), line.context.flags)
@@ -55,8 +55,8 @@ def _with_h1(lines: list[TextLine], kept: list[int], title: str, h1: int) -> lis
         if line.context.tag == h1 and len(line.text.encode()) <= _LONGEST
     ]
     contents = [row for row in headings if row[2] & (CHROME | MAIN) != CHROME]
-    if not kept or any(number in kept for number, _, _ in contents):
-        return kept
+    if not numbers or any(number in numbers for number, _, _ in contents):
+        return numbers
     choice = [row for row in headings if title.startswith(row[1])]
     choice = choice or [row for row in headings if row[1] in title and not title.endswith(row[1])]
     choice = (
@@ -65,4 +65,4 @@ def _with_h1(lines: list[TextLine], kept: list[int], title: str, h1: int) -> lis
         or [row for row in contents if row[2] & MAIN]
         or (contents if len(contents) == 1 else [])
     )
-    return sorted({*kept, *(number for number, _, _ in choice[:1])})
+    return sorted({*numbers, *(number for number, _, _ in choice[:1])})

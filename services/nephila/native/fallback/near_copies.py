@@ -28,7 +28,7 @@ _MOST: Final = 3
 
 def simhash(text: bytes) -> int:
     """Simhash of UTF-8 text; 0 for a text of fewer than 16 tokens. O(n)."""
-    tokens = [_token(found) for found in _TOKEN.findall(text.decode("utf-8", "replace").translate(_LOWER))]
+    tokens = [_token(word) for word in _TOKEN.findall(text.decode("utf-8", "replace").translate(_LOWER))]
     if len(tokens) < _LEAST_TOKENS:
         return 0
     counts = [0] * 64
@@ -88,7 +88,7 @@ class NearCopyIndex:
         if distance > _MOST:
             raise ValueError(f"the distance is at most {_MOST}, not {distance}")
         nearest: dict[int, int] = {}
-        for away, page in sorted(((one ^ simhash).bit_count(), page) for one, page in self._found):
+        for away, page in sorted(((entry ^ simhash).bit_count(), page) for entry, page in self._found):
             if away <= distance:
                 nearest.setdefault(page, away)
         return [(away, page) for page, away in nearest.items()]

@@ -222,8 +222,8 @@ class _Page:
             name = "xlink:href"
         if tag in KINDS and (html or tag == "a") and name in attributes:
             nofollow = not _NOFOLLOW.isdisjoint(_lower(attributes.get("rel") or "").split())
-            found = self._link(attributes[name] or "", KINDS[tag], nofollow, around.context.flags)
-            link = found if tag == "a" else link
+            link_of_element = self._link(attributes[name] or "", KINDS[tag], nofollow, around.context.flags)
+            link = link_of_element if tag == "a" else link
         context = around.context
         block = tag in _BLOCK and html
         if block and not around.hidden:
@@ -312,15 +312,15 @@ class PagePass:
             rows.append(pack("<IIIHH", start, len(text), line.link_bytes, line.context.tag, line.context.flags))
             start += len(text) + 1
         self.text_lines = b"".join(rows)
-        kept = main_lines(lines, self.title, _NUMBER["h1"]) if options.main_text else []
-        self.main_lines = pack(f"<{len(kept)}I", *kept)
-        self.main_text = b"\n".join(texts[number] for number in kept)
+        numbers = main_lines(lines, self.title, _NUMBER["h1"]) if options.main_text else []
+        self.main_lines = pack(f"<{len(numbers)}I", *numbers)
+        self.main_text = b"\n".join(texts[number] for number in numbers)
         self.comments = b""
         self.structure = b""
         """See structure.py."""
         text = self.main_text or self.text
         self.text_hash = sha256(text).digest()[:HASH_BYTES] if text else b""
-        self._links(page.links, options.max_links, set(kept), options.main_text)
+        self._links(page.links, options.max_links, set(numbers), options.main_text)
 
     def _base(self, written: str | None, url: str) -> str:
         try:
@@ -359,11 +359,11 @@ class PagePass:
                     break
                 self.bad_links += len(href) > MAX_HREF
                 hrefs[link.href] = href if len(href) <= MAX_HREF else None
-            found = hrefs[link.href]
-            if found is None:
+            resolved = hrefs[link.href]
+            if resolved is None:
                 continue
-            start, end = host_span(found)
-            key = fingerprint_of(found[start:end], canonical_of(found))
+            start, end = host_span(resolved)
+            key = fingerprint_of(resolved[start:end], canonical_of(resolved))
             chrome, inside = places and link.chrome, places and link.line in main
             anchor = _collapsed("".join(link.anchor), MAX_ANCHOR)
             row = rows.get(key)
@@ -373,7 +373,7 @@ class PagePass:
                     left_out.add(key)
                     continue
                 flags = link.nofollow | link.kind << 1 | IN_MAIN * inside | IN_NAV * chrome
-                rows[key] = [found, (start, end), anchor, flags]
+                rows[key] = [resolved, (start, end), anchor, flags]
                 continue
             row[2] = row[2] or anchor
             row[3] &= ~((not link.nofollow) | IN_NAV * (not chrome))

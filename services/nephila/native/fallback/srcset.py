@@ -24,7 +24,7 @@ def best_of_srcset(srcset: str) -> str:
     """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
     best, best_size = "", 0.0
     for url, descriptors in _candidates(srcset):
-        sizes = [float(found[1]) for word in descriptors if (found := _SIZE.fullmatch(word))]
+        sizes = [float(match[1]) for word in descriptors if (match := _SIZE.fullmatch(word))]
         size = sizes[-1] if sizes else 1.0
         if size > best_size:
             best, best_size = url, size
@@ -38,8 +38,8 @@ def _is_valid(descriptors: list[str]) -> bool:
 
 def _candidates(srcset: str) -> Iterator[tuple[str, list[str]]]:
     text, at = srcset[:MAX_SRCSET], 0
-    while (found := _URL.match(text, at)) is not None:
-        url, at = found[1], found.end()
+    while (match := _URL.match(text, at)) is not None:
+        url, at = match[1], match.end()
         descriptors: list[str] = []
         if url[-1] == ",":
             url = url.rstrip(",")

@@ -71,24 +71,24 @@ def _declared(head: bytes) -> str:
             if label[:1] in ("'", '"') and label:
                 label = label.split(label[0])[1] if label.count(label[0]) > 1 else ""
             label = label.partition(";")[0]
-        found = _lookup(label) if label else None
-        if found is not None:
-            name = str(found.name)
+        codec = _lookup(label) if label else None
+        if codec is not None:
+            name = str(codec.name)
             return {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": "windows-1252"}.get(name, name)
     return ""
 
 
 def to_utf8(body: bytes, encoding: str) -> bytes:
     """UTF-8 of a body without its byte order mark; ValueError for an unknown label. "" = windows-1252. O(n)."""
-    found = _lookup(encoding or "windows-1252")
-    if found is None:
+    codec = _lookup(encoding or "windows-1252")
+    if codec is None:
         raise ValueError(f"unknown encoding '{encoding}'")
-    if found.name == "replacement":
+    if codec.name == "replacement":
         return "\ufffd".encode() if body else b""
-    if found.name == "utf-8":
+    if codec.name == "utf-8":
         body = body.removeprefix(b"\xef\xbb\xbf")
-    text, _ = found.codec_info.decode(body, "nephila_c1" if found.name == "windows-1252" else "replace")
-    return str(text.removeprefix("\ufeff") if found.name.startswith("utf-16") else text).encode("utf-8", "replace")
+    text, _ = codec.codec_info.decode(body, "nephila_c1" if codec.name == "windows-1252" else "replace")
+    return str(text.removeprefix("\ufeff") if codec.name.startswith("utf-16") else text).encode("utf-8", "replace")
 
 
 def _c1(error: UnicodeError) -> tuple[str, int]:
@@ -118,7 +118,7 @@ def trimmed(texts: list[str], most: int) -> list[str]:
     for text in texts:
         text.encode()  # UnicodeEncodeError for lone surrogates, as in the core
     lines = ((" ".join(part.split()) for part in spelled_text(text[:most]).split("\n")) for text in texts)
-    return [found for parts in lines if (found := "\n".join(filter(None, parts)))]
+    return [joined for parts in lines if (joined := "\n".join(filter(None, parts)))]
 
 
 def quoted(text: str) -> bytes:

@@ -81,8 +81,8 @@ def _is_address(name: Any, value: str) -> bool:
 def _title(node: Any) -> str:
     if not isinstance(node, dict):
         return ""
-    found = next((node[name] for name in _TITLES if isinstance(node.get(name), str)), "")
-    return one_line(found[:MAX_WORD_CHARS])
+    title = next((node[name] for name in _TITLES if isinstance(node.get(name), str)), "")
+    return one_line(title[:MAX_WORD_CHARS])
 
 
 def _character(match: re.Match[str]) -> str:

@@ -39,15 +39,15 @@ def read_xml(text: str, max_links: int) -> DocumentContent:
         if name:
             local = name.rpartition(b":")[2]
             last = b"" if slash else local
-        said = "" if local in _NO_TEXT and not slash else one_line(decoded_text(after, "utf-8"))
-        if said:
-            lines.append(said)
+        line = "" if local in _NO_TEXT and not slash else one_line(decoded_text(after, "utf-8"))
+        if line:
+            lines.append(line)
             if last == b"title" and not content.title:
-                content.title = said[:MAX_WORD_CHARS]
+                content.title = line[:MAX_WORD_CHARS]
         if written and not slash and b"href" in written and local not in _NO_LINKS and len(links) < max_links:
             address = _address(written)
             if address:
-                links.setdefault(address, said[:MAX_WORD_CHARS])
+                links.setdefault(address, line[:MAX_WORD_CHARS])
     if not content.problem and next(stream, None) is not None:
         content.problem = f"more than {MAX_TAGS:,} tags"
     content.text = "\n".join(lines).encode("utf-8", "replace")

@@ -45,16 +45,18 @@ class SchemeRecords:
         if context.stage == NAVIGATION:
             note["page"] = max(context.page, 1)
             record.items = []
-            record.leads = b"".join(one.fingerprints for one in links if one.context and one.context.stage == CONTENT)
+            record.leads = b"".join(
+                group.fingerprints for group in links if group.context and group.context.stage == CONTENT
+            )
         elif record.outcome is m.Outcome.STORED and not record.not_modified:
-            found = evaluator.evaluate(
-                _page(record, context, meta), _fields([_decode_item(one) for one in record.items])
+            evaluated = evaluator.evaluate(
+                _page(record, context, meta), _fields([_decode_item(item) for item in record.items])
             )
             record.items = []
-            if found.item is not None:
-                record.items = [_encode(found.item)]
+            if evaluated.item is not None:
+                record.items = [_encode(evaluated.item)]
                 record.rule, record.rule_version = context.platform, record.rule_version or evaluator.version
-            note |= found.note
+            note |= evaluated.note
         record.meta = _encode({**meta, SEARCH: note}).decode()
 
 
@@ -75,5 +77,5 @@ def _fields(items: list[dict[str, Any]]) -> dict[str, Any]:
     if not items:
         return {}
     fields = {name: value for name, value in items[0].items() if value not in (None, "", [])}
-    texts = [str(one["content"]) for one in items if one.get("content")]
+    texts = [str(item["content"]) for item in items if item.get("content")]
     return {**fields, "content": "\n".join(texts)} if len(texts) > 1 else fields

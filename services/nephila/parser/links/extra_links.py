@@ -89,10 +89,10 @@ def extra_links_of(
     for kind in kinds:
         # Kinds that this version does not know are ignored.
         for flag, read in KINDS.get(kind, ()):
-            found = by_flag.setdefault(flag, [])
+            links = by_flag.setdefault(flag, [])
             limit = MAX_REQUISITES if flag == REQUISITE else MAX_LINKS
             entries = islice(read(tree, encoding), limit)
-            found += [entry._replace(url=query_in(entry.url, encoding), base=base) for entry in entries]
+            links += [entry._replace(url=query_in(entry.url, encoding), base=base) for entry in entries]
     return [(flag, entries) for flag, entries in by_flag.items() if entries]
 
 
@@ -101,11 +101,11 @@ def tree_of(body: bytes, encoding: str) -> Any:
     return html_tree(to_utf8(body, encoding))
 
 
-def _by_rel(*wanted: str) -> Callable[[Any, str], Found]:
+def _by_rel(*rels: str) -> Callable[[Any, str], Found]:
     def read(tree: Any, encoding: str) -> Found:
         for node in tree.css("link[rel][href]"):
             of = node.attributes
-            if not set(wanted).isdisjoint((of.get("rel") or "").lower().split()):
+            if not set(rels).isdisjoint((of.get("rel") or "").lower().split()):
                 yield UnresolvedLink(of.get("href") or "", title=of.get("title") or "")
 
     return read
@@ -143,12 +143,12 @@ def _forms(tree: Any, encoding: str) -> Found:
 
 def _charset(stated: str, encoding: str) -> str:
     """The encoding of a form: the first known one that it states, else that of its page."""
-    return next((str(known.name) for label in stated.split() if (known := webencodings.lookup(label))), encoding)
+    return next((str(codec.name) for label in stated.split() if (codec := webencodings.lookup(label))), encoding)
 
 
 def _fields(form: Any, elsewhere: list[Any]) -> list[tuple[str, str]]:
     """Names and default values of the fields of a form, as a browser sends them."""
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     off = {node.mem_id for node in form.css(_DISABLED)} - {node.mem_id for node in form.css(_IN_LEGEND)}
     own = (node for node in form.css("input, select, textarea") if "form" not in node.attributes)
     for node in chain(own, elsewhere):
@@ -162,10 +162,10 @@ def _fields(form: Any, elsewhere: list[Any]) -> list[tuple[str, str]]:
             values = [of.get("value") or ""]
         else:
             values = _selected(node) if node.tag == "select" else [_text_of_area(node)]
-        found += [(of["name"] or "", value) for value in values]
-        if len(found) >= MAX_FIELDS:
+        pairs += [(of["name"] or "", value) for value in values]
+        if len(pairs) >= MAX_FIELDS:
             break
-    return found[:MAX_FIELDS]
+    return pairs[:MAX_FIELDS]
 
 
 def _selected(select: Any) -> list[str]:

@@ -49,12 +49,12 @@ def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> b
 
 def decode_result(data: bytes) -> Found:
     """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
-    found = _decode_found(data)
+    groups = _decode_found(data)
     flags = {flag for kinds in KINDS.values() for flag, _ in kinds}
     most = MAX_LINKS * 2 * len(KINDS) + MAX_REQUISITES
-    if any(flag not in flags for flag, _ in found) or sum(len(rows) for _, rows in found) > most:
+    if any(flag not in flags for flag, _ in groups) or sum(len(rows) for _, rows in groups) > most:
         raise ValueError("links of a kind or number that was not requested")
-    return found
+    return groups
 
 
 EXTRA_LINKS: Final[Task[Found]] = Task("links", __name__, decode_result, memory_bytes=MEMORY_BYTES)

@@ -100,8 +100,8 @@ def run_to_end(slices: Slices[T]) -> T:
         try:
             next(slices)
         except StopIteration as end:
-            found: T = end.value
-            return found
+            result: T = end.value
+            return result
 
 
 def resolve(own: str, entries: list[UnresolvedLink], *, routes: bool = False) -> Slices[list[ResolvedLink]]:
@@ -162,8 +162,8 @@ def list_messages(
 
 def without_nofollow(links: m.Outlinks) -> m.Outlinks:
     """The message without links marked nofollow, ugc or sponsored. O(bytes)."""
-    kept = links_without(NOFOLLOW, *[getattr(links, name) for name in _COLUMNS])
-    return links if kept is None else msgspec.structs.replace(links, **dict(zip(_COLUMNS, kept, strict=True)))
+    columns = links_without(NOFOLLOW, *[getattr(links, name) for name in _COLUMNS])
+    return links if columns is None else msgspec.structs.replace(links, **dict(zip(_COLUMNS, columns, strict=True)))
 
 
 def link_context(page: m.Page) -> m.Context | None:

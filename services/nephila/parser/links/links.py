@@ -24,10 +24,10 @@ class PageLink(TypedDict):
     """Which part of the page it stands in: main, nav or other (`kernel.linkplaces`)."""
 
 
-def unpack(found: PagePass) -> list[PageLink]:
+def unpack(page_pass: PagePass) -> list[PageLink]:
     """The links in document order. O(bytes)."""
-    flags, anchors = found.link_flags, found.anchors
-    urls, texts = _cut(found.link_urls, found.link_ends), _cut(anchors, found.anchor_ends)
+    flags, anchors = page_pass.link_flags, page_pass.anchors
+    urls, texts = _cut(page_pass.link_urls, page_pass.link_ends), _cut(anchors, page_pass.anchor_ends)
     if not (anchors.isascii() and anchors.decode("ascii").isprintable()):
         # HTML white space is collapsed already, Unicode white space is not.
         texts = [text if text.isascii() and text.isprintable() else " ".join(text.split()) for text in texts]

@@ -45,7 +45,7 @@ _UNSPACED: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
-_SHARES: Final = [PARENT_IN_NAV if place == NAV else PARENT for place in POSITIONS]
+_SHARES: Final = [PARENT_IN_NAV if position == NAV else PARENT for position in POSITIONS]
 _TITLE_WEIGHT: Final = 3
 _SATURATION: Final = 4
 
@@ -65,13 +65,13 @@ class Relevance:
         """Relevance of a page, 0-1, by its title and the start of its text (UTF-8)."""
         start = bytes(text[:MAX_TEXT_BYTES]).lower()
         head = title.encode("utf-8", "replace").lower()
-        points = found = 0
+        points = matched_words = 0
         for word in self._words:
             hits = min(sum(1 for _ in word.in_text(start)), 3) + _TITLE_WEIGHT * any(word.in_text(head))
             points += hits
-            found += hits > 0
+            matched_words += hits > 0
         # Several keywords weigh more than one keyword several times.
-        points += found if found > 1 else 0
+        points += matched_words if matched_words > 1 else 0
         return points / (points + _SATURATION)
 
     def priorities(self, title: str, text: bytes, links: Outlinks) -> bytes:

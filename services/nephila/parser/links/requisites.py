@@ -66,31 +66,31 @@ def requisite_links(page: m.Page, entries: list[UnresolvedLink], limit: int) -> 
     if not rows:
         return []
     links = pack(page, rows, page.depth, m.LinkSource.REQUISITE)
-    given = page.context or m.Context()
+    context = page.context or m.Context()
     # They belong to the session of the page, and to no step or platform of a crawl.
     links.context = m.Context(
-        session=given.session, proxy_class=given.proxy_class, requisite=level_of(page.context) + 1
+        session=context.session, proxy_class=context.proxy_class, requisite=level_of(page.context) + 1
     )
     return [links]
 
 
 def _once(urls: Iterable[str]) -> Iterator[str]:
-    known = set()
+    seen = set()
     for url in urls:
         url = url.strip()
-        if url and url not in known and not url.startswith(("#", "data:")):
-            known.add(url)
+        if url and url not in seen and not url.startswith(("#", "data:")):
+            seen.add(url)
             yield url
 
 
 def _of_page(tree: Any, nested: int = 0) -> Iterator[str]:
     rels = [(set((node.attributes["rel"] or "").lower().split()), node) for node in tree.css("link[rel]")]
-    for wanted in (_STYLE_RELS, _OTHER_RELS):
+    for expected_rels in (_STYLE_RELS, _OTHER_RELS):
         for rel, node in rels:
-            if not wanted.isdisjoint(rel):
+            if not expected_rels.isdisjoint(rel):
                 yield node.attributes.get("href") or ""
                 yield from candidates_of_srcset(node.attributes.get("imagesrcset") or "")
-        if wanted is _STYLE_RELS:
+        if expected_rels is _STYLE_RELS:
             for node in tree.css("style"):
                 yield from _of_style(node.text()[:MAX_STYLE_BYTES])
             for node in tree.css("script[src]"):
@@ -113,18 +113,18 @@ def _of_page(tree: Any, nested: int = 0) -> Iterator[str]:
 
 
 def _of_style(style: str) -> Iterator[str]:
-    for found in _STYLE_URL.finditer(_without_comments(style)):
-        images = (found,) if found[4] is None else _IN_IMAGE_SET.finditer(found[4])
+    for style_url in _STYLE_URL.finditer(_without_comments(style)):
+        images = (style_url,) if style_url[4] is None else _IN_IMAGE_SET.finditer(style_url[4])
         for image in images:
             yield image[1] or image[2] or image[3] or ""
 
 
 def _without_comments(style: str) -> str:
-    kept, at = [], 0
+    parts, at = [], 0
     while (start := style.find("/*", at)) >= 0:
-        kept.append(style[at:start])
+        parts.append(style[at:start])
         end = style.find("*/", start + 2)
         if end < 0:
-            return " ".join(kept)
+            return " ".join(parts)
         at = end + 2
-    return " ".join([*kept, style[at:]])
+    return " ".join([*parts, style[at:]])

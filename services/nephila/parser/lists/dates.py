@@ -41,8 +41,8 @@ def _seconds(text: str) -> float:
         return 0.0
     try:
         # The fast path for nearly all dates, a tenth of the time; it rejects hour 24 and unusual zones.
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         pass
     match = _W3C.match(text)
@@ -64,8 +64,8 @@ def _of_w3c(match: re.Match[str]) -> float:
 
 def _of_mail(text: str) -> float:
     # E-mail dates have a time; dates of some feeds do not.
-    found = parsedate_tz(text) or parsedate_tz(f"{text} 00:00:00")
-    if found is None:
+    fields = parsedate_tz(text) or parsedate_tz(f"{text} 00:00:00")
+    if fields is None:
         return 0.0
-    date(*found[:3])  # mktime_tz accepts a 99th of May
-    return float(mktime_tz(found))
+    date(*fields[:3])  # mktime_tz accepts a 99th of May
+    return float(mktime_tz(fields))

@@ -149,9 +149,9 @@ class _Reader:
     def _link(self, raw: bytes, base: str) -> None:
         """Atom's link: the alternate is the page of the entry; other relations are ignored."""
         if b"href" in raw:
-            found = attributes(raw)
-            if found.get(b"rel", b"alternate").strip().lower() in (b"alternate", b""):
-                self._links.append((decoded_text(found.get(b"href", b"")[:MAX_FIELD_BYTES], self._codec), base))
+            link = attributes(raw)
+            if link.get(b"rel", b"alternate").strip().lower() in (b"alternate", b""):
+                self._links.append((decoded_text(link.get(b"href", b"")[:MAX_FIELD_BYTES], self._codec), base))
 
     def _attribute(self, raw: bytes, local: bytes) -> str:
         for name, value in attributes(raw).items():

@@ -114,10 +114,10 @@ def _escaped(text: bytes) -> bytes:
 
 def attributes(raw: bytes) -> dict[bytes, bytes]:
     """Attributes by name with prefix, values as written; the first of a name counts. O(bytes)."""
-    found: dict[bytes, bytes] = {}
+    values: dict[bytes, bytes] = {}
     for name, double, single in _ATTRIBUTE.findall(raw):
-        found.setdefault(name, double or single)
-    return found
+        values.setdefault(name, double or single)
+    return values
 
 
 def decoded_text(raw: bytes, codec: str) -> str:

@@ -45,12 +45,12 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
     """Read an XML sitemap, one slice per piece. `now` is UTC seconds. O(bytes)."""
     records = _Records(codec, max_urls, now)
     names = _Names()
-    known = names.known
+    kinds = names.known
     fields: dict[int, bytes] = {}
     field, value = 0, b""  # the field that is open, and its text so far
     stream = tokens(pieces)
     for slash, name, raw, text in islice(stream, MAX_TOKENS):
-        what = known.get(name) or names.learn(name)
+        what = kinds.get(name) or names.learn(name)
         if what == _OTHER:
             field = 0
         elif what == _PAUSE:
@@ -146,18 +146,18 @@ class _Records:
 
     def media(self, what: int, raw: bytes) -> None:
         """Add the URL of an image or video on the page of this record."""
-        found = self._listing.images if what == _IMAGE else self._listing.videos
+        urls = self._listing.images if what == _IMAGE else self._listing.videos
         url = decoded_text(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
-        if url and len(found) < MAX_MEDIA:
-            found.append(url)
+        if url and len(urls) < MAX_MEDIA:
+            urls.append(url)
 
     def alternate(self, raw: bytes) -> None:
         """<xhtml:link rel="alternate" hreflang="..." href="...">: the same page in another language."""
         if b"alternate" not in raw or len(self._alternates) >= self._max_urls:
             return
-        found = attributes(raw)
-        url = found.get(b"href", b"")
-        if url and len(url) <= MAX_FIELD_BYTES and found.get(b"rel", b"").strip() == b"alternate":
+        link = attributes(raw)
+        url = link.get(b"href", b"")
+        if url and len(url) <= MAX_FIELD_BYTES and link.get(b"rel", b"").strip() == b"alternate":
             self._alternates[decoded_text(url, self._codec)] = None
 
     def end(self) -> LinkList:

@@ -140,24 +140,24 @@ def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
 
     `content_type` is a media type in lower case without parameters; `head` the first `HEAD_BYTES` of the body.
     """
-    known = _KNOWN.get(content_type)
-    if known is None and content_type not in _UNKNOWN:
-        known = _by_family(content_type)
-    if known is _BINARY and (not content_type.startswith("application/") or head.startswith(_MAGIC_STARTS)):
+    stated = _KNOWN.get(content_type)
+    if stated is None and content_type not in _UNKNOWN:
+        stated = _by_family(content_type)
+    if stated is _BINARY and (not content_type.startswith("application/") or head.startswith(_MAGIC_STARTS)):
         return BodyKind.BINARY, ""
     if head.startswith(_MAGIC_STARTS):
-        shown = _magic(head)
-        kind = _MAGIC_KINDS.get(shown, BodyKind.BINARY)
-        return kind, "" if kind is known else shown
-    if known is _OFFICE or known is _BINARY or (known is _PDF and b"%PDF-" not in head):
+        real_type = _magic(head)
+        kind = _MAGIC_KINDS.get(real_type, BodyKind.BINARY)
+        return kind, "" if kind is stated else real_type
+    if stated is _OFFICE or stated is _BINARY or (stated is _PDF and b"%PDF-" not in head):
         # No archive in spite of its type: spreadsheets are often HTML or CSV under another name, and servers give the
         # type of a download to a text.
-        kind, shown = _sniff(head)
-        return (known if known is _PDF else _BINARY, "") if kind is _BINARY or not head else (kind, shown)
+        kind, real_type = _sniff(head)
+        return (stated if stated is _PDF else _BINARY, "") if kind is _BINARY or not head else (kind, real_type)
     if content_type == "text/plain" and _is_garbage(head):
         return BodyKind.BINARY, "application/octet-stream"
-    if known is not None:
-        return known, ""
+    if stated is not None:
+        return stated, ""
     return _sniff(head)
 
 

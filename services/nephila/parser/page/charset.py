@@ -88,9 +88,9 @@ def classify(text: bytes, around: bytes) -> str:
 
     scores: dict[str, float] = {}
     for sample in (text, around):
-        found = detect_all(sample, ignore_threshold=True, include_encodings=_NAMES, compat_names=False)
-        given = {one["encoding"] or "": one["confidence"] for one in found}
-        scores = {name: scores.get(name, 1.0) * given.get(name, 0.0) for name in scores or given}
+        guesses = detect_all(sample, ignore_threshold=True, include_encodings=_NAMES, compat_names=False)
+        confidences = {guess["encoding"] or "": guess["confidence"] for guess in guesses}
+        scores = {name: scores.get(name, 1.0) * confidences.get(name, 0.0) for name in scores or confidences}
     if _is_latin(text):
         scores = {name: score for name, score in scores.items() if name not in _OTHER_SCRIPTS}
     if "cp1252" in scores:
@@ -124,12 +124,12 @@ class BackgroundClassifier:
 
 def encoding_of(body: bytes, charset: str, sniff: Sniff, classify: Classify = classify) -> str:
     """WHATWG name, lower case, of the encoding of an HTML body; `charset` is the header's, "" when there is none."""
-    found = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body, classify)
-    if found == "utf-8" and not charset and b"\x1b" in body[:SCAN_BYTES] and body[:SCAN_BYTES].isascii():
+    encoding = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body, classify)
+    if encoding == "utf-8" and not charset and b"\x1b" in body[:SCAN_BYTES] and body[:SCAN_BYTES].isascii():
         # ISO-2022-JP is ASCII, and so valid UTF-8. A declared encoding is kept.
         start = body[:SCAN_BYTES]
-        return detect(body, classify) if not sniff(start + b"\xff", None) and _is_japanese(start) else found
-    return found
+        return detect(body, classify) if not sniff(start + b"\xff", None) and _is_japanese(start) else encoding
+    return encoding
 
 
 def encoding_of_text(body: bytes, charset: str, content_type: str, classify: Classify = classify) -> str:
@@ -164,29 +164,31 @@ def detect(body: bytes, classify: Classify = classify) -> str:
     for pair in _PAIRS:
         if name in pair:
             # The first on a draw: of two readings that both make sense, the one that more pages have.
-            usual, mac = (_strange(text[:SAMPLE_BYTES].decode(one, "replace")) for one in (pair[0], pair[-1]))
+            usual, mac = (
+                _strange(text[:SAMPLE_BYTES].decode(candidate, "replace")) for candidate in (pair[0], pair[-1])
+            )
             name = pair[-1] if mac < usual else name if name != pair[-1] else pair[0]
-    known = webencodings.lookup(_CANDIDATES.get(name) or name or DEFAULT)
-    return str(known.name) if known is not None else DEFAULT
+    codec = webencodings.lookup(_CANDIDATES.get(name) or name or DEFAULT)
+    return str(codec.name) if codec is not None else DEFAULT
 
 
 def _strange(text: str) -> int:
     """Characters where they should not stand: capitals, symbols and rare letters behind a small letter of their kind,
     symbols within a word, and some symbols anywhere."""
     count = 0
-    for before, one, after in zip(" " + text, text, text[1:] + " ", strict=False):
-        if one < "\x80":
+    for before, letter, after in zip(" " + text, text, text[1:] + " ", strict=False):
+        if letter < "\x80":
             continue
-        if one in _ODD or "\x80" <= one < "\xa0":
+        if letter in _ODD or "\x80" <= letter < "\xa0":
             count += 1
         elif before in _SMALL:
-            count += one not in _SMALL
-        elif one in _RARE:
+            count += letter not in _SMALL
+        elif letter in _RARE:
             count += 1
-        elif one.isalpha():
-            count += one.isupper() and before.islower()
+        elif letter.isalpha():
+            count += letter.isupper() and before.islower()
         else:
-            count += before.isalpha() and after.isalpha() and one not in _JOINTS
+            count += before.isalpha() and after.isalpha() and letter not in _JOINTS
     return count
 
 
@@ -230,16 +232,16 @@ def _text(scanned: bytes) -> bytes:
 def _around(text: bytes) -> bytes:
     """The words with a letter beyond ASCII, and _NEIGHBOURS on each side of them. O(length)."""
     words = text.split(b" ")
-    kept: list[bytes] = []
+    chosen: list[bytes] = []
     until = done = 0
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         if not word.isascii():
-            kept += words[max(done, place - _NEIGHBOURS) : place]
-            done, until = place, place + _NEIGHBOURS + 1
-        if place < until:
-            kept.append(word)
-            done = place + 1
-    return b" ".join(kept)
+            chosen += words[max(done, position - _NEIGHBOURS) : position]
+            done, until = position, position + _NEIGHBOURS + 1
+        if position < until:
+            chosen.append(word)
+            done = position + 1
+    return b" ".join(chosen)
 
 
 def _by_mark(body: bytes) -> str:
@@ -265,10 +267,10 @@ _XML: Final = late_pattern(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-
 
 
 def _xml_declared(body: bytes) -> str:
-    found = _XML.match(body[:256])
-    if found is None:
+    declaration = _XML.match(body[:256])
+    if declaration is None:
         return ""
-    named = webencodings.lookup(found[1].decode("ascii"))
+    named = webencodings.lookup(declaration[1].decode("ascii"))
     if named is None:
         return ""
     # It could not be read in ASCII, were it true: programs write what they had in memory.
@@ -277,8 +279,8 @@ def _xml_declared(body: bytes) -> str:
 
 def text_of(body: bytes, encoding: str) -> str:
     """A body as text; undecodable bytes are U+FFFD. `encoding`: its WHATWG name."""
-    known = webencodings.lookup(encoding)
-    codec = known.codec_info.name if known is not None else "windows-1252"
+    looked_up = webencodings.lookup(encoding)
+    codec = looked_up.codec_info.name if looked_up is not None else "windows-1252"
     text = body.decode(codec, "replace")
     if not text.isascii():
         # Some codecs give lone surrogates, which libraries reject.

@@ -79,8 +79,8 @@ def text_without(
         if node.mem_id in chosen:
             chosen.discard(node.mem_id)
             node.decompose()
-    found = page_pass((tree.html or "").encode("utf-8", "replace"))
-    return bytes(found.text if all_text else found.main_text or found.text)
+    page = page_pass((tree.html or "").encode("utf-8", "replace"))
+    return bytes(page.text if all_text else page.main_text or page.text)
 
 
 def _is_within(node: Any, chosen: set[int]) -> bool:

@@ -55,14 +55,14 @@ def _selector() -> Any:
 
 def css(node: Any, expression: str) -> list[Any]:
     """Elements that a selector matches in `node` and below it, in document order."""
-    found: list[Any] = _selector().find(expression, node)
-    return found
+    elements: list[Any] = _selector().find(expression, node)
+    return elements
 
 
 def css_first(node: Any, expression: str) -> Any:
     """The first element that a selector matches, or None."""
-    found = _selector().find_first(expression, node)
-    return found[0] if found else None
+    elements = _selector().find_first(expression, node)
+    return elements[0] if elements else None
 
 
 def one_by_one(node: Any, expression: str) -> Iterator[Any]:

@@ -69,18 +69,18 @@ def media(
         alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
         above = node.parent
         number = 0 if above is None else above.mem_id
-        found = around.get(number)
-        if found is None:
-            found = around[number] = _around(above, resolve)
-        return _short(alt), *found
+        surroundings = around.get(number)
+        if surroundings is None:
+            surroundings = around[number] = _around(above, resolve)
+        return _short(alt), *surroundings
 
     def add(into: dict[str, Medium], raw: str | None, node: _Element | None) -> bool:
         raw = raw.strip() if raw else ""
         url = resolve(raw) if raw and raw[:5].lower() != "data:" else ""
         if not url:
             return False
-        known = into.get(url)
-        if len(into) < MAX_MEDIA if known is None else node is not None and not any(known[1:]):
+        medium = into.get(url)
+        if len(into) < MAX_MEDIA if medium is None else node is not None and not any(medium[1:]):
             into[url] = Medium(url, *(("", "", "") if node is None else said(*node)))
         return True
 
@@ -133,8 +133,8 @@ def _around(above: Any, resolve: Callable[[str], str]) -> tuple[str, str]:
         if tag == "a" and not anchor:
             anchor = resolve(above.attributes.get("href") or "")
         elif tag == "figure":
-            found = css_first(above, "figcaption")
-            caption = "" if found is None else _short(found.text())
+            figcaption = css_first(above, "figcaption")
+            caption = "" if figcaption is None else _short(figcaption.text())
             break
         above = above.parent
     return caption, anchor

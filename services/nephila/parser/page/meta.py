@@ -23,18 +23,18 @@ _value = itemgetter(1)
 def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: int, max_entries: int) -> str:
     """JSON of the non-empty `entries`, then `pairs`; long values are cut except comments, which have a bound of their
     own; pairs beyond the limit are dropped."""
-    found = dict(filter(_value, entries.items()))
+    content = dict(filter(_value, entries.items()))
     for name, value in pairs:
-        if value and name not in found:
-            if len(found) >= max_entries:
+        if value and name not in content:
+            if len(content) >= max_entries:
                 break
-            found[name] = value
-    if not found:
+            content[name] = value
+    if not content:
         return ""
-    text = _encode(found)
+    text = _encode(content)
     if len(text) > max_chars:
         # Only then can a value be too long; the common page is not checked value by value.
-        text = _encode({key: value if key == COMMENTS else value[:max_chars] for key, value in found.items()})
+        text = _encode({key: value if key == COMMENTS else value[:max_chars] for key, value in content.items()})
     return text.decode()
 
 

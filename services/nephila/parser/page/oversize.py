@@ -60,8 +60,8 @@ _decode_found = msgspec.msgpack.Decoder(FoundPass).decode
 def run(payload: bytes) -> bytes:
     """Entry point of the child, see `Task.module`."""
     request = _decode_request(payload)
-    found = page_pass(request.body, request.url, request.encoding, request.options)
-    return _encode({name: getattr(found, name) for name in FoundPass.__struct_fields__})
+    result = page_pass(request.body, request.url, request.encoding, request.options)
+    return _encode({name: getattr(result, name) for name in FoundPass.__struct_fields__})
 
 
 def payload_of(body: bytes, url: str, encoding: str, options: PassOptions) -> bytes:
@@ -71,18 +71,18 @@ def payload_of(body: bytes, url: str, encoding: str, options: PassOptions) -> by
 
 def decode_result(data: bytes) -> PagePass:
     """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
-    found = _decode_found(data)
-    count = found.link_count
-    lengths = [len(found.fingerprints), len(found.link_ends), len(found.host_spans), len(found.anchor_ends)]
-    if lengths != [16 * count, 4 * count, 8 * count, 4 * count] or len(found.link_flags) != count:
+    result = _decode_found(data)
+    count = result.link_count
+    lengths = [len(result.fingerprints), len(result.link_ends), len(result.host_spans), len(result.anchor_ends)]
+    if lengths != [16 * count, 4 * count, 8 * count, 4 * count] or len(result.link_flags) != count:
         raise ValueError("links and their number do not agree")
-    for ends, data in ((found.link_ends, found.link_urls), (found.anchor_ends, found.anchors)):
+    for ends, data in ((result.link_ends, result.link_urls), (result.anchor_ends, result.anchors)):
         places = memoryview(ends).cast("I")
         if any(a > b for a, b in pairwise(places)) or (count and places[-1] != len(data)):
             raise ValueError("links end outside of their buffer")
-    found.text.decode()
-    found.comments.decode()
-    return cast("PagePass", found)
+    result.text.decode()
+    result.comments.decode()
+    return cast("PagePass", result)
 
 
 PAGE: Final[Task[PagePass]] = Task(

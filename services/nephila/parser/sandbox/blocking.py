@@ -35,14 +35,14 @@ class BlockingSandbox:
             raise self._unavailable[task.name]
         for count in range(1, attempts + 1):
             try:
-                found: Out = self._call_once(task, payload, wall_s or task.wall_s)
+                answer: Out = self._call_once(task, payload, wall_s or task.wall_s)
             except ChildError as failure:
                 if failure.reason == UNAVAILABLE:
                     self._unavailable[task.name] = failure
                 if count < attempts and failure.retryable:
                     continue
                 raise ChildError(task.name, failure.reason, failure.detail, count) from None
-            return found
+            return answer
         raise ValueError(f"attempts must be at least 1, got {attempts}")
 
     def _call_once(self, task: Task[Any], payload: bytes, wall_s: float) -> Any:
@@ -54,7 +54,7 @@ class BlockingSandbox:
             if child is None:
                 child = ChildProcess(task)
                 child.ready_blocking()
-            found = child.request_blocking(payload, wall_s)
+            answer = child.request_blocking(payload, wall_s)
         except BaseException as error:
             if child is not None and isinstance(error, ChildError) and not error.retryable and child.calls:
                 self._children[task.name] = child
@@ -62,7 +62,7 @@ class BlockingSandbox:
                 child.stop_blocking()
             raise
         self._children[task.name] = child
-        return found
+        return answer
 
     def close(self) -> None:
         """Stop all children."""

@@ -114,10 +114,10 @@ def _mapped_bytes() -> int:
 
 def _filter() -> bool:
     """Install the seccomp filter; False if there is none for this machine."""
-    known = _MACHINES.get(platform.machine())
-    if sys.platform != "linux" or known is None:
+    machine = _MACHINES.get(platform.machine())
+    if sys.platform != "linux" or machine is None:
         return False
-    column, audit = known
+    column, audit = machine
     code = program([numbers[column] for numbers in _CALLS.values()], audit)
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("@HP", len(code) // 8, ctypes.addressof(buffer))
@@ -132,6 +132,6 @@ def program(numbers: list[int], audit: int) -> bytes:
     """The filter as BPF: calls of another architecture kill the process, `numbers` pass, all others fail with EPERM. At
     most 250 numbers."""
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
-    lines += [(_EQUAL, len(numbers) - place, 0, number) for place, number in enumerate(numbers)]
+    lines += [(_EQUAL, len(numbers) - index, 0, number) for index, number in enumerate(numbers)]
     lines += [(_RETURN, 0, 0, _ERRNO | _EPERM), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("<HBBI", *line) for line in lines)

@@ -55,12 +55,12 @@ class Sandbox:
             pool.task, pool.unavailable = task, None
         for count in range(1, attempts + 1):
             try:
-                found: Out = await self._call_once(pool, payload, wall_s or task.wall_s)
+                answer: Out = await self._call_once(pool, payload, wall_s or task.wall_s)
             except ChildError as failure:
                 if count < attempts and failure.retryable:
                     continue
                 raise ChildError(task.name, failure.reason, failure.detail, count) from None
-            return found
+            return answer
         raise ValueError(f"attempts must be at least 1, got {attempts}")
 
     async def _call_once(self, pool: _TaskPool, payload: bytes, wall_s: float) -> Any:
@@ -68,7 +68,7 @@ class Sandbox:
             pool.check()
             child = self._idle_child(pool) or await self._start_child(pool)
             try:
-                found = await child.request(payload, wall_s)
+                answer = await child.request(payload, wall_s)
             except ChildError as failure:
                 if failure.retryable:
                     self.replaced += 1
@@ -80,7 +80,7 @@ class Sandbox:
                 pool.children.discard(child)
                 raise
             self._release(pool, child)
-            return found
+            return answer
 
     def _idle_child(self, pool: _TaskPool) -> ChildProcess | None:
         while pool.idle:

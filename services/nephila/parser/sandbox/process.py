@@ -80,13 +80,13 @@ class ChildProcess:
         loop = asyncio.get_running_loop()
 
         async def read(length: int) -> bytes:
-            found = bytearray()
-            while len(found) < length:
-                chunk = await loop.sock_recv(self._socket, min(length - len(found), _CHUNK_BYTES))
+            received = bytearray()
+            while len(received) < length:
+                chunk = await loop.sock_recv(self._socket, min(length - len(received), _CHUNK_BYTES))
                 if not chunk:
                     raise EOFError
-                found += chunk
-            return bytes(found)
+                received += chunk
+            return bytes(received)
 
         try:
             async with asyncio.timeout(wall_s):
@@ -128,14 +128,14 @@ class ChildProcess:
         until = time.monotonic() + wall_s
 
         def read(length: int) -> bytes:
-            found = bytearray()
-            while len(found) < length:
+            received = bytearray()
+            while len(received) < length:
                 self._socket.settimeout(max(until - time.monotonic(), 0.001))
-                chunk = self._socket.recv(min(length - len(found), _CHUNK_BYTES))
+                chunk = self._socket.recv(min(length - len(received), _CHUNK_BYTES))
                 if not chunk:
                     raise EOFError
-                found += chunk
-            return bytes(found)
+                received += chunk
+            return bytes(received)
 
         try:
             self._socket.settimeout(wall_s)
@@ -262,5 +262,5 @@ def _environment() -> dict[str, str]:
     """The import paths of this process, and nothing else."""
     here = str(Path(nephila.__file__).resolve().parent.parent)
     paths = [here, *(str(Path(path).resolve()) for path in sys.path if path)]
-    kept = {name: os.environ[name] for name in _ENVIRONMENT_KEPT if name in os.environ}
-    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    variables = {name: os.environ[name] for name in _ENVIRONMENT_KEPT if name in os.environ}
+    return {**variables, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

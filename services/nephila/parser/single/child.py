@@ -35,9 +35,9 @@ _decode = msgspec.msgpack.Decoder(dict[str, str | list[str | dict[str, Any]]]).d
 def run(payload: bytes) -> bytes:
     """Entry point of the child, see `Task.module`."""
     request, config = _decode_request(payload), ParserConfig()
-    found = page_pass(request.source, request.url or NOWHERE, "utf-8", request.options)
+    passed = page_pass(request.source, request.url or NOWHERE, "utf-8", request.options)
     result: dict[str, Any] = {"url": request.url}
-    fill_html(result, request.source, "utf-8", found, config, request.markdown)
+    fill_html(result, request.source, "utf-8", passed, config, request.markdown)
     return _encode(result)
 
 
@@ -48,8 +48,8 @@ def payload_of(url: str, body: bytes, encoding: str, markdown: bool, options: Pa
 
 def decode_result(data: bytes) -> dict[str, Any]:
     """Decode the result of a child. Raises `ValueError` or `msgspec.MsgspecError` for malformed data."""
-    found: dict[str, Any] = _decode(data)
-    return found
+    result: dict[str, Any] = _decode(data)
+    return result
 
 
 EXTRACT: Final[Task[dict[str, Any]]] = Task(

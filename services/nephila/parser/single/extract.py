@@ -83,11 +83,11 @@ def extract(
         fill_list(result, form, body, base, charset, config, _is_somewhere)
     elif kind is BodyKind.HTML:
         encoding = encoding_of(body, charset, sniff_encoding)
-        found = page_pass(body, result["url"] or NOWHERE, encoding, config.pass_options)
-        if len(body) > MAX_TREE_BYTES or tree_is_linear(body, found.depth):
-            fill_html(result, body, encoding, found, config, markdown)
+        passed = page_pass(body, result["url"] or NOWHERE, encoding, config.pass_options)
+        if len(body) > MAX_TREE_BYTES or tree_is_linear(body, passed.depth):
+            fill_html(result, body, encoding, passed, config, markdown)
         else:
-            _in_child(result, body, encoding, found, config, markdown, sandbox)
+            _in_child(result, body, encoding, passed, config, markdown, sandbox)
     else:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
             fill_document(
@@ -104,7 +104,7 @@ def _in_child(
     result: dict[str, Any],
     body: bytes,
     encoding: str,
-    found: PagePass,
+    passed: PagePass,
     config: ParserConfig,
     markdown: bool,
     sandbox: BlockingSandbox | None,
@@ -119,7 +119,7 @@ def _in_child(
         result.update(found_there)
         result["encoding"] = encoding
     except ChildError as broken:
-        fill_html(result, body, encoding, found, config, markdown, trees=False)
+        fill_html(result, body, encoding, passed, config, markdown, trees=False)
         result["problem"] = f"media are not complete: {broken}"
 
 
@@ -147,8 +147,8 @@ def _one(line: str, sandbox: BlockingSandbox, defaults: Mapping[str, Any]) -> di
             return {"error": '"url", "content_type" and "charset" are strings'}
         path = Path(request["file"])
         url, content_type, charset = fields
-        content_type, said = mime.media_type(content_type)
-        charset = charset or said
+        content_type, stated_charset = mime.media_type(content_type)
+        charset = charset or stated_charset
         hidden = request.get("hidden_text") is True
         kind, body = content_type or type_by_name(path), read_file(path)
         return extract(body, url, kind, charset, sandbox, markdown=marked, hidden_text=hidden)

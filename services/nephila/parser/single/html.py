@@ -30,15 +30,15 @@ def fill_html(
     result: dict[str, Any],
     body: bytes,
     encoding: str,
-    found: PagePass,
+    passed: PagePass,
     config: ParserConfig,
     as_markdown: bool,
     *,
     trees: bool = True,
 ) -> None:
     """The content of an HTML page, read in this process; `trees`: a tree may be built, at the caller's risk."""
-    pairs = found.meta
-    base = found.base
+    pairs = passed.meta
+    base = passed.base
 
     @functools.cache
     def resolve(raw: str) -> str:
@@ -50,58 +50,58 @@ def fill_html(
 
     tree = _tree(body, encoding) if trees else None
     elements = PageElements(tree)
-    said = byline(pairs if tree is None else elements.metas(), elements.json_ld(), found.title)
+    metadata = byline(pairs if tree is None else elements.metas(), elements.json_ld(), passed.title)
     images, videos = media(pairs, elements.media, resolve)
     stated = dict(reversed(pairs))
     headings = elements.headings()
-    place = urlsplit(result["url"] or resolve(found.canonical))
-    host = place.hostname or ""
+    location = urlsplit(result["url"] or resolve(passed.canonical))
+    host = location.hostname or ""
     site = stated.get("og:site_name", "")
-    known = [text for one in headings[1] if (text := " ".join(one.split()))]
-    only = known[0] if len(known) == 1 else ""
-    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0], only)
-    h1s = [text for text in known if not is_site(text, site, host)]
+    h1_texts = [text for heading in headings[1] if (text := " ".join(heading.split()))]
+    only = h1_texts[0] if len(h1_texts) == 1 else ""
+    title = without_site(metadata.title or from_title(passed.title, *headings), site, host, headings[0], only)
+    h1s = [text for text in h1_texts if not is_site(text, site, host)]
     # The title of a front page is that name.
-    if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
+    if len(h1s) == 1 and location.path != "/" and is_site(title, site, host):
         title = h1s[0]
     headlines = (title, *headings[1])
-    when = dates(said, elements, found.text, found.lang, place.geturl(), headlines)
-    author = said.author or elements.author() or visible_author(near_headline(found.text.decode(), headlines))
+    when = dates(metadata, elements, passed.text, passed.lang, location.geturl(), headlines)
+    author = metadata.author or elements.author() or visible_author(near_headline(passed.text.decode(), headlines))
     result.update(
         encoding=encoding,
         title=title[: config.max_title_chars],
-        text=(found.main_text or found.text).decode(),
-        comments=found.comments.decode(),
-        lang=found.lang,
+        text=(passed.main_text or passed.text).decode(),
+        comments=passed.comments.decode(),
+        lang=passed.lang,
         published=when.published,
         modified=when.modified,
         author=author,
         authors=single_names(author),
-        section=said.section,
-        image=resolve(said.image) if said.image else "",
-        description=found.description or stated.get("og:description", ""),
-        canonical="" if found.canonical.startswith(NOWHERE) else found.canonical,
-        links=[link for link in unpack(found) if not link["url"].startswith(NOWHERE)],
-        images=[one.url for one in images],
-        videos=[one.url for one in videos],
-        media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
+        section=metadata.section,
+        image=resolve(metadata.image) if metadata.image else "",
+        description=passed.description or stated.get("og:description", ""),
+        canonical="" if passed.canonical.startswith(NOWHERE) else passed.canonical,
+        links=[link for link in unpack(passed) if not link["url"].startswith(NOWHERE)],
+        images=[image.url for image in images],
+        videos=[video.url for video in videos],
+        media=[*(_medium("image", medium) for medium in images), *(_medium("video", medium) for medium in videos)],
     )
     if as_markdown:
         # A page may name another base than the URL that it has, or has not.
         url = result["url"] or NOWHERE
-        result["markdown"] = markdown(found.structure, found.main_text or found.text, url, nowhere=NOWHERE).decode()
+        result["markdown"] = markdown(passed.structure, passed.main_text or passed.text, url, nowhere=NOWHERE).decode()
 
 
-def _medium(kind: str, one: Medium) -> dict[str, str]:
+def _medium(kind: str, medium: Medium) -> dict[str, str]:
     """What is said of it, without what is not."""
-    found = {"kind": kind, "url": one.url}
-    if one.alt:
-        found["alt"] = one.alt
-    if one.caption:
-        found["caption"] = one.caption
-    if one.anchor:
-        found["anchor"] = one.anchor
-    return found
+    entry = {"kind": kind, "url": medium.url}
+    if medium.alt:
+        entry["alt"] = medium.alt
+    if medium.caption:
+        entry["caption"] = medium.caption
+    if medium.anchor:
+        entry["anchor"] = medium.anchor
+    return entry
 
 
 def _tree(body: bytes, encoding: str) -> Any:

@@ -43,10 +43,10 @@ class Ledger(Protocol):
     def open(self) -> None:
         """Open or create the database. Raises `UserError` in one line."""
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
+    def durable(self, keys_by_job: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """The stored version of each wanted key that has a row."""
 
-    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+    def copies(self, keys: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
         """Title and text of the stored copy of each key. Called between `durable` and `stage`."""
 
     def simhashes(self, job: str) -> Iterable[tuple[str, str]]:

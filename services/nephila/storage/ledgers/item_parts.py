@@ -38,7 +38,7 @@ class _Waiting(NamedTuple):
 
 def has_parts(database: ReadConnection, batch: RowBatch) -> bool:
     """Whether a batch contains waiting items or parts, or belongs to jobs that have some."""
-    if any(is_part(one.rule) or any(map(waits_of, one.data)) for one in batch.items.values()):
+    if any(is_part(page_items.rule) or any(map(waits_of, page_items.data)) for page_items in batch.items.values()):
         return True
     jobs = {job for job, _ in _pages_of(batch)}
     query = "SELECT 1 FROM waits WHERE job = :job UNION ALL SELECT 1 FROM parts WHERE job = :job LIMIT 1"
@@ -77,8 +77,8 @@ def settle(database: ReadConnection, job: str, key: str) -> None:
 
 
 def _settle_all(database: ReadConnection, job: str, column: str, key: str) -> None:
-    for one in _waiting(database, job, column, key):
-        _settle(database, job, one)
+    for waiting in _waiting(database, job, column, key):
+        _settle(database, job, waiting)
 
 
 def _waiting(database: ReadConnection, job: str, column: str, key: str) -> Iterator[_Waiting]:
@@ -94,35 +94,35 @@ def _waiting(database: ReadConnection, job: str, column: str, key: str) -> Itera
     )
     while True:
         values = {"job": job, "key": key, **dict(zip(("from", "ordinal", "name"), last, strict=True))}
-        found = [_Waiting(*row) for row in database.execute(query, values).fetchall()]
-        yield from found
-        if len(found) < _ROWS:
+        waiting = [_Waiting(*row) for row in database.execute(query, values).fetchall()]
+        yield from waiting
+        if len(waiting) < _ROWS:
             return
-        last = found[-1][:3]
+        last = waiting[-1][:3]
 
 
-def _settle(database: ReadConnection, job: str, one: _Waiting) -> None:
-    to_key, part, why = _follow(database, job, one)
-    item = {"job": job, "key": one.url_key, "ordinal": one.ordinal}
-    if to_key != one.to_key:
+def _settle(database: ReadConnection, job: str, waiting: _Waiting) -> None:
+    to_key, part, why = _follow(database, job, waiting)
+    item = {"job": job, "key": waiting.url_key, "ordinal": waiting.ordinal}
+    if to_key != waiting.to_key:
         query = "UPDATE waits SET to_key = :to WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
-        database.execute(f"{query} AND name = :name", {**item, "to": to_key, "name": one.name})
+        database.execute(f"{query} AND name = :name", {**item, "to": to_key, "name": waiting.name})
     # Each part of an item changes the item for the next part.
     query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
     ((data,),) = database.execute(query, item).fetchall()
-    now = complete_item(data, one.name, part, one.url, why)
+    now = complete_item(data, waiting.name, part, waiting.url, why)
     if now != data:
         query = "UPDATE items SET data = :data WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
         database.execute(query, {**item, "data": now})
 
 
-def _follow(database: ReadConnection, job: str, one: _Waiting) -> tuple[str, str | None, str]:
+def _follow(database: ReadConnection, job: str, waiting: _Waiting) -> tuple[str, str | None, str]:
     """The page with the part, after redirects, and the part; or the reason why there is none."""
-    wanted, key = part_rule(one.rule, one.name), one.to_key
+    expected, key = part_rule(waiting.rule, waiting.name), waiting.to_key
     for _ in range(MAX_HOPS):
         page = {"job": job, "key": key}
         query = "SELECT data FROM parts WHERE job = :job AND url_key = :key AND rule = :rule"
-        part = database.execute(query, {**page, "rule": wanted}).fetchone()
+        part = database.execute(query, {**page, "rule": expected}).fetchone()
         if part is not None:
             return key, part[0], ""
         query = "SELECT outcome, reason, final_url, rule FROM pages WHERE job = :job AND url_key = :key"
@@ -132,16 +132,16 @@ def _follow(database: ReadConnection, job: str, one: _Waiting) -> tuple[str, str
         outcome, reason, final_url, rule = row
         target = key_of(final_url) if outcome == "dropped" and reason == Reason.REDIRECT else ""
         if not target:
-            return key, None, _why(outcome, reason, rule, wanted)
+            return key, None, _why(outcome, reason, rule, expected)
         key = target
     return key, None, "too many redirects"
 
 
-def _why(outcome: str, reason: str, rule: str, wanted: str) -> str:
+def _why(outcome: str, reason: str, rule: str, expected: str) -> str:
     if outcome != "stored":
         return f"{outcome}({reason})" if reason else outcome
     return (
-        "its page gave nothing" if rule == wanted else f"its page was read by {f'rule {rule}' if rule else 'no rule'}"
+        "its page gave nothing" if rule == expected else f"its page was read by {f'rule {rule}' if rule else 'no rule'}"
     )
 
 

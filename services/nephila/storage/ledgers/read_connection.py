@@ -88,15 +88,15 @@ def open_for_reading(source: Source, *, check: bool = False) -> Iterator[ReadCon
     """A connection for the duration of the block. `check`: the pages of a nephila.db up to CHECK_BYTES are checked
     first, since a damaged page may hide rows. Raises `UserError` in one line: no database, a damaged or foreign one,
     another version."""
-    with _postgres(source) if isinstance(source, str) else _sqlite(source, check=check) as found:
-        yield found
+    with _postgres(source) if isinstance(source, str) else _sqlite(source, check=check) as connection:
+        yield connection
 
 
 @contextmanager
 def open_each(source: Source, *, check: bool = False) -> Iterator[list[ReadConnection]]:
     """A connection to each of the places that the rows are at, in the order of `shard_of`. See `open_for_reading`."""
     with ExitStack() as stack:
-        yield [stack.enter_context(open_for_reading(one, check=check)) for one in each(source)]
+        yield [stack.enter_context(open_for_reading(part, check=check)) for part in each(source)]
 
 
 @contextmanager

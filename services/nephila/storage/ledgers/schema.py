@@ -137,9 +137,9 @@ def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str
             return {}
         what = [""] if path.stat().st_size <= check_bytes else ["(sinks)", "(meta)"]
         for part in what:
-            (found,) = connection.execute(f"PRAGMA integrity_check{part or '(1)'}").fetchone()
-            if found != "ok":
-                raise UserError(damaged(path, " ".join(found.removeprefix("*** in database main ***").split())))
+            (verdict,) = connection.execute(f"PRAGMA integrity_check{part or '(1)'}").fetchone()
+            if verdict != "ok":
+                raise UserError(damaged(path, " ".join(verdict.removeprefix("*** in database main ***").split())))
         query = "SELECT name FROM sinks WHERE last_fetch > length AND name NOT GLOB 'pages-*.parquet'"
         for (name,) in connection.execute(query):
             raise UserError(damaged(path, f"the committed length of {name} is wrong"))
@@ -150,9 +150,9 @@ def check_pages(connection: sqlite3.Connection, path: Path, check_bytes: int) ->
     """Raise `UserError` if a page of the database is damaged; a file larger than `check_bytes` is not checked.
     O(bytes), some 400 MB/s from the page cache."""
     if path.stat().st_size <= check_bytes:
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise UserError(damaged(path, " ".join(found.removeprefix("*** in database main ***").split())))
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise UserError(damaged(path, " ".join(verdict.removeprefix("*** in database main ***").split())))
 
 
 def _rows(connection: sqlite3.Connection, job: str) -> int:

@@ -46,8 +46,8 @@ def scan(database: ReadConnection, job: str, after: str) -> list[ScannedPage]:
         "SELECT url_key, rule_version, meta FROM pages WHERE job = :job AND url_key > :after AND sha256 <> ''"
         f" ORDER BY url_key LIMIT {CHUNK}"
     )
-    found = database.execute(query, {"job": job, "after": after}).fetchall()
-    return [ScannedPage(*row) for row in found]
+    rows = database.execute(query, {"job": job, "after": after}).fetchall()
+    return [ScannedPage(*row) for row in rows]
 
 
 def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[SchemePage]:
@@ -68,26 +68,26 @@ def read(database: ReadConnection, job: str, keys: Sequence[str]) -> list[Scheme
 
 def finds(database: ReadConnection, job: str, keys: Sequence[str]) -> dict[str, set[str]]:
     """url_key → platforms that lead to it, of these keys."""
-    found: dict[str, set[str]] = {}
+    platforms: dict[str, set[str]] = {}
     for start in range(0, len(keys), CHUNK):
         names = {f"key{number}": key for number, key in enumerate(keys[start : start + CHUNK])}
         query = f"SELECT url_key, platform FROM finds WHERE job = :job AND url_key IN ({_listed(names)})"
         for key, platform in database.execute(query, {"job": job, **names}).fetchall():
-            found.setdefault(key, set()).add(platform)
-    return found
+            platforms.setdefault(key, set()).add(platform)
+    return platforms
 
 
 def redirects(database: ReadConnection, job: str, keys: Sequence[str]) -> list[tuple[str, str]]:
     """(url_key, target) of those of these pages that redirect."""
-    found: list[tuple[str, str]] = []
+    targets: list[tuple[str, str]] = []
     for start in range(0, len(keys), CHUNK):
         names = {f"key{number}": key for number, key in enumerate(keys[start : start + CHUNK])}
         query = (
             f"SELECT url_key, final_url FROM pages WHERE job = :job AND url_key IN ({_listed(names)})"
             " AND outcome = 'dropped' AND final_url <> ''"
         )
-        found += map(tuple, database.execute(query, {"job": job, **names}).fetchall())
-    return found
+        targets += map(tuple, database.execute(query, {"job": job, **names}).fetchall())
+    return targets
 
 
 def write(database: ReadConnection, batch: RowBatch) -> None:

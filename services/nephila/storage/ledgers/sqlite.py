@@ -181,26 +181,26 @@ class Sqlite:
             self._abandon()
             raise
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
+    def durable(self, keys_by_job: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """See `Ledger`. There is no other writer, so reading needs no transaction."""
-        found: dict[Key, StoredVersion] = {}
-        for job, of_job in wanted.items():
+        versions: dict[Key, StoredVersion] = {}
+        for job, of_job in keys_by_job.items():
             keys = list(of_job)
             for start in range(0, len(keys), _KEYS):
                 part = keys[start : start + _KEYS]
                 marks = ", ".join("?" * len(part))
                 query = f"SELECT {_STORED_COLUMNS} FROM pages WHERE job = ? AND url_key IN ({marks})"
                 for key, fetch_no, outcome, copy, copy_hash, *instants in self.connection.execute(query, [job, *part]):
-                    found[job, key] = StoredVersion(
+                    versions[job, key] = StoredVersion(
                         fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(copy_hash), *instants
                     )
-        return found
+        return versions
 
-    def copies(self, wanted: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
+    def copies(self, keys: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
         """See `Ledger`."""
         query = "SELECT title, CAST(text AS BLOB) FROM pages WHERE job = ? AND url_key = ?"
-        found = ((key, self.connection.execute(query, key).fetchone()) for key in wanted)
-        return {key: row for key, row in found if row is not None}
+        rows = ((key, self.connection.execute(query, key).fetchone()) for key in keys)
+        return {key: row for key, row in rows if row is not None}
 
     def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
         """See `Ledger`."""
@@ -213,9 +213,9 @@ class Sqlite:
 
     def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
         """See `Ledger`."""
-        wanted = set(ids)
-        found = self.connection.execute(_RECENT, (RECENT_CHANGES,))
-        return [ChangeRow(*row) for row in found if row[0] in wanted]
+        expected = set(ids)
+        recent = self.connection.execute(_RECENT, (RECENT_CHANGES,))
+        return [ChangeRow(*row) for row in recent if row[0] in expected]
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of each append-only file that was created here."""

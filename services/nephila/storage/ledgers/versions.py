@@ -49,9 +49,9 @@ def versions(source: Source, job: str | None, url_key: bytes) -> PageVersions | 
         " ORDER BY fetched_at DESC LIMIT 1"
     )
     with open_for_reading(source) as connection:
-        found = connection.execute(query, values).fetchone()
-        if found is None:
+        row = connection.execute(query, values).fetchone()
+        if row is None:
             return None
         query = f"SELECT {_NAMES} FROM previous WHERE job = :job AND url_key = :key"
-        before = connection.execute(query, {"key": url_key.hex(), "job": found[1]}).fetchone()
-        return PageVersions(found[0], found[1], Version(*found[2:]), Version(*before) if before else None)
+        before = connection.execute(query, {"key": url_key.hex(), "job": row[1]}).fetchone()
+        return PageVersions(row[0], row[1], Version(*row[2:]), Version(*before) if before else None)

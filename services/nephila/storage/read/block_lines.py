@@ -26,7 +26,7 @@ def write_blocks(stream: IO[bytes], rows: Iterator[Row]) -> int:
 def _blocks(row: Row) -> object:
     text = row[TEXT]
     try:
-        found = blocks(row[STRUCTURE], text.encode() if isinstance(text, str) else text, row[URL])
+        lines = blocks(row[STRUCTURE], text.encode() if isinstance(text, str) else text, row[URL])
     except UrlError:
-        found = b""
-    return msgspec.Raw(found) if found else [{"kind": "text", "text": plain_text(row)}] if text else []
+        lines = b""
+    return msgspec.Raw(lines) if lines else [{"kind": "text", "text": plain_text(row)}] if text else []

@@ -107,10 +107,10 @@ def _end(connection: ReadConnection, job: str | None, key: str) -> tuple[str, st
     query = f"SELECT outcome, status, reason, final_url FROM pages WHERE url_key = :key {only} LIMIT 1"
     row = None
     for _ in range(MAX_HOPS + 1):
-        found = connection.execute(query, {"key": key, "job": job}).fetchone()
-        if found is None:
+        columns = connection.execute(query, {"key": key, "job": job}).fetchone()
+        if columns is None:
             return row
-        outcome, status, reason, final_url = found
+        outcome, status, reason, final_url = columns
         row = (key, outcome, status, reason)
         if reason != Reason.REDIRECT or not final_url:
             return row

@@ -63,11 +63,11 @@ def changes(
         with open_for_reading(source) as connection:
             position = _position(connection, since)
             values = {"position": position, "change": change, **named}
-            found = [FeedRow(seq, ChangeRow(*rest)) for seq, *rest in connection.execute(query, values)]
+            rows = [FeedRow(seq, ChangeRow(*rest)) for seq, *rest in connection.execute(query, values)]
     except NoTables:
         return FeedPart([], 0)
-    found.sort(key=lambda row: row.seq)
-    return FeedPart(found, found[-1].seq if found else position)
+    rows.sort(key=lambda row: row.seq)
+    return FeedPart(rows, rows[-1].seq if rows else position)
 
 
 class FeedPage(NamedTuple):
@@ -97,7 +97,7 @@ def feed(
     if len(parts) == 1:
         return FeedPage(parts[0].rows, str(parts[0].position))
     merged = heapq.merge(
-        *(_numbered(part, number) for number, part in enumerate(parts)), key=lambda one: one[0].change.at
+        *(_numbered(part, number) for number, part in enumerate(parts)), key=lambda entry: entry[0].change.at
     )
     rows = list(merged)
     taken = rows[-limit:] if newest else rows[:limit]
@@ -131,8 +131,8 @@ def parse_since(text: str) -> str:
     if not text or any(form.fullmatch(text) for form in (_NUMBER, _ID, _VECTOR)):
         return text
     try:
-        found = datetime.fromisoformat(text.strip())
-        instant = iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+        moment = datetime.fromisoformat(text.strip())
+        instant = iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
         instant = ""
     if len(instant) != len("2026-11-21T09:30:00.000Z"):  # a year of another length: times are compared as texts

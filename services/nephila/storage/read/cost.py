@@ -48,9 +48,9 @@ def costs(source: Source, job: str | None = None) -> list[JobCost]:
         fetches = {name: numbers for name, *numbers in connection.execute(_FETCHES.format(where), values)}
         pages = {name: numbers for name, *numbers in connection.execute(_PAGES.format(also), values)}
         items = dict(connection.execute(_ITEMS.format(where), values).fetchall())
-    found = []
+    entries = []
     for name in sorted({*fetches, *pages, *items}):
         requests, size = fetches.get(name, (0, 0))
         stored, chars, near = pages.get(name, (0, 0, 0))
-        found.append(JobCost(name, requests, int(size), stored, int(near), int(chars), items.get(name, 0)))
-    return found
+        entries.append(JobCost(name, requests, int(size), stored, int(near), int(chars), items.get(name, 0)))
+    return entries

@@ -60,8 +60,8 @@ def outcomes(source: Source, job: str) -> Iterator[tuple[bytes, str, Outcome]]:
     """(url_key, URL, how it has ended) of each row of a job."""
     with open_for_reading(source) as connection:
         for row in _walk(connection, job, "1 = 1"):
-            known = dict(zip(_NAMES, row, strict=True))
-            yield bytes.fromhex(known["url_key"]), known["url"], _NUMBERS[known["outcome"]]
+            values = dict(zip(_NAMES, row, strict=True))
+            yield bytes.fromhex(values["url_key"]), values["url"], _NUMBERS[values["outcome"]]
 
 
 def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[Any, ...]]:
@@ -72,13 +72,13 @@ def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[An
         f" AND ({where}) ORDER BY {', '.join(key)} LIMIT {_BATCH_ROWS}"
     )
     while True:
-        place = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
-        found = connection.execute(query, {"job": job, **place}).fetchall()
-        for row in found:
+        position = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
+        rows = connection.execute(query, {"job": job, **position}).fetchall()
+        for row in rows:
             yield row[len(key) :]
-        if len(found) < _BATCH_ROWS:
+        if len(rows) < _BATCH_ROWS:
             return
-        last = found[-1][: len(key)]
+        last = rows[-1][: len(key)]
 
 
 def _state(job: str, row: dict[str, Any]) -> UrlState:
@@ -141,8 +141,8 @@ def count(source: Source, job: str, kind: str) -> int:
     """Number of rows of a kind. O(rows of the job)."""
     with open_for_reading(source) as connection:
         query = f"SELECT count(*) FROM pages WHERE job = :job AND ({ROW_KINDS[kind]})"
-        (found,) = connection.execute(query, {"job": job}).fetchone()
-        return int(found)
+        (number,) = connection.execute(query, {"job": job}).fetchone()
+        return int(number)
 
 
 def keeps_links(source: Source, job: str) -> bool:

@@ -91,7 +91,7 @@ def export(
     try:
         begin = _instant(since) if changes else None
         with open_each(source, check=True) as places:
-            rows = chain.from_iterable(_rows(one, all_outcomes, job, begin) for one in places)
+            rows = chain.from_iterable(_rows(connection, all_outcomes, job, begin) for connection in places)
             if format == "chunks":
                 write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])
                 return _to_stdout(write, rows, shown) if target is None else _to_whole_file(target, write, rows)
@@ -209,13 +209,13 @@ def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since
     )
     width = len(key)
     while True:
-        place = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
-        found = connection.execute(query, {**values, **place}).fetchall()
-        for row in found:
+        position = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
+        rows = connection.execute(query, {**values, **position}).fetchall()
+        for row in rows:
             yield row[width:]
-        if len(found) < _PAGE_ROWS:
+        if len(rows) < _PAGE_ROWS:
             return
-        last = found[-1][:width]
+        last = rows[-1][:width]
 
 
 def _instant(text: str) -> str:
@@ -223,10 +223,10 @@ def _instant(text: str) -> str:
     if not text:
         return ""
     try:
-        found = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise UsageError(f"--since {text!r} is no date or time; say 2026-11-21 or 2026-11-21T09:30:00Z") from None
-    return iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return iso((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:

@@ -98,29 +98,29 @@ def kind_of(value: Any, depth: int = 0) -> Kind:
         return "text"
     if isinstance(value, list):
         element: Kind = ""
-        for one in value:
-            element = merged(element, kind_of(one, depth + 1))
+        for element_value in value:
+            element = merged(element, kind_of(element_value, depth + 1))
         return "list", element
     if isinstance(value, dict) and len(value) <= MAX_FIELDS and depth:
-        fields = {str(name): kind_of(one, depth + 1) for name, one in value.items()}
+        fields = {str(name): kind_of(field_value, depth + 1) for name, field_value in value.items()}
         if fields.get("amount") == "int" and value.keys() == MONEY:
             fields["amount"] = "float"
         return "struct", fields
     return "text"
 
 
-def merged(one: Kind, other: Kind) -> Kind:
+def merged(left: Kind, other: Kind) -> Kind:
     """The type that has the values of both."""
-    if not one or one == other:
+    if not left or left == other:
         return other
     if not other:
-        return one
-    if isinstance(one, tuple) and isinstance(other, tuple) and one[0] == other[0]:
-        if one[0] == "list":
-            return "list", merged(one[1], other[1])
-        fields = {name: merged(one[1].get(name, ""), other[1].get(name, "")) for name in {**one[1], **other[1]}}
+        return left
+    if isinstance(left, tuple) and isinstance(other, tuple) and left[0] == other[0]:
+        if left[0] == "list":
+            return "list", merged(left[1], other[1])
+        fields = {name: merged(left[1].get(name, ""), other[1].get(name, "")) for name in {**left[1], **other[1]}}
         return ("struct", fields) if len(fields) <= MAX_FIELDS else "text"
-    return "float" if {one, other} == {"int", "float"} else "text"
+    return "float" if {left, other} == {"int", "float"} else "text"
 
 
 def instant(text: str) -> datetime | None:

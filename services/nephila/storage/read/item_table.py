@@ -67,15 +67,15 @@ class FoundItems(NamedTuple):
     """False: more items than were looked at; an order is that of the first ones."""
 
 
-def items(source: Source, wanted: Wanted, *, after: str = "", limit: int = 50) -> FoundItems:
+def items(source: Source, selection: Wanted, *, after: str = "", limit: int = 50) -> FoundItems:
     """Items behind a key, in its order: job, page, rule, number; or in the order of a field. Raises `ValueError` for an
     `after` that is of no answer."""
-    skip, start = (_skip(after), _FIRST) if wanted.sort else (0, _key_of(after))
+    skip, start = (_skip(after), _FIRST) if selection.sort else (0, _key_of(after))
     try:
         with open_for_reading(source) as connection:
-            if wanted.sort:
-                return _sorted(connection, wanted, skip, limit)
-            return _in_order(connection, wanted, start, limit)
+            if selection.sort:
+                return _sorted(connection, selection, skip, limit)
+            return _in_order(connection, selection, start, limit)
     except NoTables:
         return FoundItems([], "")
 
@@ -91,54 +91,54 @@ def _skip(after: str) -> int:
 def _key_of(after: str) -> _Key:
     if not after:
         return _FIRST
-    found = json.loads(after)
-    if not isinstance(found, list) or [type(one) for one in found] != [str, str, str, int]:
+    key = json.loads(after)
+    if not isinstance(key, list) or [type(part) for part in key] != [str, str, str, int]:
         raise ValueError(after)
-    return found[0], found[1], found[2], found[3]
+    return key[0], key[1], key[2], key[3]
 
 
-def _in_order(connection: ReadConnection, wanted: Wanted, start: _Key, limit: int) -> FoundItems:
-    most = LOOKED_AT if wanted.rule or wanted.search or wanted.in_python else limit
-    window = _Window(connection, wanted, start, most)
-    found = []
-    for row in window.rows(0 if wanted.in_python else limit):
-        if _fits(wanted, row[5]):
-            found.append(row)
-            if len(found) == limit:
+def _in_order(connection: ReadConnection, selection: Wanted, start: _Key, limit: int) -> FoundItems:
+    most = LOOKED_AT if selection.rule or selection.search or selection.in_python else limit
+    window = _Window(connection, selection, start, most)
+    rows = []
+    for row in window.rows(0 if selection.in_python else limit):
+        if _fits(selection, row[5]):
+            rows.append(row)
+            if len(rows) == limit:
                 break
-    if len(found) == limit:
-        last: tuple[Any, ...] | None = found[-1][:4]
+    if len(rows) == limit:
+        last: tuple[Any, ...] | None = rows[-1][:4]
     else:
         last = window.end()
     key = json.dumps(list(last), ensure_ascii=False) if last is not None else ""
-    return FoundItems(_with_urls(connection, found), key)
+    return FoundItems(_with_urls(connection, rows), key)
 
 
-def _sorted(connection: ReadConnection, wanted: Wanted, skip: int, limit: int) -> FoundItems:
-    down = wanted.sort.startswith("-")
-    name = wanted.sort.removeprefix("-")
-    window = _Window(connection, wanted, _FIRST, LOOKED_AT)
+def _sorted(connection: ReadConnection, selection: Wanted, skip: int, limit: int) -> FoundItems:
+    down = selection.sort.startswith("-")
+    name = selection.sort.removeprefix("-")
+    window = _Window(connection, selection, _FIRST, LOOKED_AT)
     filled: list[tuple[tuple[int, float, str], Any]] = []
     empty: list[Any] = []
     for row in window.rows():
         data = _object(row[5])
-        if _fits_object(wanted, data):
+        if _fits_object(selection, data):
             key = _order(_field(data, name))
             filled.append((key, row)) if key is not None else empty.append(row)
     filled.sort(key=itemgetter(0), reverse=down)
     ordered = [*(row for _, row in filled), *empty]
-    shown = ordered[skip : skip + limit]
+    page = ordered[skip : skip + limit]
     following = str(skip + limit) if len(ordered) > skip + limit else ""
-    return FoundItems(_with_urls(connection, shown), following, window.end() is None)
+    return FoundItems(_with_urls(connection, page), following, window.end() is None)
 
 
 class _Window:
     """The next `most` items behind a key; the rule and the search choose among them."""
 
-    def __init__(self, connection: ReadConnection, wanted: Wanted, start: _Key, most: int) -> None:
+    def __init__(self, connection: ReadConnection, selection: Wanted, start: _Key, most: int) -> None:
         self._connection = connection
         # The key begins with the job: of one job, the walk begins at its first item and ends at its last one.
-        only, named = only_jobs("job", wanted.jobs)
+        only, named = only_jobs("job", selection.jobs)
         # What a query reads, without its columns and its limit.
         self._walk = (
             f"FROM items WHERE (job, url_key, rule, ordinal) > (:job, :key, :after_rule, :ordinal){only}"
@@ -147,13 +147,16 @@ class _Window:
         self._values: dict[str, Any] = {
             **dict(zip(("job", "key", "after_rule", "ordinal"), start, strict=True)),
             **named,
-            "rule": wanted.rule,
+            "rule": selection.rule,
             "most": most,
         }
-        terms = (" AND i.rule = :rule" if wanted.rule else "", f" AND {contains('i.data')}" if wanted.search else "")
+        terms = (
+            " AND i.rule = :rule" if selection.rule else "",
+            f" AND {contains('i.data')}" if selection.search else "",
+        )
         self._where = "".join(terms)
-        if wanted.search:
-            self._values["part"] = pattern(wanted.search)
+        if selection.search:
+            self._values["part"] = pattern(selection.search)
 
     def rows(self, limit: int = 0) -> Iterator[Any]:
         """Those that were chosen, the first `limit` or all."""
@@ -169,8 +172,8 @@ class _Window:
         """The key of the last item that was looked at; None when no further one is there."""
         query = f"SELECT job, url_key, rule, ordinal {self._walk} LIMIT 1 OFFSET :before"
         values = {**self._values, "before": self._values["most"] - 1}
-        found: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
-        return found
+        key: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
+        return key
 
 
 def _with_urls(connection: ReadConnection, rows: list[Any]) -> list[FoundItem]:
@@ -186,33 +189,33 @@ def _with_urls(connection: ReadConnection, rows: list[Any]) -> list[FoundItem]:
 # ---- values
 
 
-def _fits(wanted: Wanted, data: str) -> bool:
-    return not (wanted.field and wanted.test) or _fits_object(wanted, _object(data))
+def _fits(selection: Wanted, data: str) -> bool:
+    return not (selection.field and selection.test) or _fits_object(selection, _object(data))
 
 
-def _fits_object(wanted: Wanted, data: Mapping[str, Any]) -> bool:
-    if not (wanted.field and wanted.test):
+def _fits_object(selection: Wanted, data: Mapping[str, Any]) -> bool:
+    if not (selection.field and selection.test):
         return True
-    value = _field(data, wanted.field)
+    value = _field(data, selection.field)
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if wanted.test in ("empty", "filled"):
-        return (value in (None, "", [], {})) == (wanted.test == "empty")
-    if wanted.test == "contains":
-        return wanted.value.lower() in text.lower()
-    if wanted.test in ("is", "not"):
-        return (text == wanted.value) == (wanted.test == "is")
-    number, limit = _number(value), _number(wanted.value)
+    if selection.test in ("empty", "filled"):
+        return (value in (None, "", [], {})) == (selection.test == "empty")
+    if selection.test == "contains":
+        return selection.value.lower() in text.lower()
+    if selection.test in ("is", "not"):
+        return (text == selection.value) == (selection.test == "is")
+    number, limit = _number(value), _number(selection.value)
     if number is None or limit is None:
         return False
-    return number > limit if wanted.test == "above" else number < limit
+    return number > limit if selection.test == "above" else number < limit
 
 
 def _object(data: str) -> Mapping[str, Any]:
     try:
-        found = msgspec.json.decode(data)
+        content = msgspec.json.decode(data)
     except UNREADABLE:
         return {"data": data}
-    return found if isinstance(found, dict) else {"data": found}
+    return content if isinstance(content, dict) else {"data": content}
 
 
 def _field(data: Mapping[str, Any], name: str) -> Any:
@@ -239,10 +242,10 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
         return None
-    return found if abs(found) < float("inf") else None
+    return number if abs(number) < float("inf") else None
 
 
 def is_number(text: str) -> bool:

@@ -40,11 +40,11 @@ def all_items(connection: ReadConnection, job: str | None) -> Iterator[Item]:
     )
     while True:
         values = {**dict(zip(("job", "key", "rule", "ordinal"), last, strict=True)), "only": job}
-        found = [Item(*row) for row in connection.execute(query, values).fetchall()]
-        yield from found
-        if len(found) < _PAGE_ROWS:
+        chunk = [Item(*row) for row in connection.execute(query, values).fetchall()]
+        yield from chunk
+        if len(chunk) < _PAGE_ROWS:
             return
-        end = found[-1]
+        end = chunk[-1]
         last = (end.job, end.url_key, end.rule, end.ordinal)
 
 
@@ -67,10 +67,10 @@ def export_items(
 
         def rows() -> Iterator[_Row]:
             path = explode.split(".")
-            for item in chain.from_iterable(all_items(one, job) for one in places):
+            for item in chain.from_iterable(all_items(connection, job) for connection in places):
                 data = object_of(item.data)
-                for one in exploded(data, path) if explode else (data,):
-                    yield item[:-1], one
+                for part in exploded(data, path) if explode else (data,):
+                    yield item[:-1], part
 
         if format == "jsonl" and not columns and not explode:
             return _jsonl(stream, rows())

@@ -26,7 +26,7 @@ def _fitting(value: Any, kind: Kind) -> Any:
     if isinstance(kind, tuple):
         name, inner = kind
         if name == "list":
-            return [_fitting(one, inner) for one in value] if isinstance(value, list) else None
+            return [_fitting(element, inner) for element in value] if isinstance(value, list) else None
         if not isinstance(value, dict):
             return None
         return {_utf8(field): _fitting(value.get(field), of_field) for field, of_field in inner.items()}
@@ -79,7 +79,7 @@ class ItemsParquet:
             fields = self._columns.values(data if isinstance(data, dict) else {"data": data})
             values = [_fitting(value, kind) for value, kind in zip(fields, self._kinds, strict=True)]
             whole = _utf8(json.dumps(data, ensure_ascii=False))
-            own = [_utf8(one) if isinstance(one, str) else one for one in fixed]
+            own = [_utf8(entry) if isinstance(entry, str) else entry for entry in fixed]
             self._rows.append([*own, *values, whole])
             self.written += 1
             if len(self._rows) >= _GROUP_ROWS:
@@ -97,6 +97,6 @@ class ItemsParquet:
 
     def _group(self) -> None:
         columns = zip(*self._rows, strict=True)
-        arrays = [self._arrow.array(list(one), type=field.type) for one, field in zip(columns, self._schema)]  # noqa: B905 - equal by construction
+        arrays = [self._arrow.array(list(column), type=field.type) for column, field in zip(columns, self._schema)]  # noqa: B905 - equal by construction
         self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
         self._rows = []

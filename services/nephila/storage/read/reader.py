@@ -119,9 +119,9 @@ def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:
 def _links_left_out(connection: Any, job: str | None) -> tuple[int, int]:
     where = "AND job = :job" if job is not None else ""
     query = f"SELECT meta FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"{LINKS_LEFT_OUT}\"%' {where}"
-    found = [json_object(meta) for (meta,) in connection.execute(query, {"job": job})]
-    values = [str(meta.get(LINKS_LEFT_OUT, "")) for meta in found if isinstance(meta, dict)]
-    counts = [int(one) for one in values if one.isdecimal()]
+    metas = [json_object(meta) for (meta,) in connection.execute(query, {"job": job})]
+    values = [str(meta.get(LINKS_LEFT_OUT, "")) for meta in metas if isinstance(meta, dict)]
+    counts = [int(text) for text in values if text.isdecimal()]
     return len(counts), sum(counts)
 
 
@@ -152,8 +152,8 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
     columns = ", ".join(COLUMNS)
     query = f"{before} SELECT {columns} FROM pages WHERE {of_job} AND url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     with open_for_reading(source) as connection:
-        found = connection.execute(query, values).fetchone()
-        return dict(zip(COLUMNS, found, strict=True)) if found else None
+        columns_of_row = connection.execute(query, values).fetchone()
+        return dict(zip(COLUMNS, columns_of_row, strict=True)) if columns_of_row else None
 
 
 def stored_row(source: Source, url_key: bytes) -> Row | None:
@@ -161,8 +161,8 @@ def stored_row(source: Source, url_key: bytes) -> Row | None:
     columns = ", ".join(STORED_COLUMNS)
     query = f"{JOBS} SELECT {columns} FROM pages WHERE {OF_ANY_JOB} AND url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     with open_for_reading(source) as connection:
-        found: Row | None = connection.execute(query, {"key": url_key.hex()}).fetchone()
-        return found
+        first: Row | None = connection.execute(query, {"key": url_key.hex()}).fetchone()
+        return first
 
 
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
     with open_for_reading(source) as connection:
         cursor = connection.execute(query, {"job": job, "key": url_key.hex(), "part": url_key.hex()[8:16]})
         names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, found, strict=True)) for found in cursor]
+        return [dict(zip(names, entry, strict=True)) for entry in cursor]
 
 
 def _host(url: str) -> str:

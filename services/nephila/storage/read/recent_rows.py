@@ -101,9 +101,9 @@ def _rows(
         " JOIN pages AS p ON p.job = f.job AND p.url_key = f.url_key AND p.fetch_no = f.fetch_no"
         f" WHERE f.id >= :floor AND f.id < :top{where} ORDER BY f.id DESC LIMIT :limit"
     )
-    found = connection.execute(query, values).fetchall()
-    end = found[-1][0] if len(found) == limit else floor
-    return FoundRows([dict(zip(ROW, row[1:], strict=True)) for row in found], end if end > first else 0)
+    rows = connection.execute(query, values).fetchall()
+    end = rows[-1][0] if len(rows) == limit else floor
+    return FoundRows([dict(zip(ROW, row[1:], strict=True)) for row in rows], end if end > first else 0)
 
 
 def stored_row(source: Source, job: str, keys: list[bytes]) -> StoredRow | None:
@@ -111,7 +111,7 @@ def stored_row(source: Source, job: str, keys: list[bytes]) -> StoredRow | None:
     the job that fetched it last. None without a row."""
     try:
         with open_for_reading(source) as connection:
-            return next((found for key in keys if (found := _stored(connection, job, key.hex())) is not None), None)
+            return next((row for key in keys if (row := _stored(connection, job, key.hex())) is not None), None)
     except NoTables:
         return None
 
@@ -123,10 +123,10 @@ def _stored(connection: ReadConnection, job: str, key: str) -> StoredRow | None:
         f"{'' if job else JOBS} SELECT {', '.join(names)}, substr(text, 1, {TEXT_CHARS}), length(text) FROM pages"
         f" WHERE {only} AND url_key = :key ORDER BY fetched_at DESC LIMIT 1"
     )
-    found = connection.execute(query, {"job": job, "key": key}).fetchone()
-    if found is None:
+    values_of_row = connection.execute(query, {"job": job, "key": key}).fetchone()
+    if values_of_row is None:
         return None
-    row = dict(zip((*names, "text"), found[:-1], strict=True))
+    row = dict(zip((*names, "text"), values_of_row[:-1], strict=True))
     values = {"job": row["job"], "key": key}
     links = connection.execute(
         "SELECT l.to_url, l.anchor, coalesce(p.outcome, '') FROM (SELECT * FROM links WHERE job = :job AND"
@@ -146,7 +146,7 @@ def _stored(connection: ReadConnection, job: str, key: str) -> StoredRow | None:
     ).fetchone()
     return StoredRow(
         row,
-        int(found[-1]),
+        int(values_of_row[-1]),
         [tuple(link) for link in links],
         [tuple(item) for item in items],
         dict(zip(columns, previous, strict=True)) if previous is not None else None,
@@ -175,8 +175,8 @@ def links_to(source: Source, jobs: Collection[str] | None, keys: list[bytes]) ->
     more = f"SELECT count(*) FROM (SELECT 1 FROM links LIMIT {LINKS_LOOKED_AT + 1}) AS l"
     try:
         with open_for_reading(source) as connection:
-            found = [tuple(row) for row in connection.execute(query, {**named, **names}).fetchall()]
+            rows = [tuple(row) for row in connection.execute(query, {**named, **names}).fetchall()]
             (links,) = connection.execute(more, {}).fetchone()
     except NoTables:
         return FoundLinks([], True)
-    return FoundLinks(found, links <= LINKS_LOOKED_AT and len(found) < LINKS)
+    return FoundLinks(rows, links <= LINKS_LOOKED_AT and len(rows) < LINKS)

@@ -50,11 +50,11 @@ def write_jsonl(stream: IO[bytes], header: Sequence[str], rows: Iterable[Sequenc
 
 def flat(value: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """(dotted name, value) of each field that is not an object: {"price": {"amount": 3}} gives price.amount."""
-    for name, one in value.items():
-        if isinstance(one, Mapping) and one and depth < MAX_DEPTH:
-            yield from flat(one, f"{prefix}{name}.", depth + 1)
+    for name, field_value in value.items():
+        if isinstance(field_value, Mapping) and field_value and depth < MAX_DEPTH:
+            yield from flat(field_value, f"{prefix}{name}.", depth + 1)
         else:
-            yield prefix + name, one
+            yield prefix + name, field_value
 
 
 def cell(value: Any) -> Any:

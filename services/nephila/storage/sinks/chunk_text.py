@@ -54,13 +54,13 @@ class _Block(NamedTuple):
 def chunks_of(page_key: str, text: str, size: int, overlap: int = 0, *, markdown: bool = True) -> list[Chunk]:
     """The chunks of a page in order. Without `markdown` the text has no headings, fences or tables."""
     seen: Counter[str] = Counter()
-    found = []
+    chunks = []
     for headings, blocks in _sections(text, markdown=markdown):
         for own, repeated in _pack(blocks, size, overlap):
             seen[own] += 1
             digest = hashlib.sha256(f"{page_key}\0{own}\0{seen[own]}".encode("utf-8", "replace")).hexdigest()[:32]
-            found.append(Chunk(digest, headings, f"{repeated}\n\n{own}" if repeated else own))
-    return found
+            chunks.append(Chunk(digest, headings, f"{repeated}\n\n{own}" if repeated else own))
+    return chunks
 
 
 def _sections(text: str, *, markdown: bool) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
@@ -75,7 +75,7 @@ def _sections(text: str, *, markdown: bool) -> Iterator[tuple[tuple[str, ...], l
                 yield tuple(name for _, name in path), blocks
                 blocks = []
                 only_headings = True
-            path = [*(one for one in path if one[0] < level), (level, title)]
+            path = [*(heading for heading in path if heading[0] < level), (level, title)]
         else:
             only_headings = False
         blocks.append(block)
@@ -94,14 +94,14 @@ def _blocks(text: str, *, markdown: bool) -> Iterator[tuple[_Block, int, str]]:
                 yield _Block("\n".join(lines), lines[0], fence), 0, ""
                 lines, fence = [], ""
             continue
-        found = _FENCE.match(line.lstrip()) if markdown else None
+        opening = _FENCE.match(line.lstrip()) if markdown else None
         heading = _HEADING.match(line) if markdown else None
-        if found is not None or heading is not None or not line.strip():
+        if opening is not None or heading is not None or not line.strip():
             if lines:
                 yield _block(lines, markdown=markdown), 0, ""
                 lines = []
-            if found is not None:
-                fence, lines = found[1], [line]
+            if opening is not None:
+                fence, lines = opening[1], [line]
             elif heading is not None:
                 yield _Block(line.strip()), len(heading[1]), _plain(heading[2])
         else:
@@ -165,7 +165,7 @@ def _divide(block: _Block, size: int) -> Iterator[str]:
             head = foot = ""
     room = size - (len(head) + 1 if head else 0) - (len(foot) + 1 if foot else 0)
     for part in _cut(text, room):
-        yield "\n".join(one for one in (head, part, foot) if one)
+        yield "\n".join(piece for piece in (head, part, foot) if piece)
 
 
 def _cut(text: str, size: int) -> Iterator[str]:
@@ -182,8 +182,8 @@ def _break_before(text: str, size: int) -> int:
     """Where the first part ends: at the last good break of the second half, else at the size."""
     for pattern in _BREAKS:
         last = 0
-        for found in pattern.finditer(text, size // 2, size):
-            last = found.end()
+        for match in pattern.finditer(text, size // 2, size):
+            last = match.end()
         if last:
             return last
     return size
@@ -197,7 +197,7 @@ def _end_of(text: str, overlap: int) -> str:
         return text
     end = text[-overlap:]
     for pattern in _BREAKS:
-        found = pattern.search(end, 0, len(end) * 3 // 4)
-        if found is not None:
-            return end[found.end() :].strip()
+        match = pattern.search(end, 0, len(end) * 3 // 4)
+        if match is not None:
+            return end[match.end() :].strip()
     return end.strip()

@@ -56,21 +56,21 @@ def chunk_lines(row: Row, text: str, chars: int, overlap: int) -> bytes:
     """The chunks of a row as lines. `text` is its Markdown; "" for the plain text of the row."""
     values = dict(zip(COLUMNS, row, strict=False))
     page = {name: values[name] for name in _FIELDS}
-    found = chunks_of(values["url_key"], markdown_text(row, text), chars, overlap, markdown=bool(text))
+    chunks = chunks_of(values["url_key"], markdown_text(row, text), chars, overlap, markdown=bool(text))
     return b"".join(
         _encode(
             {
-                "id": one.id,
+                "id": chunk.id,
                 **page,
-                "headings": one.headings,
+                "headings": chunk.headings,
                 "position": position,
-                "chunks": len(found),
-                "chars": len(one.text),
-                "text": one.text,
+                "chunks": len(chunks),
+                "chars": len(chunk.text),
+                "text": chunk.text,
             }
         )
         + b"\n"
-        for position, one in enumerate(found)
+        for position, chunk in enumerate(chunks)
     )
 
 

@@ -54,7 +54,7 @@ def append_line(buffer: bytearray, row: Row, items: Sequence[str] = (), facts: R
         del meta[COMMENTS]
     value.update((name, fact) for name, fact in facts._asdict().items() if fact)
     if items:
-        value["items"] = [msgspec.Raw(one.encode()) for one in items]
+        value["items"] = [msgspec.Raw(item.encode()) for item in items]
     _encoder.encode_into(value, buffer, -1)
     buffer += b"\n"
 

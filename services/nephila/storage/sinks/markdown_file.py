@@ -70,12 +70,12 @@ def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> i
     written = 0
     hosts: set[str] = set()
     for row in rows:
-        place = path_of(row)
-        host = place.parent.name
+        path = path_of(row)
+        host = path.parent.name
         if host not in hosts:
             (directory / host).mkdir(parents=True, exist_ok=True)
             hosts.add(host)
-        (directory / place).write_bytes(document(row, text(row)))
+        (directory / path).write_bytes(document(row, text(row)))
         written += 1
     directory.mkdir(parents=True, exist_ok=True)
     return written
@@ -129,10 +129,10 @@ class RowMarkdown:
 
     def __call__(self, row: Row) -> str:
         """See `MarkdownOf`."""
-        found = row_markdown(row, self._links)
+        markdown = row_markdown(row, self._links)
         self.rows += 1
-        self.plain += not found and bool(row[TEXT]) and "html" in row[CONTENT_TYPE]
-        return found
+        self.plain += not markdown and bool(row[TEXT]) and "html" in row[CONTENT_TYPE]
+        return markdown
 
 
 def plain_text(row: Row) -> str:
@@ -142,7 +142,7 @@ def plain_text(row: Row) -> str:
 
 
 def _scalar(value: object) -> str:
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def path_of(row: Row) -> Path:

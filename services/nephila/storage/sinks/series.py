@@ -32,23 +32,23 @@ class FileSeries:
     def open(self) -> None:
         """See `Sink.open`. Finished files are checked too, so that a lost one is noticed early."""
         sinks = self._ledger.sinks().items()
-        known = {name: length for name, length in sinks if self._is_own(name)}
-        last = max(known, default=None, key=self._number_of)
-        for name, length in known.items():
+        lengths = {name: length for name, length in sinks if self._is_own(name)}
+        last = max(lengths, default=None, key=self._number_of)
+        for name, length in lengths.items():
             if name != last:
                 path = self._config.directory / name
                 check_length(path, path.stat().st_size if path.exists() else -1, length)
-        self.total_bytes = sum(known.values())
+        self.total_bytes = sum(lengths.values())
         if last is None:
             self._open_file(0)
         else:
             self._number = self._number_of(last)
-            self._file = AppendFile(self._config.directory / last, known[last], self._config.fsync)
+            self._file = AppendFile(self._config.directory / last, lengths[last], self._config.fsync)
 
     def committed_files(self) -> dict[str, int]:
         """Name → committed length of each file, in order."""
-        known = [(name, length) for name, length in self._ledger.sinks().items() if self._is_own(name)]
-        return dict(sorted(known, key=lambda one: self._number_of(one[0])))
+        lengths = [(name, length) for name, length in self._ledger.sinks().items() if self._is_own(name)]
+        return dict(sorted(lengths, key=lambda entry: self._number_of(entry[0])))
 
     @property
     def name(self) -> str:

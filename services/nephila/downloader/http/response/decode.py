@@ -268,7 +268,7 @@ def _remedy(name: str) -> str:
 
 def codings_of(header: str) -> list[Coding]:
     """Decoders for a Content-Encoding header, outermost first; raises `FetchError` (encoding) for an unknown one."""
-    names = [name for one in header.split(",") if (name := one.strip().lower()) not in _NO_CODING]
+    names = [name for part in header.split(",") if (name := part.strip().lower()) not in _NO_CODING]
     if len(names) > MAX_CODINGS:
         raise FetchError(Reason.ENCODING, f"{len(names)} nested content codings")
     for name in names:

@@ -71,7 +71,7 @@ def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
     if length is None:
         return UNTIL_CLOSE, False
     if not _DIGITS.match(length):
-        lengths = {one.strip() for one in length.split(",")}
+        lengths = {part.strip() for part in length.split(",")}
         length = lengths.pop()
         if lengths or not _DIGITS.match(length):
             raise FetchError(Reason.PROTOCOL, f"Content-Length {headers['content-length'][:40]!r} is not a length")

@@ -80,17 +80,17 @@ def load_file(path: Path) -> UserFile:
 def _hooks(module: ModuleType, path: Path) -> dict[str, Callable[..., None]]:
     hooks = {}
     for name in HOOKS:
-        found = getattr(module, name, None)
-        if found is None:
+        hook = getattr(module, name, None)
+        if hook is None:
             continue
-        code = getattr(found, "__code__", None)
-        wanted = 1 if name == "on_request" else 2
+        code = getattr(hook, "__code__", None)
+        parameters = 1 if name == "on_request" else 2
         line = code.co_firstlineno if code is not None else 1
-        if not callable(found) or code is None or code.co_flags & 0x80:  # a coroutine function
+        if not callable(hook) or code is None or code.co_flags & 0x80:  # a coroutine function
             raise UsageError(f"{path}:{line}: {name} is no plain function")
-        if code.co_argcount != wanted:
-            raise UsageError(f"{path}:{line}: {name} has {code.co_argcount} parameters, expected {wanted}")
-        hooks[name] = found
+        if code.co_argcount != parameters:
+            raise UsageError(f"{path}:{line}: {name} has {code.co_argcount} parameters, expected {parameters}")
+        hooks[name] = hook
     return hooks
 
 
@@ -155,8 +155,8 @@ class UserMiddleware(Middleware):
             self._limit.call(hook, *arguments)
         except (Exception, SystemExit, CallTimeout) as error:  # a call of exit() must not end the process
             self.failures[path.name] += 1
-            place = place_of(error, path)
-            number = int(place.rpartition(":")[2])
+            location = place_of(error, path)
+            number = int(location.rpartition(":")[2])
             source = linecache.getline(str(path), number).strip()
-            log.error("middleware %s: %s: %s in: %s", place, type(error).__name__, error, source)
+            log.error("middleware %s: %s: %s in: %s", location, type(error).__name__, error, source)
             raise FetchError(Reason.MIDDLEWARE, f"{path.name}:{number}: {type(error).__name__}: {error}") from error

@@ -45,11 +45,11 @@ def office_payload(body: bytes, kind: str, max_text_bytes: int, max_links: int) 
     return msgspec.msgpack.encode(OfficeRequest(body, kind, max_text_bytes, max_links))
 
 
-def with_text(metadata: DocumentContent, found: DocumentContent) -> DocumentContent:
+def with_text(metadata: DocumentContent, from_child: DocumentContent) -> DocumentContent:
     """Metadata that this process has read, with the text of a child."""
-    metadata.text, metadata.structure, metadata.links = found.text, found.structure, found.links
-    metadata.problem = found.problem or metadata.problem
-    metadata.facts |= found.facts
+    metadata.text, metadata.structure, metadata.links = from_child.text, from_child.structure, from_child.links
+    metadata.problem = from_child.problem or metadata.problem
+    metadata.facts |= from_child.facts
     return metadata
 
 
