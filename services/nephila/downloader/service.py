@@ -138,12 +138,10 @@ class Downloader:
 
     @property
     def fetch_s(self) -> Histogram:
-        """See `Pipeline`."""
         return self._pipeline.fetch_s
 
     @property
     def first_byte_s(self) -> Histogram:
-        """See `Pipeline`."""
         return self._pipeline.first_byte_s
 
     @property
@@ -158,7 +156,6 @@ class Downloader:
 
     @property
     def slow_given_back(self) -> int:
-        """See `Pipeline`."""
         return self._pipeline.global_stage.slow_given_back
 
     @property

@@ -91,7 +91,6 @@ class DirectoryBlobs:
         self.folder = folder
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """See `Blobs.put`."""
         path = self.folder / _checked(name)
         part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
         try:
@@ -125,7 +124,6 @@ class DirectoryBlobs:
             os.close(fd)
 
     def get(self, name: str) -> bytes:
-        """See `Blobs.get`."""
         try:
             return (self.folder / _checked(name)).read_bytes()
         except FileNotFoundError:
@@ -134,7 +132,6 @@ class DirectoryBlobs:
             raise TemporaryError(f"{self.folder}: {error.strerror}") from None
 
     def names(self, prefix: str) -> list[str]:
-        """See `Blobs.names`."""
         root = self.folder / _checked(prefix)
         try:
             files = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".")]
@@ -143,7 +140,6 @@ class DirectoryBlobs:
         return sorted(str(path.relative_to(self.folder)) for path in files)
 
     def delete(self, names: Iterable[str]) -> None:
-        """See `Blobs.delete`."""
         for name in names:
             try:
                 (self.folder / _checked(name)).unlink(missing_ok=True)
@@ -162,14 +158,13 @@ class ObjectBlobs:
         self._location = location
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """See `Blobs.put`. Large files are uploaded in parts; the object appears with the last part."""
+        """Large files are uploaded in parts; the object appears with the last part."""
         try:
             self._api.put(self._store, _checked(name), content)
         except (OSError, self._api.exceptions.BaseError) as error:
             raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
 
     def get(self, name: str) -> bytes:
-        """See `Blobs.get`."""
         try:
             answer = self._api.get(self._store, _checked(name))
             size = answer.meta["size"]
@@ -186,7 +181,6 @@ class ObjectBlobs:
             raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
 
     def names(self, prefix: str) -> list[str]:
-        """See `Blobs.names`."""
         try:
             paths = [meta["path"] for page in self._api.list(self._store, _checked(prefix)) for meta in page]
         except self._api.exceptions.BaseError as error:
@@ -194,7 +188,6 @@ class ObjectBlobs:
         return sorted(paths)
 
     def delete(self, names: Iterable[str]) -> None:
-        """See `Blobs.delete`."""
         for name in names:
             try:
                 self._api.delete(self._store, _checked(name))

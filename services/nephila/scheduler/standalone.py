@@ -164,7 +164,7 @@ class Scheduler(Member):
             self.partition.drop()
 
     def fatal(self, error: BaseException) -> None:
-        """See `Member`. What waits for the disk is refused."""
+        """The member refuses everything that waits for the disk."""
         self.files.fail()
         self._end()
         super().fatal(error)
@@ -180,7 +180,6 @@ class Scheduler(Member):
         await self.files.durable()
 
     def after_turns(self) -> None:
-        """See `Member`."""
         if self.on_turn is not None:
             self.on_turn()
 

@@ -114,7 +114,7 @@ class _Channel:
 
 
 class AiodnsResolver:
-    """See `dns.contract.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
+    """The resolver asks name servers itself. `servers`: "address[:port]"; none = those of resolv.conf.
 
     At most `max_lookups` look-ups at a time. One takes at most `timeout_s`, all tries at all servers included.
     """
@@ -129,7 +129,6 @@ class AiodnsResolver:
         """Sites whose names have had malformed answers."""
 
     async def resolve(self, host: str) -> Addresses:
-        """See `Resolver.resolve`."""
         async with self._slots.held():
             try:
                 async with asyncio.timeout(self._timeout_s):
@@ -196,7 +195,6 @@ class AiodnsResolver:
         return channel
 
     async def close(self) -> None:
-        """See `Resolver.close`."""
         channel, self._channel = self._channel, None
         if channel is not None:
             await channel.close()

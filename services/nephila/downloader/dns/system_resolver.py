@@ -17,14 +17,14 @@ _PERMANENT = tuple(getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA"
 
 
 class SystemResolver:
-    """See `dns.contract.Resolver`. One thread per look-up, at most `max_lookups`."""
+    """The resolver of the C library: a look-up takes a thread, of at most `max_lookups`."""
 
     def __init__(self, timeout_s: float = 15.0, max_lookups: int = 64) -> None:
         self._timeout_s = timeout_s
         self._slots = LookupSlots(max_lookups, timeout_s)
 
     async def resolve(self, host: str) -> Addresses:
-        """See `Resolver.resolve`. The C library reports no TTL."""
+        """The C library reports no TTL."""
         await self._slots.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[str]] = loop.create_future()
@@ -63,4 +63,4 @@ class SystemResolver:
             answer.set_result(addresses)
 
     async def close(self) -> None:
-        """See `Resolver.close`; calls in flight end by themselves."""
+        """Calls in flight end by themselves."""

@@ -77,7 +77,6 @@ class Fetch(TimedFetch):
         self.task: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
-        """See `Handle.abort`."""
         self.on_done = None
         self.fetcher.forget(self)
         if self.task is not None:
@@ -85,17 +84,14 @@ class Fetch(TimedFetch):
 
     @property
     def received_bytes(self) -> int:
-        """See `TimedFetch.received_bytes`."""
         return self.body.wire_bytes if self.body is not None else 0
 
     @property
     def waits_for_memory(self) -> bool:
-        """See `TimedFetch.waits_for_memory`."""
         return self.waiting
 
     @property
     def progress(self) -> int:
-        """See `TimedFetch.progress`."""
         return self.progress_count
 
     def on_proxy_connected(self) -> None:
@@ -103,15 +99,13 @@ class Fetch(TimedFetch):
         self.phase = TUNNEL
 
     def time_out(self, detail: str) -> None:
-        """See `TimedFetch.time_out`; the task ends itself."""
+        """The task ends itself."""
         self.timed_out = detail
         if self.task is not None:
             self.task.cancel()
 
 
 class AiohttpFetcher:
-    """See `nephila.downloader.http.contract.Fetcher`."""
-
     def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
         """`budget`: what large bodies are reserved in; None: no limit."""
         self._config = config
@@ -126,14 +120,12 @@ class AiohttpFetcher:
         """Names of servers that have asked for a client certificate."""
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> Fetch:
-        """See `Fetcher.fetch`."""
         fetch = Fetch(self, request, on_done, self._clock.monotonic())
         fetch.task = asyncio.get_running_loop().create_task(self._run(fetch))
         self._deadlines.add(fetch)
         return fetch
 
     async def close(self) -> None:
-        """See `Fetcher.close`."""
         fetches = self._deadlines.all()
         for fetch in fetches:
             fetch.abort()

@@ -52,12 +52,11 @@ class _Fetch(msgspec.Struct, eq=False):
     __repr__ = object.__repr__
 
     def abort(self) -> None:
-        """See `Handle.abort`."""
         self._fetcher.forget(self.number)
 
 
 class NativeFetcher:
-    """See `contract.Fetcher`. Needs the native core and an event loop that waits for file descriptors."""
+    """The fetcher needs the native core and an event loop that waits for file descriptors."""
 
     def __init__(
         self,
@@ -83,7 +82,6 @@ class NativeFetcher:
     # ---- interface
 
     def fetch(self, request: HttpRequest, on_done: OnDone) -> _Fetch:
-        """See `Fetcher.fetch`."""
         loop = self._loop
         if loop is None:
             loop = self._loop = asyncio.get_running_loop()
@@ -122,7 +120,6 @@ class NativeFetcher:
         self._client.flush()
 
     async def close(self) -> None:
-        """See `Fetcher.close`."""
         self._fetches.clear()
         if self._loop is not None:
             self._loop.remove_reader(self._client.wake_fd)

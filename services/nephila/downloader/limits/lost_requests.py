@@ -32,14 +32,11 @@ Key = tuple[str, bytes]
 class Log(Protocol):
     """The part of a bus with logs that is used here."""
 
-    def publish(self, topic: Topic, partition: int, message: FetchOutcome) -> Receipt:
-        """See `Bus.publish`."""
+    def publish(self, topic: Topic, partition: int, message: FetchOutcome) -> Receipt: ...
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `LogReader.bounds`."""
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]: ...
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """See `LogReader.read`."""
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]: ...
 
 
 class LostRequests:

@@ -79,16 +79,14 @@ class Partitions:
         await self._release(lambda fetch: True, grace_s)
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`."""
         self.revoked -= partitions
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`. Returns within `move_s`; when cancelled, it gives back all remaining requests."""
+        """The call returns within `move_s`; when cancelled, it gives back all remaining requests."""
         self.revoked |= partitions
         await self._release(lambda fetch: fetch.delivery.partition in partitions, self._move_s)
 
     def on_lost(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`."""
         self.revoked |= partitions
         for fetch in self._newest_first(lambda fetch: fetch.delivery.partition in partitions):
             self._drop(fetch)

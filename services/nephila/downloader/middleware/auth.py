@@ -30,11 +30,9 @@ class Auth(Middleware):
             self._by_origin.setdefault(origin, []).append((path, value))
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return bool(self._by_origin)
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`."""
         target = http_request.target
         if target.authorization:
             return

@@ -28,18 +28,15 @@ class BlockDetector(Middleware):
         self.found: Counter[str] = Counter()
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware.on_job`."""
         if not job.deleted and spec_of(job).login is not None:
             self._with_login.add(job.uid)
         else:
             self._with_login.discard(job.uid)
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return self._config.detect_blocks
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        """See `Middleware.on_response`."""
         if response.reason or request.kind == ROBOTS:
             return
         body = response.body

@@ -92,7 +92,6 @@ class MiddlewareChain:
         )
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware.on_job`."""
         for middleware in self._middlewares:
             middleware.on_job(job)
         if job.deleted:
@@ -109,12 +108,11 @@ class MiddlewareChain:
         return None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`."""
         for hook in self._by_job.get(request.job, self._without_job).on_request:
             hook(request, http_request)
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        """See `Middleware.on_response`. A hook that raises ends the fetch, and no further hook is called."""
+        """A hook that raises ends the fetch, and no further hook is called."""
         try:
             for hook in self._by_job.get(request.job, self._without_job).on_response:
                 hook(request, target, response)
@@ -125,7 +123,6 @@ class MiddlewareChain:
             response.reason, response.detail = Reason.INTERNAL, type(error).__name__
 
     def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
-        """See `Middleware.on_outcome`."""
         for hook in self._by_job.get(request.job, self._without_job).on_outcome:
             hook(request, target, outcome)
 
@@ -137,7 +134,6 @@ class MiddlewareChain:
         raise KeyError(kind.__name__)
 
     async def close(self) -> None:
-        """See `Middleware.close`."""
         for middleware in self._middlewares:
             await middleware.close()
 

@@ -28,8 +28,6 @@ NEVER = m.Render.NEVER
 
 
 class JarOfSite:
-    """See `SiteCookies`."""
-
     def __init__(self, jar: CookieJar, host: str, configured: str, clock: Clock) -> None:
         self._jar = jar
         self._host = host
@@ -37,7 +35,6 @@ class JarOfSite:
         self.configured = configured
 
     def read(self) -> list[SiteCookie]:
-        """See `SiteCookies.read`."""
         return [
             SiteCookie(
                 cookie.name,
@@ -52,8 +49,8 @@ class JarOfSite:
         ]
 
     def write(self, before: Sequence[SiteCookie], after: Sequence[SiteCookie]) -> None:
-        """See `SiteCookies.write`. Cookies that a browser received unchanged are left: another page may have renewed
-        them meanwhile."""
+        """Cookies that a browser received unchanged stay in the jar as they are: another page may have renewed them
+        meanwhile."""
         now, site = self._clock.now(), site_of(self._host)
         old_cookies, new_keys = {_key(cookie): cookie for cookie in before}, {_key(cookie) for cookie in after}
         for cookie in after:
@@ -79,7 +76,6 @@ class Cookies(Middleware):
         self._keeping: set[str] = set()
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware.on_job`."""
         if has_jar(job):
             self._keeping.add(job.uid)
         else:
@@ -88,7 +84,6 @@ class Cookies(Middleware):
             self._jars.pop(job.uid, None)
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return self._given is not None or (job is not None and has_jar(job))
 
     def jar(self, job: str) -> CookieJar | None:
@@ -99,7 +94,7 @@ class Cookies(Middleware):
         return jar
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`. Cookies of the jar are added to those of a configured header."""
+        """The jar adds its cookies to those of a configured header."""
         jar = self.jar(request.job)
         if jar is None:
             return
@@ -113,7 +108,6 @@ class Cookies(Middleware):
             http_request.add_secret_header("Cookie", f"{before}; {value}" if before else value)
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        """See `Middleware.on_response`."""
         if SET_COOKIE not in response.headers:
             return
         jar = self.jar(request.job)

@@ -32,11 +32,9 @@ class HostHeaders(Middleware):
         self._lines = [line for line in lines if line[0]]
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return bool(self._lines)
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`."""
         host = http_request.target.host_header
         for pattern, name, value in self._lines:
             if matches(pattern, host):
@@ -53,7 +51,6 @@ class JobRequests(Middleware):
         self._jobs: dict[str, tuple[dict[str, str], int]] = {}
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware.on_job`."""
         self._jobs.pop(job.uid, None)
         if self.acts_on(job) and not job.deleted:
             spec = spec_of(job)
@@ -63,13 +60,11 @@ class JobRequests(Middleware):
             )
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return job is not None and bool(
             (spec := spec_of(job)).max_page_bytes or any(of(spec) for of in HEADERS.values())
         )
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`."""
         of_job = self._jobs.get(request.job)
         if of_job is None or request.kind == m.FetchKind.ROBOTS:
             return

@@ -125,11 +125,9 @@ class SiteLogin(Middleware):
         self._sessions: dict[str, _Session] = {}
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return job is not None and spec_of(job).login is not None
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware`."""
         before, spec = self._sessions.get(job.uid), spec_of(job)
         if job.deleted or spec.login is None:
             self._sessions.pop(job.uid, None)
@@ -145,7 +143,6 @@ class SiteLogin(Middleware):
         return session
 
     def before_request(self, request: m.FetchRequest, target: TargetUrl) -> Coroutine[Any, Any, None] | None:
-        """See `Middleware`."""
         session = self._session(request, target)
         return None if session is None or session.open else self._await_session(session, request)
 
@@ -312,7 +309,6 @@ class SiteLogin(Middleware):
             raise LoginRefusedError(str(error)) from None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware`."""
         session = self._session(request, http_request.target)
         if session is not None:
             session.sent[request.url_key] = session.number
@@ -320,7 +316,7 @@ class SiteLogin(Middleware):
                 del session.sent[next(iter(session.sent))]
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        """See `Middleware`. A response that shows a lost session closes the session and gives the request back."""
+        """A response that shows a lost session closes the session and gives the request back."""
         session = self._session(request, target)
         if session is None:
             return

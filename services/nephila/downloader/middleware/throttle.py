@@ -75,7 +75,6 @@ class Throttle(Middleware):
         """Host and prefix → monotonic instant from which a request may be sent. Left out: now."""
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return bool(self._of_host or self._of_each_host)
 
     def _rates(self, target: TargetUrl) -> tuple[str, list[Rate]]:
@@ -87,7 +86,6 @@ class Throttle(Middleware):
         return (f"{host} {rates[0].prefix}" if rates else ""), rates
 
     def before_request(self, request: m.FetchRequest, target: TargetUrl) -> Coroutine[Any, Any, None] | None:
-        """See `Middleware.before_request`."""
         if request.kind == ROBOTS:
             return None
         key, rates = self._rates(target)
@@ -95,14 +93,14 @@ class Throttle(Middleware):
         return _pause(rates[0], target, min(wait_s, MAX_RETRY_AFTER_S)) if rates and wait_s > 0 else None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`. The next request waits for the time of this one."""
+        """The next request waits for the time of this one."""
         key, rates = self._rates(http_request.target)
         for rate in rates:
             if rate.requests_per_s:
                 self._use(key, 1 / rate.requests_per_s)
 
     def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
-        """See `Middleware.on_outcome`. The next request waits for the time of the bytes received."""
+        """The next request waits for the time of the bytes received."""
         key, rates = self._rates(target)
         for rate in rates:
             if rate.bytes_per_s:

@@ -11,7 +11,6 @@ class Validators(Middleware):
     """Sends ETag and Last-Modified of the stored copy back, so that an unchanged page is answered with 304."""
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`."""
         if request.etag and _is_sendable(request.etag):
             http_request.add_header("If-None-Match", request.etag)
         if request.last_modified and _is_sendable(request.last_modified):

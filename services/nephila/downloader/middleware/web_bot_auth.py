@@ -39,11 +39,9 @@ class WebBotAuth(Middleware):
         self._agent = f'"{agent}"' if agent else ""
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return self._key is not None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`."""
         assert self._key is not None
         created = int(self._clock.now())
         components, base = '"@authority"', f'"@authority": {http_request.target.host_header.lower()}\n'

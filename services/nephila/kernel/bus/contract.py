@@ -197,11 +197,9 @@ EndOffsets = Any
 class RangeReader(Protocol):
     """The calls of `LogReader` that `newest` needs."""
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `LogReader.bounds`."""
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]: ...
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """See `LogReader.read`."""
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]: ...
 
 
 async def newest(reader: RangeReader, topic: Topic) -> dict[Any, Any]:

@@ -33,7 +33,7 @@ class LocalBus:
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`; a group reads a topic once. Groups are served in the order they subscribed."""
+        """A group reads a topic once. Groups are served in the order they subscribed."""
         groups = self._groups.setdefault(topic, [])
         if any(other.group == group for other in groups):
             raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
@@ -43,7 +43,6 @@ class LocalBus:
         groups.append(Subscription(self, topic, group, handler, credits, on_dead))
 
     def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`."""
         next(member for member in self._groups[topic] if member.group == group).set_credits(credits)
 
     def has_reader(self, topic: Topic) -> bool:
@@ -51,7 +50,7 @@ class LocalBus:
         return topic in self._groups
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`; a topic without readers takes the message at once."""
+        """A topic without readers takes the message at once."""
         groups = self._groups.get(topic)
         if not groups:
             return Receipt(0)
@@ -74,6 +73,6 @@ class LocalBus:
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.dead_letter`; the letter has no bytes."""
+        """The dead letter has no bytes."""
         self.dead_letters[topic.name, reason_of(error)] += 1
         return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))

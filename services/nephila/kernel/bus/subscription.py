@@ -29,13 +29,11 @@ class Deliverer(Protocol):
     """(topic, reason) → dead letters published by this program."""
     on_quiet: Callable[[], None] | None
 
-    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`."""
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt: ...
 
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
-    ) -> Receipt:
-        """See `Bus.dead_letter`."""
+    ) -> Receipt: ...
 
 
 class Subscription:

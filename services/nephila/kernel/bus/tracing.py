@@ -87,19 +87,16 @@ class TracedBus(BusWrapper):
         return getattr(self._bus, name)
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`."""
         self._note(PUBLISHED, topic, message)
         return super().publish(topic, partition, message)
 
     def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Outlet`."""
         self._note(PUBLISHED, topic, message)
         return super().publish_after(receipts, topic, partition, message)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`."""
         marks = (READ, topic) in BEGINS or (READ, topic) in ENDS
         used = self._reading(topic, handler) if marks and group in SERVICE_GROUPS else handler
         super().subscribe(topic, group, used, credits=credits, on_dead=on_dead)

@@ -24,29 +24,23 @@ class BusWrapper:
 
     @property
     def unacked(self) -> int:
-        """See `Bus.unacked`."""
         return self._bus.unacked
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`."""
         return self._bus.publish(topic, partition, message)
 
     def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Outlet`."""
         return self._bus.publish_after(receipts, topic, partition, message)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """See `Bus.subscribe`."""
         self._bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
 
     def set_credits(self, topic: Topic, group: str, credits: int) -> None:
-        """See `Bus.set_credits`."""
         self._bus.set_credits(topic, group, credits)
 
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.dead_letter`."""
         return self._bus.dead_letter(topic, service, partition, message, error, attempts)

@@ -44,19 +44,15 @@ class RowElements:
         return first_date(self._meta.get(name, "") for name in names)
 
     def published(self) -> str:
-        """See `DateElements`."""
         return self._first("datepublished", "datecreated")
 
     def modified(self) -> str:
-        """See `DateElements`."""
         return self._first("datemodified")
 
     def time(self) -> str:
-        """See `DateElements`."""
         return self._first("time")
 
     def dated(self, day_first: bool | None) -> str:
-        """See `DateElements`."""
         return ""
 
 

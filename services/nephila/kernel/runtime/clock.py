@@ -52,12 +52,11 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """See `Clock.call_at`. Loop time may differ from `time.monotonic`, so the remaining wait is passed on."""
+        """Loop time may differ from `time.monotonic`, so the remaining wait is passed on."""
         loop = self._running()
         return loop.call_later(max(0.0, when - time.monotonic()), callback)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """See `Clock.call_soon`."""
         self._running().call_soon(callback)
 
 
@@ -87,13 +86,12 @@ class ManualClock:
         return self._monotonic
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """See `Clock.call_at`."""
         timer = _ManualTimer(callback)
         heapq.heappush(self._heap, (when, next(self._order), timer))
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """See `Clock.call_soon`; the next `run_due` or `advance` makes the call."""
+        """The next `run_due` or `advance` makes the call."""
         self.call_at(self._monotonic, callback)
 
     def run_due(self, limit: int = 100_000) -> int:

@@ -221,7 +221,6 @@ class MemoryBudget:
     # ---- calls of the reservations
 
     def ask(self, reservation: Reservation, on_answer: Callable[[bool], None]) -> bool:
-        """See `Reservation.ask`."""
         if self._is_exempt(reservation) or self._fits(reservation):
             self._grant(reservation)
             return True
@@ -232,7 +231,6 @@ class MemoryBudget:
         return False
 
     def release(self, reservation: Reservation) -> None:
-        """See `Reservation.release`."""
         self.streaming -= reservation.streams
         self.count(reservation, -reservation.granted_bytes)
         reservation.streams, reservation.granted_bytes, reservation.on_answer = False, 0, None

@@ -115,7 +115,6 @@ class MetricsCollector(Collector, Generic[S]):
         return ()
 
     def collect(self) -> Iterator[MetricFamily]:
-        """See `Collector`."""
         for metric in self._table:
             yield metric.family(self._name, self._service)
 
@@ -130,7 +129,6 @@ class WorkerMetricsCollector(Collector):
         self._values = values
 
     def collect(self) -> Iterator[MetricFamily]:
-        """See `Collector`."""
         for metric in self._table:
             values = {worker: sent[metric.name] for worker, sent in self._values.items()}
             yield metric.worker_family(self._name, values)
@@ -140,7 +138,6 @@ class BuildInfoCollector(Collector):
     """`nephila_build_info`: what runs here, as labels of a 1."""
 
     def collect(self) -> Iterator[MetricFamily]:
-        """See `Collector`."""
         family = GaugeMetricFamily(
             "nephila_build_info",
             "1; the labels name the release, the implementation of the native core, and the Python that runs.",

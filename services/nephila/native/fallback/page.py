@@ -317,7 +317,7 @@ class PagePass:
         self.main_text = b"\n".join(texts[number] for number in numbers)
         self.comments = b""
         self.structure = b""
-        """See structure.py."""
+        """The native core alone makes structures, see `structure.py`."""
         text = self.main_text or self.text
         self.text_hash = sha256(text).digest()[:HASH_BYTES] if text else b""
         self._links(page.links, options.max_links, set(numbers), options.main_text)

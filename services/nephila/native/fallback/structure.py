@@ -6,20 +6,16 @@ from collections.abc import Sequence
 
 
 def markdown(structure: bytes, text: bytes, url: str, links: str = "inline", nowhere: str = "") -> bytes:
-    """Nothing: see the module."""
     return b""
 
 
 def recoded(structure: bytes, text: bytes, stored: bytes) -> bytes:
-    """Nothing: see the module."""
     return b""
 
 
 def blocks(structure: bytes, text: bytes, url: str) -> bytes:
-    """Nothing: see the module."""
     return b""
 
 
 def structure_by(body: bytes, encoding: str, main: Sequence[int]) -> tuple[bytes, bytes]:
-    """Nothing: see the module."""
     return b"", b""

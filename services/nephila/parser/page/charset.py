@@ -109,7 +109,7 @@ class BackgroundClassifier:
         self._loaded = False
 
     def __call__(self, text: bytes, around: bytes) -> str:
-        """See `classify`. Raises `ClassifierNotLoadedError`; the caller awaits `load` and tries again."""
+        """Classifies as `classify` does; raises `ClassifierNotLoadedError` until the caller has awaited `load`."""
         if not self._loaded:
             raise ClassifierNotLoadedError
         return classify(text, around)

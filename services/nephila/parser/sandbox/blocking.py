@@ -30,7 +30,6 @@ class BlockingSandbox:
         return [child.pid for child in self._children.values()]
 
     def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, attempts: int = ATTEMPTS) -> Out:
-        """See `Sandbox.call`."""
         if task.name in self._unavailable:
             raise self._unavailable[task.name]
         for count in range(1, attempts + 1):

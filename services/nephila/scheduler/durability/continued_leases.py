@@ -23,8 +23,6 @@ CATCH_UP_S = 30.0
 
 
 class ContinuedLeases:
-    """See `Leases`."""
-
     def __init__(
         self, dispatcher: Dispatcher, restored: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
     ) -> None:
@@ -33,11 +31,10 @@ class ContinuedLeases:
         self._take = take
 
     def snapshot(self, leased: LeasedUrl) -> None:
-        """See `Leases`."""
         self._found.leases[leased.job, leased.url_key] = leased
 
     def commit(self, leased: LeasedUrl) -> None:
-        """See `Leases`: the state of an outstanding URL, for the owner that waits for it now."""
+        """Returns the state of an outstanding URL; the owner waits for it from now on."""
         leases = self._found.leases
         key = (leased.job, leased.url_key)
         if leased.job not in self._dispatcher.frontier.jobs:
@@ -55,7 +52,6 @@ class ContinuedLeases:
             leases[key] = leased
 
     def finish(self, now: float) -> TurnOutput:
-        """See `Leases`."""
         return recover_leases(self._dispatcher, self._found.leases, self._found.outstanding, now)
 
 

@@ -41,7 +41,7 @@ NEXT_STATES: dict[SyncState, tuple[SyncState, ...]] = {
 
 
 class FileLog:
-    """See `Log`. Positions are bytes of the present segment."""
+    """Positions are bytes of the present segment."""
 
     def __init__(
         self, file: CommitLog, clock: Clock, interval_s: float, on_fatal: Callable[[BaseException], None]
@@ -57,27 +57,25 @@ class FileLog:
 
     @property
     def size(self) -> int:
-        """See `Log`."""
         return self.file.size
 
     @property
     def end(self) -> int:
-        """See `Log`."""
         return self.file.size
 
     def replayed(self, commit: FrontierCommit) -> None:
-        """See `Log`: the file knows its size."""
+        """The file knows its size."""
 
     def begin(self, epoch: int) -> None:
-        """See `Log`. Files have one owner: the directory is locked."""
+        """A file log has one owner, because its directory is locked."""
         self.file.open()
 
     def fit(self, commits: list[FrontierCommit]) -> list[FrontierCommit]:
-        """See `Log`: a frame has no limit that a turn could reach."""
+        """A frame has no limit that a turn could reach."""
         return commits
 
     def append(self, commits: list[FrontierCommit]) -> None:
-        """See `Log`: they are in the file on return."""
+        """The entries are in the file on return."""
         self.file.append(commits)
         if self.state is SyncState.SYNCED:
             self._enter(SyncState.WRITTEN)
@@ -137,7 +135,7 @@ class FileLog:
 
 
 class FileSnapshots:
-    """See `Snapshots`: one file, durable when it is written; a new segment of the log follows it."""
+    """A snapshot is one file, durable when it is written; a new segment of the log follows it."""
 
     overdue = False
     """The log of one machine has no retention."""
@@ -150,16 +148,15 @@ class FileSnapshots:
 
     @property
     def ready(self) -> bool:
-        """See `Snapshots`: the segment that an fsync works on stays open."""
+        """The segment that an fsync works on stays open."""
         return self._log.sync is None
 
     @property
     def age_s(self) -> float:
-        """See `Snapshots`: since the start where there was none."""
+        """The age counts from the start of the program if there is no snapshot."""
         return self._clock.monotonic() - self._written_at if self._log.size else 0.0
 
     def write(self, states: Iterable[FrontierSnapshot], sequence: int) -> None:
-        """See `Snapshots`."""
         try:
             self._log.file.snapshot(states)
         except OSError as error:
@@ -167,7 +164,7 @@ class FileSnapshots:
         self._written_at = self._clock.monotonic()
 
     def commit(self, sequence: int, offset: int) -> None:
-        """See `Snapshots`: it counts since it was written."""
+        """A snapshot counts from the moment it is written."""
 
     def drop(self) -> None:
-        """See `Snapshots`: nothing is in progress."""
+        """A file log has no snapshot in progress."""

@@ -19,8 +19,6 @@ from nephila.scheduler.frontier.strategies import HEAD
 
 
 class InterruptedLeases:
-    """See `Leases`."""
-
     def __init__(
         self, dispatcher: Dispatcher, restored: Restored, take: Callable[[Key, str], tuple[int, bytes] | None]
     ) -> None:
@@ -29,14 +27,12 @@ class InterruptedLeases:
         self._take = take
 
     def snapshot(self, leased: LeasedUrl) -> None:
-        """See `Leases`."""
         if leased.job:
             self._found.attempts[leased.job, leased.url_key] = leased.attempt
         else:
             self._found.robots_pending[leased.host] = None
 
     def commit(self, leased: LeasedUrl) -> None:
-        """See `Leases`."""
         if not leased.job:
             self._found.robots_pending[leased.host] = None
             return
@@ -47,7 +43,6 @@ class InterruptedLeases:
             self._found.attempts[key] = leased.attempt
 
     def finish(self, now: float) -> TurnOutput:
-        """See `Leases`."""
         frontier, restored = self._frontier, self._found
         groups: dict[tuple[int, str], list[tuple[bytes, bytes]]] = {}
         for (uid, url_key), (number, packed) in restored.outstanding.items():

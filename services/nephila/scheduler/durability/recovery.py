@@ -126,7 +126,6 @@ class Replay:
             self.commit(entry)
 
     def keep_part(self, part: PartitionSlice, *, born: bool) -> None:
-        """See `split.keep_part`."""
         keep_part(self.frontier, self.found, part, born=born)
 
     def finish(self, now: float, utc_now: float) -> Restored:

@@ -72,7 +72,6 @@ class Endings:
 
     @staticmethod
     def _is_gone_pending(job: Job, entry: Entry, fetched: FetchOutcome | None) -> bool:
-        """See `Record.gone_pending`."""
         if fetched is None or fetched.status not in GONE_STATUSES or not job.recrawl.active:
             return False
         return job.recrawl.gone_pending(job.due_table.get(entry.url_key))

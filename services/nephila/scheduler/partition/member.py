@@ -106,7 +106,6 @@ class Member:
     # ---- turns
 
     def wake(self, owner: PartitionOwner) -> None:
-        """See `OwnerHost`."""
         if owner.due or owner.state is OwnerState.LOST:
             return
         owner.due = True
@@ -194,13 +193,12 @@ class Member:
         """Called at the end of each pass."""
 
     def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
-        """See `OwnerHost`: partitions of this program need not wait for the message."""
+        """Partitions of this program need not wait for the message."""
         for other in self.owners.values():
             if other is not owner:
                 other.anchor(uid, anchor)
 
     def fatal(self, error: BaseException) -> None:
-        """See `OwnerHost`."""
         self.enter(MemberState.DEAD)
         if self.on_fatal is None:
             raise error
@@ -210,35 +208,28 @@ class Member:
 
     @property
     def requests(self) -> int:
-        """See `AnyScheduler`."""
         return self.counts.requests
 
     @property
     def errors(self) -> Counter[str]:
-        """See `AnyScheduler`."""
         return self.counts.errors
 
     @property
     def commits(self) -> int:
-        """See `AnyScheduler`."""
         return self.counts.commits
 
     @property
     def frontiers(self) -> list[Frontier]:
-        """See `AnyScheduler`."""
         return [owner.frontier for owner in self.owners.values()]
 
     @property
     def counters(self) -> FrontierCounters:
-        """See `AnyScheduler`."""
         return self.counts.frontier
 
     @property
     def snapshot_age_s(self) -> float:
-        """See `AnyScheduler`."""
         return max((owner.snapshots.age_s for owner in self.owners.values()), default=0.0)
 
     @property
     def log_bytes(self) -> int:
-        """See `AnyScheduler`."""
         return sum(owner.log.size for owner in self.owners.values())

@@ -156,7 +156,7 @@ class PartitionOwner:
             await self._quiet.wait()
 
     def fail(self, error: BaseException) -> None:
-        """See `OwnerEvents`. A lost partition does not stop its program."""
+        """A lost partition does not stop its program."""
         if not self.lost:
             self._host.fatal(error)
 
@@ -250,7 +250,6 @@ class PartitionOwner:
             self.wake()
 
     def note_anchor(self, uid: str, anchor: str) -> None:
-        """See `OwnerEvents`."""
         self._anchors.setdefault(uid, []).append(anchor)
         self._host.anchored(self, uid, anchor)
 

@@ -72,13 +72,13 @@ class SoleOwner:
     standing = Standing.OWNED
 
     def begin(self, epoch: int) -> None:
-        """See `Ownership`."""
+        pass
 
     def on_written(self, offset: int) -> None:
-        """See `Ownership`."""
+        pass
 
     def close(self) -> None:
-        """See `Ownership`."""
+        pass
 
 
 class Snapshots(Protocol):

@@ -77,8 +77,7 @@ class Ledger(Protocol):
     def rollback(self) -> None:
         """Undo what was staged; no effect if nothing was staged."""
 
-    def restore(self) -> str:
-        """See `Sink.restore`."""
+    def restore(self) -> str: ...
 
     def close(self) -> None:
         """Close it; no effect if it is not open."""

@@ -79,7 +79,6 @@ class PostgresReadConnection(ReadConnection):
     walk = Walk(("job", "url_key"), ("", ""))
 
     def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
-        """See `ReadConnection.execute`."""
         return super().execute(_VALUE.sub(r"%(\1)s", query.replace("%", "%%")), values)
 
 

@@ -118,8 +118,6 @@ _KEYS = 512
 
 
 class Sqlite:
-    """See `Ledger`."""
-
     def __init__(self, config: StorageConfig) -> None:
         self.path = config.directory / DATABASE
         self._config = config
@@ -136,11 +134,10 @@ class Sqlite:
 
     @property
     def reading(self) -> ReadConnection:
-        """See `Ledger`."""
         return ReadConnection(self.connection)
 
     def examine(self, ended: Mapping[str, int]) -> None:
-        """See `Ledger`. Uses a read-only connection: when a writing one closes, it would discard what a damaged
+        """The check uses a read-only connection: a writing one would discard, when it closes, what a damaged
         write-ahead log still contains."""
         rows: dict[str, int] = {}
         if self.path.is_file():
@@ -157,7 +154,6 @@ class Sqlite:
                 )
 
     def last_fetches(self) -> dict[str, int]:
-        """See `Ledger`."""
         return dict(self.connection.execute("SELECT job, max(fetch_no) FROM pages GROUP BY job"))
 
     def open(self) -> None:
@@ -182,7 +178,7 @@ class Sqlite:
             raise
 
     def durable(self, keys_by_job: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
-        """See `Ledger`. There is no other writer, so reading needs no transaction."""
+        """Reading needs no transaction, because the ledger is the only writer."""
         versions: dict[Key, StoredVersion] = {}
         for job, of_job in keys_by_job.items():
             keys = list(of_job)
@@ -197,22 +193,18 @@ class Sqlite:
         return versions
 
     def copies(self, keys: Iterable[Key]) -> dict[Key, tuple[str, bytes]]:
-        """See `Ledger`."""
         query = "SELECT title, CAST(text AS BLOB) FROM pages WHERE job = ? AND url_key = ?"
         rows = ((key, self.connection.execute(query, key).fetchone()) for key in keys)
         return {key: row for key, row in rows if row is not None}
 
     def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
-        """See `Ledger`."""
         return self.connection.execute(f"SELECT url_key, simhash {_ORIGINALS} ORDER BY fetch_no", (job,))
 
     def pages_by_prefix(self, job: str, prefix: str) -> Iterable[tuple[str, str, str]]:
-        """See `Ledger`."""
         query = f"SELECT url_key, url, simhash {_ORIGINALS} AND url_key >= ? AND url_key < ?"
         return self.connection.execute(query, (job, prefix, prefix + "g"))
 
     def recorded_changes(self, ids: Collection[str]) -> list[ChangeRow]:
-        """See `Ledger`."""
         expected = set(ids)
         recent = self.connection.execute(_RECENT, (RECENT_CHANGES,))
         return [ChangeRow(*row) for row in recent if row[0] in expected]
@@ -271,7 +263,7 @@ class Sqlite:
             self._connection.execute("ROLLBACK")
 
     def restore(self) -> str:
-        """See `Sink.restore`. If only the write-ahead log is missing, its content is copied into the database."""
+        """If only the write-ahead log is missing, its content is copied into the database."""
         if self._connection is None or self._opened is None:
             return ""
         if is_same_file(self.path, self._opened):

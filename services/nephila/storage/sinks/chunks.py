@@ -26,15 +26,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Chunks(LineFile):
-    """See `Sink`."""
-
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         check_chunk_size(config.chunk_chars, config.chunk_overlap)
         super().__init__(config, ledger, NAME)
         self._chars, self._overlap = config.chunk_chars, config.chunk_overlap
 
     def lines(self, batch: RowBatch) -> bytearray:
-        """See `LineFile`."""
         buffer = bytearray()
         for row in batch.rows:
             if row[SHA256]:

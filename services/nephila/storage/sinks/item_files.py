@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class ItemFiles:
-    """See `Sink`. One write and one fsync for each file of a batch."""
+    """The sink makes one write and one fsync for each file of a batch."""
 
     raw = False
 
@@ -35,18 +35,15 @@ class ItemFiles:
         self._files: dict[str, AppendFile] = {}
 
     def open(self) -> None:
-        """See `Sink`."""
         for name, committed in self._ledger.sinks().items():
             if name.startswith(_PREFIX) and name.endswith(_SUFFIX):
                 self._files[name] = AppendFile(self._directory / name, committed, self._fsync)
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink`."""
         return {name: file.length for name, file in self._files.items()}
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         buffers: defaultdict[str, bytearray] = defaultdict(bytearray)
         for row in batch.rows:
             items = batch.items.get((row[JOB], row[URL_KEY]))
@@ -62,21 +59,17 @@ class ItemFiles:
             self._file(name).append(buffer)
 
     def after_commit(self) -> None:
-        """See `Sink`."""
         for file in self._files.values():
             file.after_commit()
 
     def rollback(self) -> None:
-        """See `Sink`."""
         for file in self._files.values():
             file.rollback()
 
     def restore(self) -> str:
-        """See `Sink`."""
         return "; ".join(filter(None, (file.restore() for file in self._files.values())))
 
     def close(self) -> None:
-        """See `Sink`."""
         for file in self._files.values():
             file.close()
         self._files.clear()

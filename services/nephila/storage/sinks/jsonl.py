@@ -24,13 +24,10 @@ NAME = "pages.jsonl"
 
 
 class Jsonl(LineFile):
-    """See `Sink`."""
-
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         super().__init__(config, ledger, NAME)
 
     def lines(self, batch: RowBatch) -> bytearray:
-        """See `LineFile`."""
         buffer = bytearray()
         for row in batch.rows:
             items = batch.items.get((row[JOB], row[URL_KEY]))

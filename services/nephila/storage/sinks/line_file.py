@@ -28,7 +28,6 @@ class LineFile:
         raise NotImplementedError
 
     def open(self) -> None:
-        """See `Sink`."""
         committed = self._ledger.sinks().get(self._name)
         if committed is None:
             refuse_unknown_file(self._path)
@@ -37,28 +36,22 @@ class LineFile:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink`."""
         return {self._name: self._open_file.length}
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         if buffer := self.lines(batch):
             self._open_file.append(buffer)
 
     def after_commit(self) -> None:
-        """See `Sink`."""
         self._open_file.after_commit()
 
     def rollback(self) -> None:
-        """See `Sink`."""
         self._open_file.rollback()
 
     def restore(self) -> str:
-        """See `Sink`."""
         return self._open_file.restore()
 
     def close(self) -> None:
-        """See `Sink`."""
         if self._file is not None:
             self._file.close()
 

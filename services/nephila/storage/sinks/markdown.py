@@ -30,7 +30,7 @@ _read = msgspec.json.Decoder(list[tuple[str, str, str]]).decode
 
 
 class Markdown:
-    """See `Sink`. Some five system calls and an fsync per page."""
+    """The sink costs some five system calls and an fsync per page."""
 
     raw = False
     lengths: Mapping[str, int] = {}
@@ -42,14 +42,12 @@ class Markdown:
         self._fsync = config.fsync
 
     def open(self) -> None:
-        """See `Sink`."""
         self._directory.mkdir(parents=True, exist_ok=True)
         if self._fsync:
             sync_directory(self._directory.parent)
         self._remove_uncommitted()
 
     def stage(self, batch: RowBatch) -> None:
-        """See `Sink`."""
         pages = [(row, path_of(row)) for row in batch.rows if row[SHA256]]
         if not pages:
             return
@@ -78,18 +76,17 @@ class Markdown:
                 sync_directory(folder)
 
     def after_commit(self) -> None:
-        """See `Sink`."""
         self._staged.unlink(missing_ok=True)
 
     def rollback(self) -> None:
-        """See `Sink`. The next start removes the files, or they are written again."""
+        """The next start removes the files, or they are written again."""
 
     def restore(self) -> str:
-        """See `Sink`. No file stays open."""
+        """No file stays open."""
         return ""
 
     def close(self) -> None:
-        """See `Sink`."""
+        pass
 
     def _remove_uncommitted(self) -> None:
         """Remove the files of a flush that was not committed and whose pages have no stored copy."""

@@ -128,7 +128,6 @@ class RowMarkdown:
         self.plain = 0
 
     def __call__(self, row: Row) -> str:
-        """See `MarkdownOf`."""
         markdown = row_markdown(row, self._links)
         self.rows += 1
         self.plain += not markdown and bool(row[TEXT]) and "html" in row[CONTENT_TYPE]

@@ -27,8 +27,6 @@ WHERE fetches.id > ? AND fetches.id <= ? ORDER BY fetches.id
 
 
 class Parquet:
-    """See `Sink`."""
-
     raw = False
     lengths: Mapping[str, int] = {}
 
@@ -44,7 +42,7 @@ class Parquet:
         self._covered = 0
 
     def open(self) -> None:
-        """See `Sink`. Counts rows that are in no file yet; they come with the next file."""
+        """The sink counts the rows that are in no file yet; they come with the next file."""
         query = "SELECT name, last_fetch FROM sinks WHERE name GLOB 'pages-*.parquet' ORDER BY name"
         for name, last_fetch in self._ledger.connection.execute(query):
             self._number = int(name.removeprefix("pages-").removesuffix(".parquet"))
@@ -63,11 +61,10 @@ class Parquet:
             self._write()
 
     def rollback(self) -> None:
-        """See `Sink`."""
         self._pending = max(0, self._last_fetch() - self._covered)
 
     def restore(self) -> str:
-        """See `Sink`. No file is open between two flushes."""
+        """No file is open between two flushes."""
         return ""
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ class FileSeries:
         self._file: AppendFile | None = None
 
     def open(self) -> None:
-        """See `Sink.open`. Finished files are checked too, so that a lost one is noticed early."""
+        """Finished files are checked too, so that a lost one is noticed early."""
         sinks = self._ledger.sinks().items()
         lengths = {name: length for name, length in sinks if self._is_own(name)}
         last = max(lengths, default=None, key=self._number_of)
@@ -62,7 +62,6 @@ class FileSeries:
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink.lengths`."""
         return {self.name: self.length}
 
     def rotate(self) -> None:
@@ -77,17 +76,14 @@ class FileSeries:
         self.total_bytes += len(data)
 
     def after_commit(self) -> None:
-        """See `Sink.after_commit`."""
         self.file.after_commit()
 
     def rollback(self) -> None:
-        """See `Sink.rollback`."""
         before = self.length
         self.file.rollback()
         self.total_bytes -= before - self.length
 
     def close(self) -> None:
-        """See `Sink.close`."""
         if self._file is not None:
             self._file.close()
 
@@ -126,26 +122,21 @@ class SeriesBackend:
         self._files = files
 
     def open(self) -> None:
-        """See `Sink`."""
         self._files.open()
 
     @property
     def lengths(self) -> Mapping[str, int]:
-        """See `Sink`."""
         return self._files.lengths
 
     def after_commit(self) -> None:
-        """See `Sink`."""
         self._files.after_commit()
 
     def rollback(self) -> None:
-        """See `Sink`."""
         self._files.rollback()
 
     def restore(self) -> str:
-        """See `Sink`; restores the file that is written to."""
+        """The sink restores the file that it writes to."""
         return self._files.file.restore()
 
     def close(self) -> None:
-        """See `Sink`."""
         self._files.close()

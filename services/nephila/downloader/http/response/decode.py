@@ -96,7 +96,6 @@ class _MemberStream:
         raise NotImplementedError
 
     def pump(self, data: Piece) -> Iterator[bytes]:
-        """See `Coding.pump`."""
         for piece in _slices(data):
             rest: Piece = self._next_member(bytes(piece)) if self._ended else piece
             while rest:
@@ -127,7 +126,6 @@ class _MemberStream:
         return data
 
     def finish(self) -> None:
-        """See `Coding.finish`."""
         if self._begun and not self._ended:
             raise FetchError(Reason.ENCODING, f"the {self.name} stream ends early")
 
@@ -289,7 +287,7 @@ class BoundedCoding:
         self._left = self.FLOOR_BYTES
 
     def pump(self, data: Piece) -> Iterator[bytes]:
-        """See `Coding.pump`; raises `FetchError` (too_large) above the bound."""
+        """Raises `FetchError` (too_large) above the bound."""
         self._left += self.TIMES * len(data)
         for piece in self._coding.pump(data):
             self._left -= len(piece)
@@ -300,7 +298,6 @@ class BoundedCoding:
             yield piece
 
     def finish(self) -> None:
-        """See `Coding.finish`."""
         self._coding.finish()
 
 

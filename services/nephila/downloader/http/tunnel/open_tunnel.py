@@ -131,12 +131,10 @@ class _Opening(asyncio.Protocol):
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio."""
         self._transport = transport
         self._transport.write(self._steps.start())
 
     def data_received(self, data: bytes) -> None:
-        """See asyncio."""
         if self.opened.done():  # bytes of a server that was sent nothing
             self._transport.abort()
             return
@@ -151,7 +149,6 @@ class _Opening(asyncio.Protocol):
             self.opened.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio."""
         if not self.opened.done():
             self.opened.set_exception(_closed(self._hop))
 

@@ -70,7 +70,6 @@ class ConnectHandshake:
         self.done = False
 
     def start(self) -> bytes:
-        """See `Handshake.start`."""
         hop = self._hop
         host = f"[{hop.host}]" if ":" in hop.host else hop.host
         lines = [f"CONNECT {host}:{hop.port} HTTP/1.1", f"Host: {host}:{hop.port}"]
@@ -79,7 +78,6 @@ class ConnectHandshake:
         return "\r\n".join((*lines, "", "")).encode("latin-1")
 
     def feed(self, data: bytes) -> bytes:
-        """See `Handshake.feed`."""
         reply = self._reply
         reply += data
         if not b"HTTP/".startswith(reply[:5]):
@@ -124,12 +122,10 @@ class Socks5Handshake:
         self.done = False
 
     def start(self) -> bytes:
-        """See `Handshake.start`."""
         methods = bytes((_NO_AUTH, _PASSWORD)) if self._hop.user else bytes((_NO_AUTH,))
         return bytes((5, len(methods))) + methods
 
     def feed(self, data: bytes) -> bytes:
-        """See `Handshake.feed`."""
         self._reply += data
         answer = b""
         while not self.done:

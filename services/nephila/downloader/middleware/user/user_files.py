@@ -118,11 +118,10 @@ class UserMiddleware(Middleware):
         return tuple((file.path, file.hooks[name]) for file in files if name in file.hooks)
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        """See `Middleware.acts_on`."""
         return bool(self._files)
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware.on_request`. Raises `FetchError` (middleware)."""
+        """Raises `FetchError` (middleware)."""
         if not self._on_request:
             return
         seen = Request(request, http_request.target, http_request.add_secret_header)
@@ -130,7 +129,7 @@ class UserMiddleware(Middleware):
             self._call(path, hook, seen)
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
-        """See `Middleware.on_response`. Raises `FetchError` (middleware)."""
+        """Raises `FetchError` (middleware)."""
         if not self._on_response or response.reason:
             return
         seen = Request(request, target)
@@ -139,7 +138,7 @@ class UserMiddleware(Middleware):
             self._call(path, hook, seen, answer)
 
     def on_outcome(self, request: m.FetchRequest, target: TargetUrl, outcome: m.FetchOutcome) -> None:
-        """See `Middleware.on_outcome`. A failure is logged and counted; the outcome stays."""
+        """A failure is logged and counted; the outcome stays."""
         if not self._on_outcome:
             return
         seen = Request(request, target)

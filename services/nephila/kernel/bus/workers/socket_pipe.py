@@ -24,7 +24,6 @@ class Pipe(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.BaseProtocol`."""
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def write(self, data: bytearray) -> None:
@@ -38,7 +37,6 @@ class Pipe(asyncio.Protocol):
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
         try:
             self._on_bytes(data)
         except Exception as error:
@@ -47,7 +45,6 @@ class Pipe(asyncio.Protocol):
                 self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """See `asyncio.BaseProtocol`."""
         self._transport = None
         self._gone(error)
 

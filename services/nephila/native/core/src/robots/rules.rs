@@ -140,7 +140,6 @@ struct Wild {
     rank: Rank,
 }
 
-/// See the module.
 #[derive(Default)]
 pub struct Rules {
     prefixes: Table,
