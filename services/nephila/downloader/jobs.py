@@ -7,6 +7,5 @@ from nephila.kernel.documents.job_document import spec_of
 
 
 def has_jar(job: m.CrawlJob) -> bool:
-    """Whether a job keeps cookies."""
     spec = spec_of(job)
     return not job.deleted and (spec.cookies or spec.login is not None)

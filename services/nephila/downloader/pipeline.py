@@ -144,7 +144,6 @@ class Pipeline:
                 self.run(following, RESOLVE)
 
     async def close(self) -> None:
-        """Close middleware, fetcher and router."""
         self.global_stage.close()
         await self._chain.close()
         await self._fetcher.close()

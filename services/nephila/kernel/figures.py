@@ -8,7 +8,7 @@ _UNITS: Final = ("KB", "MB", "GB", "TB")
 
 
 def count(number: float) -> str:
-    """1,234."""
+    """The number with commas: 1,234."""
     return f"{number:,.0f}"
 
 

@@ -20,8 +20,6 @@ _SIGN: Final = f'"{MISSING}"'
 
 
 class MissingPart(NamedTuple):
-    """A missing part of an item."""
-
     name: str
     url: str
     """URL of the second page."""

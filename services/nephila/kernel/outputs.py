@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 
 class OutputRow(NamedTuple):
-    """One output."""
-
     files: tuple[str, ...]
     """Glob patterns of its files and directories."""
     is_database: bool = False

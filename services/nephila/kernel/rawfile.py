@@ -28,8 +28,6 @@ _MAGIC: Final = b"\x1f\x8b\x08"
 
 
 class RawPageHead(msgspec.Struct, omit_defaults=True):
-    """The metadata of a page."""
-
     url: str
     job: str = ""
     url_key: str = ""
@@ -53,8 +51,6 @@ class RawPageHead(msgspec.Struct, omit_defaults=True):
 
 
 class RawPage(msgspec.Struct, frozen=True):
-    """A page of a file."""
-
     head: RawPageHead
     body: bytes
 

@@ -26,7 +26,7 @@ _NOTE: Final = re.compile(rf'{{"{_KEY}":"([1-9])"}}')
 
 
 def level_of(context: Context | None) -> int:
-    """0: a page."""
+    """The level is 0 for a page."""
     return context.requisite if context is not None else 0
 
 

@@ -40,8 +40,6 @@ def max_partitions(members: int, partitions: int) -> int:
 
 
 class _Assignment:
-    """One computation of `assign_partitions`."""
-
     def __init__(self, members: Collection[str], partitions: int, held: Mapping[int, str]) -> None:
         self.partitions = partitions
         self.points = {name: _points(name) for name in members}

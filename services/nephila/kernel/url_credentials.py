@@ -24,13 +24,12 @@ def credentials_of(url: str) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """The URL without credentials."""
     credentials = credentials_of(url)
     return url.replace(f"//{credentials}@", "//", 1) if credentials else url
 
 
 def with_credentials(url: str, credentials: str) -> str:
-    """The URL without credentials, with these."""
+    """The URL with these credentials instead of its own."""
     return url.replace("://", f"://{credentials}@", 1)
 
 

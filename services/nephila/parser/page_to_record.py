@@ -67,7 +67,6 @@ class RecordBuilder:
         """Keywords by job, for best-first jobs that have some."""
 
     def update_job(self, uid: str, job: JobSpec) -> None:
-        """Apply a new or changed job."""
         self._relevance.pop(uid, None)
         if job.strategy == "best-first" and job.keywords:
             self._relevance[uid] = Relevance(job.keywords)

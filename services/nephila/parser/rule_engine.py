@@ -135,7 +135,6 @@ class NoJudge:
 
 
 def make_engine(bus: Bus, clock: Clock, child_queue: ChildProcessQueue, config: ParserConfig) -> RuleEngine:
-    """The engine of this installation."""
     if not is_installed("rule-engine"):
         return NoRules()
     engine: RuleEngine = extension("rule-engine")(bus, clock, child_queue, config)
@@ -143,7 +142,6 @@ def make_engine(bus: Bus, clock: Clock, child_queue: ChildProcessQueue, config: 
 
 
 def make_judge(bus: Bus, clock: Clock) -> RuleJudge:
-    """The judge of this installation."""
     if not is_installed("rule-judge"):
         return NoJudge()
     judge: RuleJudge = extension("rule-judge")(bus, clock)

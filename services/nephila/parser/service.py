@@ -120,7 +120,6 @@ class Parser:
 
     @property
     def children_replaced(self) -> int:
-        """Child processes that were killed."""
         return self._child_queue.sandbox.replaced
 
     async def start(self) -> None:

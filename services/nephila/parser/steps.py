@@ -303,8 +303,6 @@ Wanted = Callable[[ParserConfig, JobSpec, bool], bool]
 
 
 class StepRow(NamedTuple):
-    """One row of `STEPS`."""
-
     run: Callable[[PageSteps, PageInProgress], Answer]
     kinds: frozenset[PageKind]
     """Pages that take the step,"""

@@ -17,7 +17,6 @@ def spec(scheduler: Scheduler, uid: str) -> CrawlJob | None:
 
 
 def specs(scheduler: Scheduler) -> dict[str, CrawlJob]:
-    """All jobs by uid."""
     return {uid: job.spec for uid, job in scheduler.frontier.jobs.items() if not job.spec.deleted}
 
 

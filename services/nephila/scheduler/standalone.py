@@ -220,7 +220,6 @@ class Scheduler(Member):
 
     @property
     def known_jobs(self) -> int:
-        """Jobs that are not deleted."""
         return len(self.frontier.jobs)
 
     @property
@@ -320,5 +319,4 @@ def build(
     on_turn: Callable[[], None] | None = None,
     on_fatal: Callable[[BaseException], None] | None = None,
 ) -> Scheduler:
-    """The scheduler with its real parts."""
     return Scheduler(config, bus, clock, on_wider=on_wider, on_turn=on_turn, on_fatal=on_fatal)

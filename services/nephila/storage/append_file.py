@@ -20,8 +20,6 @@ _CHUNK: Final = 1 << 20
 
 
 class AppendFile:
-    """One open append-only file."""
-
     def __init__(self, path: Path, committed: int, fsync: bool) -> None:
         """Open it at its `committed` length in bytes, which is stored in the ledger."""
         self.path = path

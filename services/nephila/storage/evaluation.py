@@ -131,7 +131,6 @@ class SchemeEvaluation:
 
     @property
     def due(self) -> bool:
-        """Whether pages have to be evaluated."""
         return any(job.outdated or job.scanned_to is not None for job in list(self._jobs.values()))
 
     def stored(self, batch: RowBatch, records: Iterable[m.Record], present: Container[tuple[str, str]]) -> None:

@@ -20,7 +20,7 @@ RETRY = Backoff(0.2, 5.0)
 
 
 class LostStore:
-    """`closing` ends all waits."""
+    """The class repeats work while the store is lost; `closing` ends all waits."""
 
     def __init__(self, clock: Clock, closing: asyncio.Event) -> None:
         self._clock = clock

@@ -25,7 +25,7 @@ _CANDIDATES: Final = 8
 
 
 class Simhashes(Protocol):
-    """What is read from the ledger."""
+    """The part of a ledger that the search for near-copies reads."""
 
     def simhashes(self, job: str) -> Iterable[tuple[str, str]]:
         """(url_key, simhash in hex) of all pages of a job that are no near-copies, in the order of their fetches."""

@@ -69,7 +69,6 @@ class RawPages:
         self._on_late()
 
     def on_page(self, delivery: Delivery) -> None:
-        """Handler of the topic `pages`."""
         page = delivery.message
         key = (page.job, page.url_key, page.fetch_no, page.attempt)
         if key in self._records_first:
@@ -85,7 +84,6 @@ class RawPages:
         self._start_timer()
 
     def close(self) -> None:
-        """Cancel the timer."""
         self._timer.cancel()
 
     def _start_timer(self) -> None:

@@ -53,8 +53,7 @@ class ItemTopics(Protocol):
     async def publish(self, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
         """(name, key, value, version of the rule) of each item. Raises `TemporaryError`."""
 
-    async def close(self) -> None:
-        """Close the connection."""
+    async def close(self) -> None: ...
 
 
 def build(

@@ -121,7 +121,6 @@ class Admission:
             self._wait()
 
     def close(self) -> None:
-        """Stop the timer."""
         self._timer.cancel()
 
     @property

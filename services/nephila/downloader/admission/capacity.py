@@ -26,8 +26,6 @@ class Thresholds(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """The present use of each resource."""
-
     memory_bytes: int
     memory_limit_bytes: int
     cpu_cores: float

@@ -45,8 +45,6 @@ class Resolver(Protocol):
 
 
 class Unit(Protocol[V]):
-    """A cached answer."""
-
     answer: V
     expires_at: float
     refresh_at: float

@@ -101,7 +101,6 @@ class GuardedResolver:
 
     @property
     def names(self) -> int:
-        """Names in the cache."""
         return len(self._cache)
 
     def cached(self, host: str, port: int) -> Endpoint | None:

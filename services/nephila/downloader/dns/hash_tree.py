@@ -37,8 +37,6 @@ _from_bytes = int.from_bytes
 
 
 class TreeUnit(Generic[V]):
-    """The cached answer for one name."""
-
     __slots__ = ("answer", "expires_at", "host", "refresh_at", "stale_until", "weight")
 
     def __init__(self, host: str) -> None:

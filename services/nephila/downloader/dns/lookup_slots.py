@@ -25,7 +25,6 @@ class LookupSlots:
             raise NotLookedUpError(f"not looked up: too many look-ups in flight for {self._wait_s:g} s") from None
 
     def release(self) -> None:
-        """Free a slot."""
         self._free.release()
 
     @asynccontextmanager

@@ -77,20 +77,16 @@ class DeadlineTimer(Generic[W]):
         self._tick_s = min(0.5, max(0.01, shortest / 8))
 
     def add(self, fetch: W) -> None:
-        """Add a fetch."""
         self._active.add(fetch)
         self._arm()
 
     def discard(self, fetch: W) -> None:
-        """Remove a fetch that has ended."""
         self._active.discard(fetch)
 
     def all(self) -> list[W]:
-        """All fetches in flight."""
         return list(self._active)
 
     def close(self) -> None:
-        """Stop the timer."""
         self._closed = True
         self._timer.cancel()
 

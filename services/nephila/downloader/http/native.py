@@ -128,7 +128,6 @@ class NativeFetcher:
 
     @property
     def idle_connections(self) -> int:
-        """Number of idle connections."""
         return self._client.idle_connections
 
     def forget(self, number: int) -> None:

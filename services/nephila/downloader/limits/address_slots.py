@@ -75,7 +75,6 @@ class AddressSlots(Generic[T]):
         return True
 
     def __len__(self) -> int:
-        """Number of addresses stored."""
         return len(self._pace)
 
     def check(self) -> None:

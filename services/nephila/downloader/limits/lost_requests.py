@@ -43,7 +43,7 @@ class LostRequests:
     """Finds and reports the lost requests of partitions."""
 
     def __init__(self, bus: Log, clock: Clock, topic: Topic = REQUESTS) -> None:
-        """`topic`: whose requests the downloader receives."""
+        """The downloader of `topic` has lost the requests."""
         self._topic = topic
         self._bus = bus
         self._clock = clock

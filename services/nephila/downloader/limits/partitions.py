@@ -67,7 +67,6 @@ class Partitions:
         return False
 
     def ended(self) -> None:
-        """A request has ended."""
         for changed in self._waiters:
             changed.set()
 

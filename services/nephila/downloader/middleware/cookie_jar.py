@@ -31,8 +31,6 @@ MAX_SITE_BYTES = 64 << 10
 
 
 class Cookie(msgspec.Struct, frozen=True):
-    """One stored cookie."""
-
     name: str
     value: str
     domain: str
@@ -55,7 +53,7 @@ class Cookie(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """Of name and value."""
+        """The length of name and value."""
         return len(self.name) + len(self.value)
 
 
@@ -73,7 +71,6 @@ class CookieJar:
         return sum(map(len, self._sites.values()))
 
     def copy(self) -> CookieJar:
-        """Another jar with the same cookies."""
         other = CookieJar()
         other._sites = OrderedDict((site, dict(cookies)) for site, cookies in self._sites.items())
         other._order = self._order

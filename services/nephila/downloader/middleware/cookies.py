@@ -117,7 +117,6 @@ class Cookies(Middleware):
 
 
 def path_of(target: TargetUrl) -> str:
-    """The path without its query."""
     return target.path.partition("?")[0]
 
 

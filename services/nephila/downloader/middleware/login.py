@@ -63,8 +63,6 @@ MAX_SENT = 10_000
 
 
 class _Session:
-    """The login session of one job."""
-
     def __init__(self, login: Login, delay_s: float) -> None:
         self.login = login
         self.delay_s = delay_s

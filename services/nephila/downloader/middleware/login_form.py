@@ -53,8 +53,6 @@ class Control(msgspec.Struct):
 
 
 class Form(msgspec.Struct):
-    """A form of a page."""
-
     id: str = ""
     action: str = ""
     method: str = "get"

@@ -14,7 +14,6 @@ class SecretError(Exception):
 
 
 def from_environment(name: str) -> str:
-    """The value of an environment variable."""
     if not name.startswith(PREFIX):
         raise SecretError(f"the variable {name} does not begin with {PREFIX}")
     if name not in os.environ:

@@ -16,8 +16,6 @@ from nephila.kernel import messages as m
 
 
 class Router(Protocol):
-    """Finds the route of a URL."""
-
     resolver: GuardedResolver
     """The resolver of all names that are dialled."""
     proxies: Proxies | None

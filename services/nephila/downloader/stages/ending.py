@@ -18,8 +18,6 @@ from nephila.kernel.runtime.clock import Clock
 
 
 class StageResult(Enum):
-    """What a stage answers."""
-
     GO = "go"
     WAIT = "wait"
     END = "end"

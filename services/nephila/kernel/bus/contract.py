@@ -34,7 +34,6 @@ class Receipt(msgspec.Struct, eq=False):
 
     @property
     def done(self) -> bool:
-        """True once resolved."""
         return self._waiting <= 0
 
     def add_done_callback(self, callback: Callable[[], None]) -> None:
@@ -90,7 +89,6 @@ class Delivery(msgspec.Struct, eq=False):
 
     @property
     def acked(self) -> bool:
-        """True once acked."""
         return self._on_ack is None and self._crediting is None
 
     def ack(self) -> None:

@@ -16,7 +16,7 @@ MAX_CRASHES = 2
 
 
 class Probe(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What is known of one suspect."""
+    """A probe holds the facts about one suspect."""
 
     solo_crashes: int = 0
     """Crashes of members while this message was probed."""
@@ -48,7 +48,6 @@ class Probe(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return msgspec.structs.replace(self, in_hand=False, control=False)
 
     def crashed(self: P) -> P:
-        """The member has crashed."""
         solo_crashes = 0 if self.control else self.solo_crashes + self.in_hand
         return msgspec.structs.replace(self, solo_crashes=solo_crashes, in_hand=False, control=False)
 

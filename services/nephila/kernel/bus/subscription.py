@@ -101,7 +101,6 @@ class Subscription:
         delivery.ack_after(receipts)
 
     def set_credits(self, credits: int) -> None:
-        """Change the limit of unacked messages."""
         self.credit += credits - self.credits
         self.credits = credits
         if self.waiting:

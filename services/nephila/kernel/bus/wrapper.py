@@ -17,8 +17,6 @@ class Outlet(Bus, Protocol):
 
 
 class BusWrapper:
-    """An `Outlet`."""
-
     def __init__(self, bus: Outlet) -> None:
         self._bus = bus
 

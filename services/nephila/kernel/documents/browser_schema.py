@@ -87,7 +87,6 @@ class Step(Section):
 
     @property
     def action(self) -> str:
-        """The key that is given."""
         return next(key for key in ACTIONS if getattr(self, key))
 
 

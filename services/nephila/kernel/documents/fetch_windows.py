@@ -72,7 +72,6 @@ class Windows:
         self._state = WindowState(False, -math.inf)
 
     def state(self, utc: float) -> WindowState:
-        """The state at an instant."""
         if not self._from <= utc < self._state.until:
             self._from, self._state = utc, self._found(utc)
         return self._state

@@ -48,8 +48,6 @@ class ContentPage(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """The result for one page."""
-
     item: dict[str, Any] | None
     note: dict[str, Any]
     """What is added to the note of its row under `SEARCH`."""

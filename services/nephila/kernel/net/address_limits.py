@@ -19,8 +19,6 @@ _BITS = {4: 32, 6: 128}
 
 
 class AddressLimit(msgspec.Struct, frozen=True):
-    """The limits of one address."""
-
     connections: int
     """Fetches in flight at once; 0 = no limit."""
     gap_s: float

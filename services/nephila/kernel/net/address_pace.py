@@ -20,8 +20,6 @@ connection would delay all its hosts by whole timeouts."""
 
 
 class AddressState:
-    """The state of one address."""
-
     __slots__ = (
         "free_at",
         "in_flight",
@@ -61,7 +59,6 @@ class AddressPace:
         self._idle: deque[str] = deque()
 
     def __len__(self) -> int:
-        """Number of addresses stored."""
         return len(self._known)
 
     def next_start(self, address: str, now: float) -> float | None:
@@ -128,7 +125,6 @@ class AddressPace:
         return [address for address, state in self._known.items() if not state.limit.unlimited]
 
     def end(self, address: str, now: float) -> None:
-        """A fetch has ended."""
         state = self._known[address]
         state.refused = 0
         self._finish(address, state, now)
@@ -154,7 +150,6 @@ class AddressPace:
         return state
 
     def unpin(self, address: str) -> None:
-        """The counterpart of `pin`."""
         state = self._known[address]
         state.pins -= 1
         self._queue_if_idle(address, state)

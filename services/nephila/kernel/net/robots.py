@@ -72,7 +72,6 @@ class Robots:
         return RobotsVerdict(line >= 0, abs(line), text)
 
     def allowed(self, agent: str, path_query: str) -> bool:
-        """The verdict alone."""
         return self._line(agent, path_query) >= 0
 
     def _line(self, agent: str, path_query: str) -> int:

@@ -22,13 +22,13 @@ class DateElements(Protocol):
     """Dates in elements of a page, in ISO 8601; "" if there is none."""
 
     def published(self) -> str:
-        """By schema.org."""
+        """The date that the page states by schema.org."""
 
     def modified(self) -> str:
-        """By schema.org."""
+        """The date that the page states by schema.org."""
 
     def time(self) -> str:
-        """The first <time>."""
+        """The date of the first <time>."""
 
     def dated(self, day_first: bool | None) -> str:
         """An element whose class names a date."""

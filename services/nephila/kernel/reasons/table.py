@@ -379,7 +379,6 @@ def row_of_outcome(outcome: FetchOutcome) -> Row:
 
 
 def set_reason(outcome: FetchOutcome, reason: AnyReason) -> None:
-    """Set reason and cause."""
     coarse = row_of(reason).reported_as
     outcome.reason, outcome.cause = (coarse, reason) if coarse else (reason, "")
 

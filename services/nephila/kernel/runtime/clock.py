@@ -14,8 +14,6 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """A scheduled call."""
-
     def cancel(self) -> None:
         """Cancel the call; no effect when it has already been made."""
 
@@ -78,7 +76,6 @@ class ManualClock:
         self._order = itertools.count()
 
     def now(self) -> float:
-        """Seconds since 1970 UTC."""
         return self._now
 
     def monotonic(self) -> float:

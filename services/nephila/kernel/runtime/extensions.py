@@ -17,8 +17,6 @@ from nephila.kernel.runtime.extras import EXTRAS, install_line
 
 
 class Extension(NamedTuple):
-    """One row."""
-
     target: str
     """`module:attribute`."""
     adds: str

@@ -34,7 +34,6 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """Values observed."""
         return sum(self._counts)
 
     def value(self) -> dict[str, float]:

@@ -59,8 +59,6 @@ def further(size_bytes: int) -> int:
 
 
 class ReservationKind(Enum):
-    """What a reservation is for."""
-
     BODY = "body"
     """A response, from its head until its record is durable."""
     CHILD = "child"
@@ -132,8 +130,6 @@ class Reservation:
 
 
 class MemoryBudget:
-    """Grants reservations."""
-
     def __init__(
         self,
         clock: Clock,
@@ -215,7 +211,6 @@ class MemoryBudget:
         return self._left_bytes - self._granted_since
 
     def close(self) -> None:
-        """Stop the timer."""
         self._timer.cancel()
 
     # ---- calls of the reservations

@@ -51,7 +51,6 @@ class Metric(Generic[S]):
 
     @property
     def labels(self) -> list[str]:
-        """Its labels."""
         if isinstance(self.label, str):
             return [self.label] if self.label else []
         return list(self.label)

@@ -65,7 +65,6 @@ class OneTimer:
         self.at(when)
 
     def cancel(self) -> None:
-        """Make no call."""
         timer, self._timer, self.due = self._timer, None, None
         if timer is not None:
             timer.cancel()

@@ -84,7 +84,6 @@ class HostStore:
         return entry
 
     def name(self, host: int) -> str:
-        """The name of a host."""
         return self._at(host).name
 
     def __len__(self) -> int:
@@ -274,7 +273,6 @@ class HostStore:
         return self._ready.get(host)
 
     def next_ready(self) -> float | None:
-        """The earliest ready time."""
         while self._heap and self._ready.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

@@ -88,7 +88,6 @@ class Lines:
         self._was_linked = context.linked
 
     def end(self) -> None:
-        """End the current line."""
         if self._parts:
             self.done.append(TextLine("".join(self._parts), self._link_bytes, self._context))
             self._parts, self._link_bytes, self._was_linked = [], 0, False

@@ -33,7 +33,7 @@ _Written = tuple[bytes, bool, int]
 
 
 class _Rule:
-    """One pattern, split at its stars."""
+    """The pattern is split at its stars."""
 
     __slots__ = ("anchored", "parts", "prefix", "rank")
 

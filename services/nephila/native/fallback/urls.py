@@ -201,7 +201,6 @@ class UrlParts:
 
     @property
     def fingerprint(self) -> bytes:
-        """MD5(host key)[0:4] + MD5(canonical)[0:12]."""
         return fingerprint_of(self.host_key, self.canonical)
 
     def __repr__(self) -> str:

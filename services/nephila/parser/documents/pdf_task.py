@@ -35,5 +35,4 @@ class PdfRequest(msgspec.Struct, array_like=True):
 
 
 def pdf_payload(body: bytes, max_text_bytes: int, max_links: int) -> bytes:
-    """The payload of one PDF."""
     return msgspec.msgpack.encode(PdfRequest(body, max_text_bytes, max_links))

@@ -97,7 +97,7 @@ def extra_links_of(
 
 
 def tree_of(body: bytes, encoding: str) -> Any:
-    """lexbor's tree of a page."""
+    """The tree is lexbor's."""
     return html_tree(to_utf8(body, encoding))
 
 

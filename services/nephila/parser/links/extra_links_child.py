@@ -22,8 +22,6 @@ Found = list[tuple[int, list[UnresolvedLink]]]
 
 
 class LinksRequest(msgspec.Struct, array_like=True):
-    """One page and the requested kinds."""
-
     source: bytes
     encoding: str
     """Of the page, in which queries are; `source` is UTF-8."""
@@ -43,7 +41,6 @@ def run(payload: bytes) -> bytes:
 
 
 def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> bytes:
-    """Payload for one page."""
     return _encode(LinksRequest(to_utf8(body, encoding), encoding, base, list(kinds)))
 
 

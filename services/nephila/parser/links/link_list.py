@@ -53,8 +53,6 @@ SITEMAPS: Final = (SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP)
 
 
 class UnresolvedLink(NamedTuple):
-    """One link of a list."""
-
     url: str
     """As written; relative to `base`."""
     lastmod: float = 0.0
@@ -65,8 +63,6 @@ class UnresolvedLink(NamedTuple):
 
 
 class LinkList(msgspec.Struct):
-    """Content of a sitemap or feed."""
-
     form: str
     """One of the constants above, or the kind of feed: rss, atom, rdf, json."""
     title: str = ""
@@ -84,8 +80,6 @@ class LinkList(msgspec.Struct):
 
 
 class ResolvedLink(NamedTuple):
-    """One link, resolved."""
-
     href: bytes
     host: tuple[int, int]
     """Start and end of its host key."""

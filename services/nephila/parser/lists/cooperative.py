@@ -18,8 +18,6 @@ MAX_BYTES: Final = 64 << 20
 
 
 class CooperativeTasks:
-    """Tasks in progress."""
-
     def __init__(self, clock: Clock) -> None:
         self.slices = 0
         """Slices run so far, in turns of their own."""
@@ -48,7 +46,6 @@ class CooperativeTasks:
             self._finish_first()
 
     def drop(self) -> None:
-        """Abandon all tasks."""
         self._tasks.clear()
         self._bytes = 0
 

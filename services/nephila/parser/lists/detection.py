@@ -48,8 +48,6 @@ _WIDE: Final = frozenset(("utf-16le", "utf-16be", "iso-2022-jp"))
 
 
 class ListForm(IntEnum):
-    """Format of a list."""
-
     SITEMAP = 1
     TEXT_SITEMAP = 2
     FEED = 3

@@ -119,8 +119,6 @@ class _Names:
 
 
 class _Records:
-    """The entries read so far."""
-
     def __init__(self, codec: str, max_urls: int, now: float) -> None:
         self._codec = codec
         self._max_urls = max_urls

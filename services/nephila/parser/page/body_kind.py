@@ -15,8 +15,6 @@ HEAD_BYTES: Final = 512
 
 
 class BodyKind(IntEnum):
-    """How a body is parsed."""
-
     HTML = 1
     """By the page pass."""
     TEXT = 2

@@ -65,7 +65,6 @@ def run(payload: bytes) -> bytes:
 
 
 def payload_of(body: bytes, url: str, encoding: str, options: PassOptions) -> bytes:
-    """Payload for one page."""
     return _encode(PassRequest(body, url, encoding, options))
 
 

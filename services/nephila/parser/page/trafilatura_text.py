@@ -45,7 +45,7 @@ def lacks_library(job: JobSpec) -> bool:
 
 
 def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:
-    """Payload for one page in UTF-8."""
+    """The page of the payload is UTF-8."""
     return _encode(TextRequest(source, url, max_text_bytes))
 
 

@@ -64,6 +64,5 @@ class BlockingSandbox:
         return answer
 
     def close(self) -> None:
-        """Stop all children."""
         while self._children:
             self._children.popitem()[1].stop_blocking()

@@ -15,8 +15,6 @@ MAX_TEXT_CHARS: Final = 500
 
 
 class CallStatus(IntEnum):
-    """Kind of a response."""
-
     READY = 1
     """The child is locked down; the text names the active guards."""
     IMPORT_FAILED = 2
@@ -30,5 +28,4 @@ class CallStatus(IntEnum):
 
 
 def response(status: CallStatus, data: bytes) -> bytes:
-    """A response as bytes."""
     return RESPONSE_HEAD.pack(status, len(data)) + data

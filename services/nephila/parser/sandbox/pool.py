@@ -158,8 +158,6 @@ class Sandbox:
 
 
 class _TaskPool:
-    """The children of one task."""
-
     def __init__(self, task: Task[Any], children: int) -> None:
         self.task = task
         self.slots = asyncio.Semaphore(children)

@@ -61,7 +61,6 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """Process id."""
         return self._popen.pid
 
     # ---- on a loop

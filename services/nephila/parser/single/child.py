@@ -19,8 +19,6 @@ MEMORY_BYTES: Final = 1 << 30
 
 
 class ExtractRequest(msgspec.Struct, array_like=True):
-    """One page."""
-
     url: str
     source: bytes
     markdown: bool
@@ -42,7 +40,6 @@ def run(payload: bytes) -> bytes:
 
 
 def payload_of(url: str, body: bytes, encoding: str, markdown: bool, options: PassOptions) -> bytes:
-    """Payload for one page."""
     return _encode(ExtractRequest(url, to_utf8(body, encoding), markdown, options))
 
 

@@ -124,7 +124,7 @@ class FileLog:
             await asyncio.wait([self.sync])
 
     def fail(self) -> None:
-        """Nothing more is written."""
+        """The log writes nothing more."""
         self._enter(SyncState.CLOSED)
 
     def close(self) -> None:

@@ -8,8 +8,6 @@ from nephila.scheduler.frontier.in_flight import Key
 
 
 class Restored(msgspec.Struct):
-    """The result of recovery."""
-
     urls: int = 0
     leased: int = 0
     commits: int = 0

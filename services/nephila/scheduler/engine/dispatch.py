@@ -134,7 +134,7 @@ class Dispatcher:
             self._slots.leave(self._partition)
 
     def stop(self) -> None:
-        """Nothing is dispatched here any more."""
+        """The dispatcher hands out nothing more."""
         if self._slots is not None:
             self._slots.leave(self._partition)
 

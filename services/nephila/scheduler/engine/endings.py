@@ -18,8 +18,6 @@ from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
 
 class Endings:
-    """Ends the URLs of one frontier."""
-
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
 

@@ -23,7 +23,6 @@ class OpenUrls:
         self._queued[self._frontier.store.host(host_key)].add(key)
 
     def contains(self, host_key: str, key: bytes) -> bool:
-        """Whether the URL is open."""
         frontier, job = self._frontier, self._job
         number = frontier.store.host(host_key)
         queued = self._queued.get(number)

@@ -56,8 +56,6 @@ NOT_COUNTED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
 
 
 class OutcomeHandler:
-    """Applies outcomes."""
-
     def __init__(self, frontier: Frontier, endings: Endings) -> None:
         self.frontier = frontier
         self._endings = endings

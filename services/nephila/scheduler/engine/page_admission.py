@@ -47,8 +47,6 @@ class _Entries(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Checks(msgspec.Struct, frozen=True, gc=False):
-    """What the links are checked against."""
-
     seen: Trie
     scope: LinkScope
     rejected: Trie

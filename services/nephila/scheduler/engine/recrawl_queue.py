@@ -80,7 +80,6 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
 
 
 def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
-    """An ended URL is open again."""
     frontier.count_ended(job, frontier.pending.partition(state.url_key), state.outcome, -1)
     if state.outcome is Outcome.STORED:
         job.reserve_page(state.url_key)

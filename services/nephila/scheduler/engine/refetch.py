@@ -29,8 +29,6 @@ from nephila.scheduler.politeness.robots import origin_of
 
 
 class Refetch:
-    """Requeues ended URLs of one job."""
-
     def __init__(self, dispatcher: Dispatcher, job: Job) -> None:
         self.frontier = dispatcher.frontier
         self.job = job

@@ -65,7 +65,7 @@ class ExclusionTrial:
 
     @property
     def complete(self) -> bool:
-        """Whether all queues were walked."""
+        """The trial has walked all queues."""
         return not self._left
 
     def step(self) -> None:

@@ -267,7 +267,7 @@ class _Verdict:
 
     @staticmethod
     def _is_shut(trap: TrapFact) -> bool:
-        """Whether the dispatcher would drop it."""
+        """The dispatcher would drop the URL."""
         return bool((trap.place and not trap.released) or (trap.shape and not trap.let_through))
 
     def _is_forbidden(self) -> bool:

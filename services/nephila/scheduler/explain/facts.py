@@ -323,7 +323,6 @@ def pause_cause(dispatcher: Dispatcher, host: Host, job: Job | None) -> PauseCau
 
 
 def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
-    """The limits of the job."""
     use = (host.uses.get(job.uid) if host is not None else None) or HostUse(job.uid)
     held = dispatcher.frontier.store.length(host.number, job.number) if host is not None else 0
     limits = [

@@ -28,7 +28,6 @@ class FairShare(Generic[J]):
         self._least = 1.0
 
     def __len__(self) -> int:
-        """Number of jobs."""
         return len(self._ring)
 
     def __contains__(self, job: J) -> bool:
@@ -53,7 +52,6 @@ class FairShare(Generic[J]):
             self.add(job, weight)
 
     def jobs(self) -> list[J]:
-        """All jobs."""
         return list(self._weights)
 
     def remove(self, job: J) -> None:

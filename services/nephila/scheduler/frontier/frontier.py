@@ -49,7 +49,6 @@ class PartitionSlice(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        """All partitions of the system."""
         return layout_of(self.base or self.of, self.of)
 
 

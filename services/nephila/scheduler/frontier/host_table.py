@@ -31,8 +31,6 @@ _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
 
 class HostTable:
-    """Hosts by number or key."""
-
     def __init__(
         self,
         store: HostStore,
@@ -108,7 +106,6 @@ class HostTable:
         return tracker
 
     def set_robots(self, host: Host, text: RobotsTxt) -> None:
-        """Use this robots.txt from now on."""
         before = host.robots.get(text.origin)
         host.robots[text.origin] = from_log(text, self._time.now, self._time.utc_now, self.robots)
         if before is not None and before.rules is not None:

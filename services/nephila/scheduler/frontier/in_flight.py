@@ -114,8 +114,6 @@ PAGE_STATES = (LEASED, ANSWERED, FETCHED)
 
 
 class Outstanding(msgspec.Struct):
-    """A URL in flight."""
-
     job: str
     host: Host
     entry: Entry

@@ -260,7 +260,6 @@ class Job:
             self._count_lease(1)
 
     def end_lease(self) -> None:
-        """The end of `lease`."""
         self.leased -= 1
         if self.rooms:
             self._count_lease(-1)

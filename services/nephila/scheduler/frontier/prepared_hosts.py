@@ -38,7 +38,6 @@ class PreparedHosts:
         """A heap of (when, host); an entry that differs from the host's `ready_at` is stale."""
 
     def __len__(self) -> int:
-        """Prepared hosts."""
         return len(self.by_number)
 
     def count(self, job: int) -> int:

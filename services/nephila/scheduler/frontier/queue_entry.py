@@ -79,7 +79,6 @@ def pack_context(context: Context | None) -> bytes:
 
 
 def unpack_context(packed: bytes) -> Context | None:
-    """The inverse of `pack_context`."""
     return _decode(packed) if packed else None
 
 
@@ -89,7 +88,6 @@ def is_requisite(packed: bytes) -> bool:
 
 
 def entry_flags(seed: bool, render: Render = Render.UNSPECIFIED) -> int:
-    """The flags of an entry."""
     return (SEED if seed else 0) | render << RENDER_SHIFT
 
 
@@ -115,7 +113,6 @@ def _clamped(fields: Sequence[Any]) -> Iterator[Any]:
 
 
 def unpack(packed: bytes) -> Entry:
-    """The inverse of `pack`."""
     if packed[_FLAGS_AT] & _HAS_CONTEXT:
         start = _HEAD + _CONTEXT_HEAD.size
         end = start + _CONTEXT_HEAD.unpack_from(packed, _HEAD)[0]

@@ -30,7 +30,6 @@ class ReadyHosts:
         self._stamp = 0
 
     def __len__(self) -> int:
-        """Hosts that are ready."""
         return len(self.by_host)
 
     def __contains__(self, host: int) -> bool:

@@ -19,8 +19,6 @@ _PERIODS: dict[str, QuotaPer] = {"day": "day", "month": "month"}
 
 
 class Tenant(NamedTuple):
-    """The settings of one tenant."""
-
     quota: Quota
     share: float
     """Share of the fetches, beside other tenants and jobs without a tenant."""

@@ -17,7 +17,6 @@ class TurnTime:
         """UTC minus monotonic."""
 
     def begin(self, now: float, utc_now: float) -> None:
-        """A new turn begins."""
         self.now, self.utc_now, self.utc_offset = now, utc_now, utc_now - now
 
     def read(self, clock: Clock) -> float:

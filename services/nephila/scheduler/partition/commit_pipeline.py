@@ -53,8 +53,6 @@ class Batch(msgspec.Struct):
 
 
 class CommitPipeline:
-    """The batches of one partition."""
-
     def __init__(
         self,
         bus: Bus,

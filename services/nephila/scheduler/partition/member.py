@@ -88,7 +88,7 @@ class Member:
 
     @property
     def dead(self) -> bool:
-        """It has failed, or was closed."""
+        """The member has failed, or was closed."""
         return self.state is MemberState.DEAD
 
     async def drain(self, grace_s: float) -> None:
@@ -172,7 +172,6 @@ class Member:
         self._wakeups.set(owner, when)
 
     def _arm(self) -> None:
-        """Set the one timer."""
         when = self._wakeups.first
         if self._addresses is not None and self.owners:
             ready = self._addresses.next_ready()

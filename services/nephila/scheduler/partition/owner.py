@@ -285,14 +285,12 @@ class PartitionOwner:
         self.taken(delivery)
 
     def outlinks(self, delivery: Delivery) -> None:
-        """Links of a page."""
         links: Outlinks = delivery.message
         self._time.read(self.clock)
         add_links(self.frontier, links)
         self.taken(delivery)
 
     def outcome(self, delivery: Delivery) -> None:
-        """A fetch has ended."""
         outcome: FetchOutcome = delivery.message
         if outcome.reason and is_error(outcome):
             self.counts.errors[outcome.reason] += 1
@@ -300,7 +298,7 @@ class PartitionOwner:
         self.taken(delivery)
 
     def receipts(self, delivery: Delivery) -> None:
-        """URLs are durable in storage."""
+        """The rows of these URLs are durable in storage."""
         receipts: Receipts = delivery.message
         self.begin_turn()
         self.dispatcher.endings.receipts(receipts)

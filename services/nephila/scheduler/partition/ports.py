@@ -54,7 +54,7 @@ class Ownership(Protocol):
 
     @property
     def standing(self) -> Standing:
-        """Asked before every publication."""
+        """The owner reads it before every publication."""
 
     def begin(self, epoch: int) -> None:
         """The partition was claimed with this epoch."""
@@ -124,8 +124,6 @@ class OwnerEvents(Protocol):
 
 
 class Parts(NamedTuple):
-    """The parts of one partition."""
-
     frontier: Frontier
     log: Log
     ownership: Ownership

@@ -154,7 +154,6 @@ class AddressQueue(Generic[H]):
             heapq.heappush(self.heap, (line.due, next(self._order), address))
 
     def __len__(self) -> int:
-        """Number of known addresses."""
         return len(self._pace)
 
     def lined(self) -> list[str]:

@@ -19,7 +19,7 @@ ADAPTIVE_MAX_S = 30.0
 
 
 class HostPolicies:
-    """Raises `UsageError` for an invalid pattern."""
+    """The policies hold settings by host pattern. The constructor raises `UsageError` for an invalid pattern."""
 
     def __init__(self, politeness: Politeness) -> None:
         self._delay_s = seconds(politeness.delay)

@@ -47,7 +47,6 @@ class RobotsCache:
         return shared.robots
 
     def release(self, robots: Robots) -> None:
-        """One host less uses the file."""
         digest = self._digests[id(robots)]
         shared = self._files[digest]
         shared.uses -= 1

@@ -115,7 +115,6 @@ class DueTable:
         return True
 
     def is_checked_out(self, url_key: bytes) -> bool:
-        """Whether a URL is checked out."""
         return url_key in self._checked_out
 
     def next_due(self) -> float:

@@ -35,7 +35,6 @@ class RecentHashSet:
         return key in self._slots[at : at + _WAYS]
 
     def __len__(self) -> int:
-        """Number of hashes."""
         return self._filled
 
     def _bucket(self, key: int) -> int:

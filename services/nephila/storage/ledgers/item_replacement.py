@@ -77,7 +77,6 @@ class ItemReplacement:
         return str(row[0]) if row else ""
 
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
-        """Replace the items of a page."""
         items = Items(rule, version, tuple(data), "")
         self._db.execute("DELETE FROM items WHERE job = ? AND url_key = ?", (job, key))
         self._db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", item_rows({(job, key): items}))

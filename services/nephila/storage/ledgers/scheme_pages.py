@@ -25,8 +25,6 @@ class ScannedPage(NamedTuple):
 
 
 class SchemePage(NamedTuple):
-    """A stored page with its item."""
-
     url_key: str
     url: str
     title: str

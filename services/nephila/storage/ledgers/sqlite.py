@@ -258,7 +258,6 @@ class Sqlite:
             self._checkpoint("PASSIVE")
 
     def rollback(self) -> None:
-        """Undo what was staged."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 

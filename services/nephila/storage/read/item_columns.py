@@ -39,7 +39,6 @@ class ItemColumns:
         self._final: dict[str, Kind] | None = None
 
     def note(self, data: Mapping[str, Any]) -> None:
-        """Note the fields of an item."""
         self._final = None
         for name, value in flat(data):
             kind = "float" if _is_amount(name, value, data) else kind_of(value)

@@ -25,7 +25,7 @@ _NOTHING: Final = object()
 
 
 class Wanted(NamedTuple):
-    """Which items, and in which order."""
+    """The selection and order of items."""
 
     jobs: Collection[str] | None = None
     """Items of these; None: of all."""

@@ -35,8 +35,6 @@ _HEAD_SHARE: Final = 4
 
 
 class Chunk(NamedTuple):
-    """A part of a page."""
-
     id: str
     headings: tuple[str, ...]
     """The path of headings to its section, outermost first, as plain text."""

@@ -135,7 +135,6 @@ class RowMarkdown:
 
 
 def plain_text(row: Row) -> str:
-    """The plain text of a row."""
     text = row[TEXT]
     return text if isinstance(text, str) else str(text, "utf-8")
 

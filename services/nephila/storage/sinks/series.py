@@ -107,7 +107,6 @@ class FileSeries:
 
     @property
     def file(self) -> AppendFile:
-        """The file that is written to."""
         if self._file is None:
             raise RuntimeError(f"no file {self._prefix}*{self._suffix} is open")
         return self._file

@@ -57,7 +57,6 @@ def basic_credentials(hop: ProxyHop) -> str:
 
 
 def handshake(hop: ProxyHop) -> Handshake:
-    """The handshake of a proxy."""
     return Socks5Handshake(hop) if hop.scheme == "socks5" else ConnectHandshake(hop)
 
 

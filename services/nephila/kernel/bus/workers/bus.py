@@ -225,7 +225,6 @@ class Workers:
     # ---- from the workers
 
     def _on_published(self, member: WorkerMember, topic: Topic, partition: int, message: Any) -> Receipt:
-        """A worker has published a message."""
         if topic is OUTCOMES:
             done = member.in_flight.outcome(message)
             tried = message.result not in _UNTRIED

@@ -35,7 +35,7 @@ class InFlightRequest:
 
 
 class InFlightRequests:
-    """Every operation is O(1)."""
+    """The table holds the requests in flight of all workers. Every operation is O(1)."""
 
     def __init__(self) -> None:
         self.held: dict[Key, InFlightRequest] = {}

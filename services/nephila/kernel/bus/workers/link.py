@@ -91,7 +91,7 @@ class WorkerChannel:
             self._flush_soon()
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the collected frames."""
         self._due = False
         if self._open and len(self._frame):
             self._write(self._frame.take())

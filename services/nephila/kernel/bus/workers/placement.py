@@ -21,7 +21,7 @@ HOSTS = 100_000
 
 
 class Placement(Generic[W]):
-    """`load`: unfinished requests of a worker."""
+    """The placement keeps a host at one worker. `load`: unfinished requests of a worker."""
 
     def __init__(self, load: Callable[[W], int], hosts: int = HOSTS) -> None:
         self._load = load

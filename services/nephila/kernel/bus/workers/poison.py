@@ -17,7 +17,7 @@ MAX_SUSPECTS = 16_384
 
 
 class CrashSuspects:
-    """Every operation is O(1) per URL."""
+    """Suspects are the requests that a crashed worker held. Every operation is O(1) per URL."""
 
     def __init__(self) -> None:
         self._probes: OrderedDict[Key, Probe] = OrderedDict()

@@ -47,8 +47,6 @@ _FACTS: Final = {b"description": "description", b"subject": "subject", b"keyword
 
 
 class ArchiveMember(NamedTuple):
-    """One entry of an archive's directory."""
-
     name: bytes
     method: int
     packed_bytes: int

@@ -41,7 +41,6 @@ def office_kind(body: bytes, metadata: DocumentContent) -> str:
 
 
 def office_payload(body: bytes, kind: str, max_text_bytes: int, max_links: int) -> bytes:
-    """The payload of one file."""
     return msgspec.msgpack.encode(OfficeRequest(body, kind, max_text_bytes, max_links))
 
 
