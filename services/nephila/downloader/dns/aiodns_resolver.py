@@ -90,16 +90,14 @@ class _Channel:
         """Minimum of the SOA record of a zone; None: there is none, or no answer soon."""
         try:
             async with asyncio.timeout(_SOA_S):
-                answer = await self._resolver.query_dns(zone, "SOA")
+                reply = await self._resolver.query_dns(zone, "SOA")
         except TimeoutError:
             return None
         except self._error as error:
             if error.args[0] in self._malformed:
                 raise _MalformedError("a malformed answer") from None
             return None
-        times = (
-            float(min(record.data.minimum, record.ttl)) for record in answer.answer if hasattr(record.data, "minimum")
-        )
+        times = (float(min(rr.data.minimum, rr.ttl)) for rr in reply.answer if hasattr(rr.data, "minimum"))
         return min(times, default=None)
 
     async def retire(self) -> None:

@@ -48,9 +48,7 @@ def parameters_of(template: str) -> list[str]:
     names = [name for _, name, _, _ in parts if name is not None]
     for _, name, form, conversion in parts:
         if name is not None and (name not in PARAMETERS or form or conversion):
-            raise ValueError(
-                f"has {{{name}}}, which is none of {', '.join(f'{{{parameter}}}' for parameter in PARAMETERS)}"
-            )
+            raise ValueError(f"has {{{name}}}, which is none of {', '.join(f'{{{key}}}' for key in PARAMETERS)}")
     return names
 
 

@@ -16,10 +16,8 @@ _TRUST: Final = f"--ca-file FILE (ca_file) trusts it, {_ANY}"
 
 
 def _row(what: str, remedy: str = "") -> Row:
-    explanation = f"no safe connection to its server could be made (TLS): {what}{f'; {remedy}' if remedy else ''}"
-    return Row(
-        Outcome.FAILED, explanation, verdict=ListVerdict.TLS, retry=Retry.TRIES, unreachable=True, reported_as="tls"
-    )
+    words = f"no safe connection to its server could be made (TLS): {what}{f'; {remedy}' if remedy else ''}"
+    return Row(Outcome.FAILED, words, verdict=ListVerdict.TLS, retry=Retry.TRIES, unreachable=True, reported_as="tls")
 
 
 UNKNOWN_CAUSE: Final = Row(

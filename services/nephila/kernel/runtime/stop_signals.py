@@ -24,11 +24,7 @@ def handle_stop_signals(
 ) -> list[signal.Signals]:
     """`stop` is called for each of the signals, which are returned. A SIGHUP that is ignored already, as under nohup,
     stays ignored."""
-    handled = [
-        stop_signal
-        for stop_signal in STOP_SIGNALS
-        if stop_signal.name != "SIGHUP" or signal.getsignal(stop_signal) is not signal.SIG_IGN
-    ]
+    handled = [sig for sig in STOP_SIGNALS if sig.name != "SIGHUP" or signal.getsignal(sig) is not signal.SIG_IGN]
     for number in handled:
         loop.add_signal_handler(number, stop, number)
     return handled

@@ -212,26 +212,18 @@ def depth(dispatcher: Dispatcher, job: Job, home: Home) -> DepthFact | None:
 def robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, now: float) -> RobotsFact | None:
     """robots.txt of the URL's origin; None before its first fetch."""
     origin = origin_of(url, host_key)
-    robots_txt: OriginRobots | None = host.robots.get(origin) if host is not None else None
-    if robots_txt is None:
+    file: OriginRobots | None = host.robots.get(origin) if host is not None else None
+    if file is None:
         return None
     agent = dispatcher.frontier.config.agent
     line, rule = 0, ""
-    if robots_txt.rules is not None:
-        allowed, line, rule = robots_txt.rules.decide(agent, parse_url(url).path_query)
+    if file.rules is not None:
+        allowed, line, rule = file.rules.decide(agent, parse_url(url).path_query)
     else:
-        allowed = robots_txt.allows(agent, url)
-    text = robots_txt.text
+        allowed = file.allows(agent, url)
+    text = file.text
     return RobotsFact(
-        origin,
-        robots_txt.policy,
-        allowed,
-        line,
-        rule,
-        text.status,
-        text.reason,
-        text.fetched_at,
-        robots_txt.expires <= now,
+        origin, file.policy, allowed, line, rule, text.status, text.reason, text.fetched_at, file.expires <= now
     )
 
 

@@ -58,7 +58,5 @@ class RobotsCache:
         """Raise AssertionError when an invariant does not hold; `in_use` lists each file once per user."""
         uses = sorted((id(shared.robots), shared.uses) for shared in self._files.values())
         ids = [id(robots) for robots in in_use]
-        assert uses == sorted((identity, ids.count(identity)) for identity in set(ids)), (
-            "users of robots.txt are miscounted"
-        )
+        assert uses == sorted((user, ids.count(user)) for user in set(ids)), "users of robots.txt are miscounted"
         assert self.size_bytes == sum(shared.size_bytes for shared in self._files.values()), "sizes are miscounted"
