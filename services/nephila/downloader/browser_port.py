@@ -23,7 +23,7 @@ class BrowserLane(Fetcher, BrowserLogin, Protocol):
         """A rule is new, has changed or is deleted."""
 
     def figures(self) -> dict[str, float]:
-        """What the lane did, for the summary of a crawl."""
+        """The counts of the lane, for the summary of a crawl."""
 
 
 def missing(executable: str) -> str:

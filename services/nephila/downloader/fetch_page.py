@@ -197,7 +197,7 @@ async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool, bro
 
 
 def _failure(url: str, outcome: FetchOutcome) -> str:
-    """As `Outcome(reason)` is written everywhere, with the status where there was an answer."""
+    """The failure as outcome(reason), with the status if there was an answer."""
     if outcome.result is FetchResult.CONTENT_TYPE:
         ended = f"dropped({Reason.CONTENT_TYPE})"
     else:

@@ -54,7 +54,7 @@ class NoProxyError(Exception):
 
 
 class ProxyStep(Enum):
-    """What happens to a request after its response."""
+    """The next step of a request after its response."""
 
     ACCEPT = "accept"
     RETRY = "retry"

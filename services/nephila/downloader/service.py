@@ -203,7 +203,7 @@ class Downloader:
 
     @property
     def live_settings(self) -> Mapping[str, Callable[[Any], None]]:
-        """What can be changed while it runs; None as value takes the default back."""
+        """The settings that can change while the service runs; None as value takes the default back."""
         return {CONNECTIONS: self._set_connections, SPEED: self._set_speed}
 
     def _set_connections(self, connections: int | None) -> None:

@@ -67,7 +67,7 @@ def parse_key(key: str) -> tuple[SettingScope, str]:
 
 
 def check(key: str, value: Any) -> str:
-    """What is wrong with a change, in one line; empty: nothing. None as value takes the default back."""
+    """The fault of a change, in one line; empty: none. None as value takes the default back."""
     scope, name = parse_key(key)
     setting = LIVE_SETTINGS.get(name)
     if setting is None:

@@ -92,7 +92,7 @@ def media_type(header: str) -> tuple[str, str]:
 
 
 def _media_type(header: str) -> tuple[str, str]:
-    """Of a repeated header as in the Fetch standard ("extract a MIME type"): the last valid type counts, with the
+    """A repeated header is read as in the Fetch standard ("extract a MIME type"): the last valid type counts, with the
     charset of an earlier equal one."""
     if "," not in header:
         return _one_media_type(header)

@@ -19,7 +19,7 @@ class ReadPages:
     """Readings by the identity of their body. Every operation is O(1) amortised."""
 
     def __init__(self, options: object) -> None:
-        """`options`: an object with the fields of ParserConfig that bound the page pass."""
+        """`options` has the fields of ParserConfig that bound the page pass."""
         self.options = options
         self._pages: dict[int, ReadPage] = {}
         self._without_main_text: set[str] = set()
@@ -35,7 +35,7 @@ class ReadPages:
         (self._without_main_text.discard if enabled else self._without_main_text.add)(job)
 
     def wants_main_text(self, job: str) -> bool:
-        """As `set_main_text` was told; True for other jobs."""
+        """The value that `set_main_text` got; True for other jobs."""
         return job not in self._without_main_text
 
     def put(self, page: ReadPage) -> None:

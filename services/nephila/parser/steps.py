@@ -294,7 +294,7 @@ class PageSteps:
         return None
 
     def captures(self, p: PageInProgress) -> Answer:
-        """What the browser captured."""
+        """The responses that the browser captured."""
         note(p.record, "rendered", ", ".join(("document", *p.record.captures)))
         return None
 

@@ -26,7 +26,7 @@ _GONE_STATUS = (404, 410)
 
 
 class StoredVersion(NamedTuple):
-    """What the table holds of a URL."""
+    """The state of a URL in the table."""
 
     fetch_no: int
     outcome: m.Outcome

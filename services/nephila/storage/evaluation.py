@@ -289,7 +289,7 @@ class SchemeEvaluation:
     def _add(
         self, part: Slice, evaluator: SchemeEvaluator, page: SchemePage, platforms: set[str], *, is_new: bool
     ) -> None:
-        """`is_new`: the scan has not met the page and will not meet it."""
+        """`is_new` says that the scan has not met the page and will not meet it."""
         meta, note = json_object(page.meta), _note(page.meta)
         if not isinstance(meta, dict) or note is None or _is_current(note, evaluator, platforms):
             return

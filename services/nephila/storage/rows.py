@@ -95,7 +95,7 @@ CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
 
 
 class EvaluatedRow(NamedTuple):
-    """What an evaluation by changed schemes writes into the row of a stored page."""
+    """The values that an evaluation by changed schemes writes into the row of a stored page."""
 
     job: str
     url_key: str
@@ -259,7 +259,7 @@ def _second(second: int) -> str:
 
 
 def iso(seconds: float) -> str:
-    """2026-11-21T09:21:00.123Z; empty for 0 and for times outside the calendar."""
+    """The time as 2026-11-21T09:21:00.123Z; empty for 0 and for times outside the calendar."""
     if not seconds:
         return ""
     try:

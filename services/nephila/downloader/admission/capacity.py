@@ -60,7 +60,7 @@ class Headroom(msgspec.Struct, frozen=True):
 
 
 def headroom_of(load: Load, thresholds: Thresholds, reserved_bytes: float = 0.0) -> Headroom:
-    """What is left. `reserved_bytes`: memory that requests in flight are going to need."""
+    """The capacity that is left. `reserved_bytes`: memory that requests in flight are going to need."""
     used = load.memory_bytes + reserved_bytes
     return Headroom(
         memory=thresholds.memory - used / max(load.memory_limit_bytes, 1),

@@ -125,7 +125,7 @@ class GuardedResolver:
         return addresses, port
 
     async def resolve(self, host: str, port: int) -> Endpoint:
-        """The same, with a look-up where one is needed. `host` has no brackets."""
+        """The endpoint as by `cached`, after a look-up if one is needed. `host` has no brackets."""
         self._guard.check_port(port)
         while True:
             endpoint = self.cached(host, port)

@@ -58,7 +58,8 @@ class _Node(list[Any]):
 
 
 class HashTree(Generic[V]):
-    """At most `size` names. `get` and `put` are O(log names) on average, a full tree samples `SAMPLED_LEAVES` more.
+    """The tree holds at most `size` names. `get` and `put` are O(log names) on average; a full tree samples
+    `SAMPLED_LEAVES` more.
 
     A name costs some 190 bytes at 10^5 names, in addition to its text and its answer.
     """

@@ -10,7 +10,7 @@ from nephila.downloader.dns.contract import NotLookedUpError
 
 
 class LookupSlots:
-    """At most `max_lookups` slots; a look-up waits for one at most `wait_s` seconds."""
+    """Look-ups share at most `max_lookups` slots; a look-up waits for one at most `wait_s` seconds."""
 
     def __init__(self, max_lookups: int, wait_s: float) -> None:
         self._free = asyncio.Semaphore(max_lookups)

@@ -107,7 +107,7 @@ class Fetch(TimedFetch):
 
 class AiohttpFetcher:
     def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
-        """`budget`: what large bodies are reserved in; None: no limit."""
+        """The fetcher reserves large bodies in `budget`; None: no limit."""
         self._config = config
         self._budget = budget or unlimited()
         self._clock = clock

@@ -32,7 +32,7 @@ class DirectConnector(aiohttp.TCPConnector):
     """Opens and keeps direct connections."""
 
     def __init__(self, context: ssl.SSLContext, keepalive_s: float, rest_s: float, demanding: set[str]) -> None:
-        """`demanding`: gets the names of servers that ask for a client certificate."""
+        """`demanding` gets the names of servers that ask for a client certificate."""
         super().__init__(limit=0, ssl=context, keepalive_timeout=keepalive_s)
         self._rest_s = rest_s
         self._rests: dict[Any, int] = {}

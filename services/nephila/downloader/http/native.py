@@ -233,7 +233,7 @@ def _page_threads(config: DownloaderConfig) -> int:
 
 
 def _tunnel_key(target: TargetUrl, hop: ProxyHop) -> str:
-    """What tells connections to one address and port apart, through a proxy."""
+    """The key that tells connections to one address and port apart, through a proxy."""
     return f"{target.host} {target.scheme}:{target.port} {hop.name}"
 
 

@@ -52,7 +52,7 @@ class HostSpeeds:
 
 
 class FairSlots(Generic[T]):
-    """At most `limit` holders; more only after the limit was lowered. O(1), except `excess`: O(holders)."""
+    """At most `limit` holders have slots, more only after it was lowered. O(1), except `excess`: O(holders)."""
 
     def __init__(self, limit: int, slow_share: float) -> None:
         self._slow_share = slow_share

@@ -20,7 +20,7 @@ class LateAddressCheck:
     """Remembers which requests were given back, at most `REMEMBERED`. O(1)."""
 
     def __init__(self, alone: Callable[[], bool]) -> None:
-        """`alone`: whether no other downloader holds a partition."""
+        """`alone` says that no other downloader holds a partition."""
         self._alone = alone
         self._given_back: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Slots(Generic[T]):
-    """At most `limit` holders per key (0 = no limit); more only after the limit was lowered. O(1), except `cancel`:
+    """A key has at most `limit` holders (0 = no limit); more only after the limit was lowered. O(1), except `cancel`:
     O(waiting on the key)."""
 
     def __init__(self, limit: int) -> None:

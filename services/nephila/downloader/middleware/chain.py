@@ -33,7 +33,7 @@ T = TypeVar("T", bound=Middleware)
 
 
 class Dependencies(msgspec.Struct, frozen=True):
-    """What a middleware may be built from."""
+    """The parts that a middleware may be built from."""
 
     config: DownloaderConfig
     clock: Clock

@@ -396,7 +396,7 @@ def _is_login(session: _Session, target: TargetUrl) -> bool:
 
 
 def _base(written: str, target: TargetUrl) -> str:
-    """What the action of a form is relative to: the <base> of its page, if that is a URL of HTTP, else the page."""
+    """The base of the action of a form: the <base> of its page, if that is a URL of HTTP, else the page."""
     try:
         return TargetUrl(written, target.href).href if written else target.href
     except ValueError:
@@ -430,5 +430,5 @@ def _give_back(response: HttpResponse, detail: str) -> None:
 
 
 def _copy(error: FetchError) -> FetchError:
-    """The same error; each `raise` of one exception would add frames to its traceback."""
+    """A copy of the error, because each `raise` of one exception would add frames to its traceback."""
     return FetchError(error.reason, error.detail)

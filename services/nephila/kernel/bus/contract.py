@@ -209,7 +209,7 @@ async def newest(reader: RangeReader, topic: Topic) -> dict[Any, Any]:
 
 
 class LogReader(Protocol):
-    """What a bus over a log offers in addition: offsets, reading a log again, deleting its beginning."""
+    """A bus over a log offers more: offsets, reading a log again, deleting its beginning."""
 
     @property
     def member(self) -> str:

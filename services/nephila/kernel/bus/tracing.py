@@ -74,7 +74,7 @@ class TracedBus(BusWrapper):
     """A bus that records spans; everything else is done by the bus within."""
 
     def __init__(self, bus: Any, clock: Clock, ratio: float, provider: TracerProvider) -> None:
-        """`provider`: must have been made by `provider_of`."""
+        """`provider_of` makes the `provider`."""
         super().__init__(bus)
         self._clock = clock
         self._ratio = ratio

@@ -82,7 +82,7 @@ class Windows:
         return utc if state.is_open else state.until
 
     def words(self, until: float) -> str:
-        """What a job waits for that fetches nothing until then."""
+        """The reason why a job fetches nothing until then."""
         hours = ", ".join(span.text for span in self._windows)
         return f"waits for its window, {hours} {self._zone.key}, until {instant_text(until)}"
 

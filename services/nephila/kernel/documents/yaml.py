@@ -41,7 +41,7 @@ class Node(msgspec.Struct, frozen=True):
         return UsageError(f"{self.location}: {text}")
 
     def form_error(self, text: str) -> FormError:
-        """The same for what a JSON Schema refuses."""
+        """An error at this location that a JSON Schema reports as well."""
         return FormError(f"{self.location}: {text}")
 
 

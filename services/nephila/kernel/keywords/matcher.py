@@ -18,7 +18,7 @@ from nephila.native import KeywordSet
 
 
 class KeywordMatch(msgspec.Struct):
-    """What of the schemes occurs in a text."""
+    """The keywords of schemes that occur in a text, and the schemes that they match or exclude."""
 
     keywords: list[str] = msgspec.field(default_factory=list)
     """All keywords that occur, in the order of the schemes."""

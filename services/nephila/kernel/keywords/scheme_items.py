@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ContentPage(NamedTuple):
-    """What the items of a content page are made of."""
+    """The parts of a content page that its items are made of."""
 
     url_key: str
     url: str
@@ -65,7 +65,7 @@ class SchemeEvaluator:
         self._matcher = KeywordMatcher(named)
 
     def evaluate(self, page: ContentPage, fields: dict[str, Any]) -> Evaluated:
-        """`fields`: an earlier item of the page, or fields of the rule, which replace those of the page."""
+        """`fields` replace those of the page: an earlier item of the page, or fields of the rule."""
         own = _own_fields(page)
         base = {**own, **{name: value for name, value in fields.items() if name not in (KEYWORDS, SCHEMES)}}
         platforms = (page.platform, *page.also)

@@ -219,7 +219,7 @@ def _year(text: str) -> int:
 
 
 def _named(text: str) -> date:
-    """21 November 2026 · Nov 21st, 2026 · 21. listopada 2026 · 2026. november 21."""
+    """The day of a date with a name of a month: 21 November 2026, Nov 21st, 2026, 21. listopada 2026."""
     words: list[str] = _WORDS.findall(text.lower())
     for at, word in enumerate(words):
         month = _MONTH.get(word)

@@ -58,7 +58,7 @@ class Retry(Enum):
 
 
 class Pause(Enum):
-    """What a reason does to the pace of its host, beyond the ordinary delay."""
+    """The effect of a reason on the pace of its host, beyond the ordinary delay."""
 
     NONE = "none"
     REFUSAL = "refusal"

@@ -61,7 +61,7 @@ def install_line(extra: str, clone: Path = _CLONE) -> str:
 
 
 def library_line(name: str) -> str:
-    """The same for a library by its own name."""
+    """The line that installs a library by its own name."""
     return f"{_pip('pip')} install {name}"
 
 

@@ -60,7 +60,7 @@ class Metric(Generic[S]):
         return self._family(prefix, [], [([], self.read(service))])
 
     def worker_family(self, prefix: str, values: Mapping[str, Value]) -> MetricFamily:
-        """The same metric from several worker processes; `values`: worker → value."""
+        """The family of one metric from several worker processes; `values`: worker → value."""
         return self._family(prefix, [WORKER], [([worker], value) for worker, value in values.items()])
 
     def _family(self, prefix: str, more: list[str], values: Iterable[tuple[list[str], Value]]) -> MetricFamily:
@@ -122,7 +122,7 @@ class WorkerMetricsCollector(Collector):
     """All metrics of a service that runs in several worker processes, from the values that these sent."""
 
     def __init__(self, name: str, table: Iterable[Metric[Any]], values: Mapping[str, Mapping[str, Value]]) -> None:
-        """`values`: worker → name of the metric → value."""
+        """`values` maps a worker to its values by the name of the metric."""
         self._name = name
         self._table = tuple(table)
         self._values = values
@@ -134,7 +134,7 @@ class WorkerMetricsCollector(Collector):
 
 
 class BuildInfoCollector(Collector):
-    """`nephila_build_info`: what runs here, as labels of a 1."""
+    """The metric `nephila_build_info` is a 1 whose labels name the running build."""
 
     def collect(self) -> Iterator[MetricFamily]:
         family = GaugeMetricFamily(

@@ -33,7 +33,7 @@ async def wait(clock: Clock, seconds: float, event: asyncio.Event) -> bool:
 
 
 class OneTimer:
-    """At most one call that is due. Its owner arms it again, also from within the call."""
+    """The timer has at most one call that is due. Its owner arms it again, also from within the call."""
 
     __slots__ = ("_call", "_clock", "_timer", "due")
 

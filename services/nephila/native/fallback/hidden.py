@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Visibility(IntEnum):
-    """What is seen of an element. False: it is shown."""
+    """The visibility of an element; SHOWN is false."""
 
     SHOWN = 0
     HIDDEN = 1
@@ -16,7 +16,7 @@ class Visibility(IntEnum):
 
 
 def visibility_of(tag: str, attributes: Mapping[str, str | None], above: Visibility, block: bool) -> Visibility:
-    """Of an element with these attributes in such an element. O(length of the style)."""
+    """The visibility of an element with these attributes in such an element. O(length of the style)."""
     if above is Visibility.HIDDEN or _is_hidden(tag, attributes, block):
         return Visibility.HIDDEN
     display, visibility = _style(attributes.get("style") or "")

@@ -30,7 +30,7 @@ class JsonLd:
             return
 
     def entries(self) -> list[tuple[str, str]]:
-        """As entries of the metadata, the article's first."""
+        """The facts as entries of the metadata, the article's first."""
         rows = [(f"jsonld:article:{name}", self._article.get(name, "")) for name in _FACTS]
         rows += [(f"jsonld:{name}", self._other.get(name, "")) for name in _FACTS]
         return [row for row in rows if row[1]]

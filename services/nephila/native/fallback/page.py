@@ -114,8 +114,8 @@ class _Link:
 
 
 class _Element:
-    """What descendants inherit: context of text, the open link, whether they are hidden or foreign (svg, math), and the
-    frames around them."""
+    """The state that descendants inherit: context of text, the open link, the frames around them, and whether they are
+    hidden or foreign (svg, math)."""
 
     __slots__ = ("context", "depth", "foreign", "frames", "hidden", "link")
 
@@ -289,7 +289,7 @@ class _Page:
 
 
 class PagePass:
-    """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
+    """The result of the page pass. Buffers are little-endian; their layouts are in ../README.md."""
 
     def __init__(self, page: _Page, url: str, encoding: str, options: PassOptions) -> None:
         self._encoding = encoding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PatternFilter:
-    """As the core's: may say that a pattern matches where it does not, never the reverse."""
+    """The filter is as the core's: it may say that a pattern matches where it does not, never the reverse."""
 
     def __init__(self, pattern: str) -> None:
         pass

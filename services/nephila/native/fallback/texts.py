@@ -92,7 +92,7 @@ def to_utf8(body: bytes, encoding: str) -> bytes:
 
 
 def _c1(error: UnicodeError) -> tuple[str, int]:
-    """In the standard's windows-1252, the five bytes that Python leaves out are the C1 controls of that number."""
+    """The standard's windows-1252 decodes the five bytes that Python leaves out as the C1 controls of that number."""
     assert isinstance(error, UnicodeDecodeError)
     return "".join(map(chr, error.object[error.start : error.end])), error.end
 

@@ -140,7 +140,7 @@ def _runs(text: str, encoding: str, errors: str) -> Iterator[tuple[bytes, bool]]
 
 
 def _errors(before: str, after: str) -> Callable[[UnicodeError], tuple[str | bytes, int]]:
-    """What stands for a character that an encoding has not: a numeric reference, or the octet of a control."""
+    """The text for a character that an encoding has not: a numeric reference, or the octet of a control."""
 
     def of(error: UnicodeError) -> tuple[str | bytes, int]:
         assert isinstance(error, UnicodeEncodeError)

@@ -22,7 +22,7 @@ Url = Annotated[str, msgspec.Meta(max_length=MAX_URL_CHARS)]
 
 
 class DocumentContent(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What a reader would want of a document."""
+    """The content that the parser takes from a document."""
 
     text: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
     """UTF-8."""

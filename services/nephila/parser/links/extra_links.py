@@ -112,7 +112,7 @@ def _by_rel(*rels: str) -> Callable[[Any, str], Found]:
 
 
 def _alternates(tree: Any, encoding: str) -> Found:
-    """The same page in another language."""
+    """Links to the same page in another language."""
     for node in tree.css("link[rel][href][hreflang]"):
         if "alternate" in (node.attributes.get("rel") or "").lower().split():
             yield UnresolvedLink(node.attributes.get("href") or "", title=node.attributes.get("hreflang") or "")

@@ -26,7 +26,7 @@ class ChildProcessQueue:
     """Pages in progress. Owns the sandbox."""
 
     def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES, budget: MemoryBudget | None = None) -> None:
-        """`budget`: what the memory of children is reserved in; None: no limit."""
+        """The queue reserves the memory of children in `budget`; None: no limit."""
         self.sandbox = sandbox
         self._budget = budget or unlimited()
         self.waiting_bytes = 0

@@ -93,7 +93,7 @@ def fill_html(
 
 
 def _medium(kind: str, medium: Medium) -> dict[str, str]:
-    """What is said of it, without what is not."""
+    """The texts of a medium, without empty ones."""
     entry = {"kind": kind, "url": medium.url}
     if medium.alt:
         entry["alt"] = medium.alt

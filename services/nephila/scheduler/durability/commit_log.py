@@ -108,7 +108,7 @@ def whole_commit_after(data: memoryview, offset: int, sequences: Mapping[int, in
 
 
 def remedy(directory: Path) -> str:
-    """What to do about a damaged frontier file, as the end of an error line."""
+    """The remedy for a damaged frontier file, as the end of an error line."""
     return (
         f"restore it from a backup, or remove {directory}: --resume then begins at the seeds again and keeps all rows"
     )

@@ -19,7 +19,7 @@ from nephila.scheduler.durability.commit_log import CommitLog, disk_error
 
 
 class SyncState(Enum):
-    """What a power cut would lose."""
+    """The commits that a power cut would lose."""
 
     SYNCED = "synced"
     WRITTEN = "written"

@@ -48,7 +48,7 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class Leases(Protocol):
-    """What becomes of the leases in the log."""
+    """The rule for the leases in the log after a start."""
 
     def snapshot(self, leased: LeasedUrl) -> None:
         """A lease of the snapshot."""

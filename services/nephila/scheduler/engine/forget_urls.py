@@ -20,7 +20,7 @@ from nephila.scheduler.frontier.job_state import Job
 
 
 class Forgotten(msgspec.Struct):
-    """What became of the URLs of a request."""
+    """The counts of a request to forget URLs."""
 
     forgotten: int = 0
     open: int = 0

@@ -27,7 +27,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class _Entries(msgspec.Struct, frozen=True, gc=False):
-    """What the queue entries of a page have in common."""
+    """The fields that the queue entries of a page have in common."""
 
     job: int
     depth: int

@@ -109,7 +109,7 @@ class ExclusionTrial:
 
 
 def _joined(programs: list[re2._Regexp], patterns: Sequence[str]) -> list[re2._Regexp]:
-    """The same as one program: 20 expressions cost four times as much one by one. Several that are too large together
+    """The expressions as one program: 20 cost four times as much one by one. Several that are too large together
     stay as they are."""
     try:
         return compile_patterns(["|".join(f"(?:{pattern})" for pattern in patterns)], "exclude")

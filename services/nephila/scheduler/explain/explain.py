@@ -352,7 +352,7 @@ class _Verdict:
     # ---- never found
 
     def _unseen(self) -> Verdict:
-        """What would happen to a URL that was never found."""
+        """The verdict on a URL that was never found, if it were found now."""
         explanation, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
         limit = explanation.depth_limit
         if not explanation.scope.admitted:

@@ -186,7 +186,7 @@ class Job:
             self.set_hold(Hold.QUOTA, "")
 
     def hold(self, kind: Hold) -> str:
-        """What holds the job in this way, and until when, in words; empty: nothing."""
+        """The cause that holds the job in this way, and until when, in words; empty: none."""
         return self._holds.get(kind, "")
 
     def set_hold(self, kind: Hold, text: str) -> None:

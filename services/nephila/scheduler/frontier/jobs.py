@@ -14,7 +14,7 @@ class Jobs(dict[str, Job]):
     """Jobs by uid. Only `add` and `remove` change the mapping."""
 
     def __init__(self, store: HostStore, new_seen: Callable[[int], Seen], page_quota: int | None) -> None:
-        """`page_quota`: the share of a new job in its page budget, see `Job`."""
+        """`page_quota` is the share of a new job in its page budget, see `Job`."""
         super().__init__()
         self.numbered: dict[int, Job] = {}
         self.changed: set[str] = set()

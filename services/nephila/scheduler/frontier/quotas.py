@@ -74,7 +74,7 @@ class Quotas:
     """The accounts of one frontier. `count` is O(quotas of a job)."""
 
     def __init__(self, tenants: Mapping[str, Tenant], partitions: int = 1) -> None:
-        """`partitions`: frontiers that fetch for the same jobs."""
+        """`partitions` is the number of frontiers that fetch for the same jobs."""
         self._tenants = tenants
         self._partitions = partitions
         self._rooms: dict[str, Room] = {}
@@ -206,7 +206,7 @@ class Quotas:
         return total
 
     def uses(self, uid: str, utc: float) -> list[QuotaUse]:
-        """What this frontier has spent of the quotas of a job, and what is in flight for them."""
+        """The use of the quotas of a job in this frontier, and the use in flight."""
         return [
             msgspec.structs.replace(
                 self._current(self._uses, account, utc), in_flight=max(self._rooms[account.name].in_flight, 0)

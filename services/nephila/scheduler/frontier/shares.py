@@ -16,7 +16,7 @@ _SPARE = 64
 
 
 class Sharer(Protocol):
-    """What the shares know of a job."""
+    """The state of a job from which its share follows."""
 
     uid: str
     tenant: str
@@ -27,7 +27,7 @@ class Shares:
     """Deficit round-robin on two levels. `next` is O(candidates)."""
 
     def __init__(self, tenant_share: Callable[[str], float]) -> None:
-        """`tenant_share`: the share of a tenant in the settings."""
+        """`tenant_share` returns the share of a tenant in the settings."""
         self._tenant_share = tenant_share
         self._top: FairShare[str] = FairShare()
         self._inside: dict[str, FairShare[str]] = {}

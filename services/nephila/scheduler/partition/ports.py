@@ -90,7 +90,7 @@ class Snapshots(Protocol):
 
     @property
     def ready(self) -> bool:
-        """None is being stored."""
+        """No snapshot is being stored."""
 
     @property
     def overdue(self) -> bool:
@@ -111,7 +111,7 @@ class Snapshots(Protocol):
 
 
 class OwnerEvents(Protocol):
-    """What log, ownership, snapshots and frontier report to their partition."""
+    """The events that log, ownership, snapshots and frontier report to their partition."""
 
     def wake(self) -> None:
         """The partition is to take a turn."""

@@ -54,7 +54,7 @@ class RecrawlPolicy:
     """When the pages of one job are fetched again."""
 
     def __init__(self, recrawl: Recrawl | None, schedule: str = "", time_zone: str = UTC) -> None:
-        """`schedule`: five fields of cron in `time_zone`; empty: none."""
+        """`schedule` has five fields of cron in `time_zone`; empty: none."""
         recrawl = recrawl or Recrawl()
         self.prior = Prior()
         self.monitor = recrawl.monitor
@@ -271,6 +271,6 @@ def _halve(state: UrlState) -> None:
 
 
 def _chance(state: UrlState) -> float:
-    """In [0, 1): different for each fetch of each page, the same in each run."""
+    """A number in [0, 1): different for each fetch of each page, the same in each run."""
     mixed = (int.from_bytes(state.url_key[8:], "big") ^ (state.fetch_no * _MIX)) * _MIX
     return (mixed >> 11 & (1 << 53) - 1) / (1 << 53)

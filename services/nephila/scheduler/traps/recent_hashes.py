@@ -20,7 +20,7 @@ class RecentHashSet:
     __slots__ = ("_filled", "_limit", "_slots")
 
     def __init__(self, limit: int) -> None:
-        """`limit`: maximum of slots, a power of two from 8."""
+        """`limit` is the maximum of slots, a power of two from 8."""
         if limit < _FIRST or limit & (limit - 1):
             raise ValueError(f"limit must be a power of two from {_FIRST}, got {limit}")
         self._limit = limit

@@ -159,7 +159,7 @@ class _Window:
             self._values["part"] = pattern(selection.search)
 
     def rows(self, limit: int = 0) -> Iterator[Any]:
-        """Those that were chosen, the first `limit` or all."""
+        """The chosen items, the first `limit` or all."""
         query = (
             "SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data FROM"
             f" (SELECT job, url_key, rule, ordinal, rule_version, data {self._walk} LIMIT :most) AS i"

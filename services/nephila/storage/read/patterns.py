@@ -9,5 +9,5 @@ def contains(column: str) -> str:
 
 
 def pattern(search: str) -> str:
-    """For LIKE; the letters of ASCII in lower case, no character with another meaning."""
+    """The pattern for LIKE: the letters of ASCII in lower case, no character with another meaning."""
     return "%" + "".join(f"\\{c}" if c in "\\%_" else c.lower() if c.isascii() else c for c in search) + "%"

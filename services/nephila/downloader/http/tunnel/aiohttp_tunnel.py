@@ -21,7 +21,7 @@ class TunnelConnector(aiohttp.TCPConnector):
     """Dials the address in the URL, which is the proxy's, and opens a tunnel there. Raises `FetchError`."""
 
     def __init__(self, context: ssl.SSLContext, demanding: set[str]) -> None:
-        """`demanding`: gets the names of servers that ask for a client certificate."""
+        """`demanding` gets the names of servers that ask for a client certificate."""
         super().__init__(limit=0, ssl=context, force_close=True)
         self._context = context
         watch_handshakes(context, self, demanding)

@@ -44,7 +44,7 @@ class WorkerMember:
     """One worker, as the main process sees it."""
 
     def __init__(self, number: int, connect: Callable[[WorkerMember], WorkerChannel]) -> None:
-        """`connect`: makes the link of this member."""
+        """`connect` makes the link of this member."""
         self.number = number
         self.in_flight = InFlightRequests()
         self.done = 0

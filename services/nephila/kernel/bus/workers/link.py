@@ -46,7 +46,7 @@ class WorkerChannel:
         on_control: Callable[[Any], None],
         take: Take | None = None,
     ) -> None:
-        """`take`: gets arriving messages in place of the bus' `publish`."""
+        """`take` gets arriving messages in place of the bus' `publish`."""
         self._bus = bus
         self._write = write
         self._soon = soon

@@ -97,7 +97,7 @@ def directory(body: bytes) -> Iterator[ArchiveMember]:
 
 
 def unpacked(body: bytes, member: ArchiveMember) -> bytes:
-    """What is in a member, its first MAX_MEMBER_BYTES. Raises `ValueError`, `struct.error` or `zlib.error`."""
+    """The content of a member, its first MAX_MEMBER_BYTES. Raises `ValueError`, `struct.error` or `zlib.error`."""
     mark, *_, name, extra = _LOCAL_FIELDS.unpack_from(body, member.at)
     if mark != _LOCAL:
         raise ValueError("its directory points nowhere")
