@@ -19,32 +19,17 @@ MORE_PERCENT = {
     "nephila/api": 3.9,
     "nephila/cli": 6.4,
     "nephila/programs": 5.1,
-    "nephila_browser": 3.6,
-    "nephila_cluster": 4.3,
     "nephila_console": 11.0,
     "nephila_control": 7.5,
-    "nephila_documents": 6.2,
     "nephila_doors": 9.6,
-    "nephila_harvest": 8.8,
-    "nephila_proxies": 3.3,
-    "nephila_rules": 10.0,
-    "nephila_stores": 4.3,
-    "nephila_tools": 5.2,
 }
 """Folder → percent of its assigned names that may still be such words. A bound only shrinks, then leaves the table."""
 
 POINTERS = {
     "nephila/api": 1,
-    "nephila_browser": 33,
-    "nephila_cluster": 73,
     "nephila_console": 1,
     "nephila_control": 33,
-    "nephila_documents": 2,
     "nephila_doors": 3,
-    "nephila_harvest": 14,
-    "nephila_proxies": 7,
-    "nephila_rules": 9,
-    "nephila_stores": 44,
 }
 """Folder → docstrings that may still say nothing but "See `X`". A bound only shrinks, then leaves the table."""
 
