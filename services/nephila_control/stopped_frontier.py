@@ -15,6 +15,7 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.control_port import Parts
+from nephila.programs.option_values import settings_of
 from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
@@ -39,15 +40,7 @@ async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operatio
 
 def _single_fetches(run: RunFile) -> DownloaderConfig:
     """How the studio fetches a page: under the name of the crawl, and where the crawl may fetch."""
-    options = run.options
-    return config_of(
-        user_agent=options.get("user_agent", ""),
-        contact=options.get("contact", ""),
-        allow_private=options.get("allow_private", False),
-        host_map=options.get("host_map"),
-        insecure=options.get("insecure", False),
-        ca_file=options.get("ca_file", ""),
-    )
+    return config_of(**settings_of(run.options, "extract")["downloader"])
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.option_values import settings_of
 from nephila.programs.options import defaults
 from nephila.programs.output_directory import OutputDirectory
 from nephila.storage.read.broken_links import (
@@ -152,14 +153,7 @@ def _checked(path: Path, urls: Iterable[str]) -> dict[str, CheckedLink]:
         return results
     run = directory.read()
     options = {**defaults(), **(run.options if run is not None else {})}
-    config = config_of(
-        user_agent=options["user_agent"],
-        contact=options["contact"],
-        allow_private=options["allow_private"],
-        host_map=list(options["host_map"]),
-        insecure=options["insecure"],
-        ca_file=str(options["ca_file"]),
-    )
+    config = config_of(**settings_of(options, "extract")["downloader"])
     note(f"requesting {len(urls):,} URLs that the crawl did not fetch, once each; results are kept in {file}")
     with file.open("ab") as stream:
 

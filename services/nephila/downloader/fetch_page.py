@@ -6,7 +6,9 @@ Redirects are followed, MAX_HOPS at most. With `obey_robots` the robots.txt of e
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Self
+from typing import Any, Final, Self
+
+import msgspec
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build, build_browser
@@ -32,26 +34,9 @@ _Key = tuple[bytes, int]
 """Fingerprint and number of a fetch."""
 
 
-def config_of(
-    *,
-    user_agent: str = "",
-    contact: str = "",
-    allow_private: bool = False,
-    host_map: list[str] | None = None,
-    insecure: bool = False,
-    ca_file: str = "",
-) -> DownloaderConfig:
-    """The downloader's configuration for single fetches: without limits per address."""
-    return DownloaderConfig(
-        user_agent=user_agent,
-        contact=contact,
-        allow_private=allow_private,
-        host_map=tuple(host_map or ()),
-        tls_verify=not insecure,
-        ca_file=ca_file,
-        per_address=0,
-        address_gap_s=0.0,
-    )
+def config_of(**settings: Any) -> DownloaderConfig:
+    """The downloader's configuration for single fetches: the given settings, and no limits per address."""
+    return msgspec.convert({**settings, "per_address": 0, "address_gap_s": 0.0}, DownloaderConfig)
 
 
 def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False, limit_s: float | None = None) -> Page:

@@ -1,4 +1,4 @@
-"""Values of options: from a command line or a call to what a run keeps."""
+"""Values of options: from a command line or a call to what a run keeps, and from there to the settings of services."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, get_args
 
-from nephila.programs.options import Option, is_list
+from nephila.programs.option_fields import JOB, config_classes, fields_of
+from nephila.programs.options import DIR, FILE, SIZE, TIME, N, Option, defaults, is_list, table
 
 
 def read(kind: Any, option: Option, value: Any) -> Any:
@@ -17,19 +18,37 @@ def read(kind: Any, option: Option, value: Any) -> Any:
         if not isinstance(value, bool):
             raise ValueError(f"{_shown(value)} is neither True nor False")
         return value
-    if option.seconds:
+    if option.metavar is TIME:
         return _seconds(value)
-    if option.least is not None:
+    if option.metavar in (N, SIZE):
         return _count(option, value)
     if is_list(kind):
         return _texts(value)
-    if option.file and isinstance(value, os.PathLike):
+    is_path = option.metavar in (FILE, DIR)
+    if is_path and isinstance(value, os.PathLike):
         value = os.fspath(value)
     elif isinstance(value, float | int) and not isinstance(value, bool) and float in get_args(kind):
         value = str(value)
     if not isinstance(value, str):
         raise ValueError(f"{_shown(value)} is no text like {option.metavar.partition('|')[0]!r}")
-    return os.path.abspath(value) if option.file and value else value
+    return os.path.abspath(value) if is_path and value else value
+
+
+def settings_of(options: Mapping[str, Any], command: str = "crawl") -> dict[str, dict[str, Any]]:
+    """Service → the settings that the options of a command set. An option with its default sets none, so that the
+    default of the service or an earlier setting counts."""
+    classes = config_classes()
+    settings: dict[str, dict[str, Any]] = {service: {} for service in classes}
+    without = defaults(command)
+    for name, (_, option) in table(command).items():
+        if name not in options or options[name] == without[name]:
+            continue
+        for path, convert in option.fields.items():
+            service, _, field = path.partition(".")
+            if convert is not None and service != JOB:
+                present = settings[service].get(field, fields_of(classes[service])[field].default)
+                settings[service][field] = convert(options[name], present)
+    return settings
 
 
 def _seconds(value: Any) -> float:
@@ -46,7 +65,7 @@ def _count(option: Option, value: Any) -> int:
     if isinstance(value, str):
         from nephila.kernel.documents.field_types import parse_count, parse_size
 
-        value = (parse_size if option.size else parse_count)(value)
+        value = (parse_size if option.metavar is SIZE else parse_count)(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         raise ValueError(f"{_shown(value)} is no whole number")
     least, most = option.least or 0, option.most or 0

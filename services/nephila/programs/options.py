@@ -1,17 +1,38 @@
 """The options of a crawl, each described once.
 
 From this table come the options of `nephila crawl`, `up`, `extract` and `robots` with their --help (cli/options.py),
-the keyword arguments of the Python API (`Options`), their defaults, and which of them a job document has as well.
+the keyword arguments of the Python API (`Options`), and the fields of the job and of the settings that they set. What
+a field knows, the row does not repeat: default, words and bounds are those of the field.
 """
 
 import os
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import UNSET, structs
 
 from nephila.kernel.outputs import OUTPUTS
+from nephila.programs.option_fields import (
+    JOB,
+    Converter,
+    accepted_types,
+    enabled,
+    field_facts,
+    negated,
+    or_present,
+    outlived,
+    proxy_entries,
+    refused_but_accepted,
+    refused_too,
+    requisites_per_page,
+    same,
+    screenshot_too,
+    split_words,
+    tries_of_retries,
+)
 
 SCOPE = "What belongs to the crawl"
 LIMITS = "Limits"
@@ -19,32 +40,60 @@ POLITENESS = "Politeness"
 RESULT = "Result"
 OUTPUT = "What is printed"
 ELSEWHERE = "Servers and systems"
-MAX_NUMBER = 10**12
-"""Largest count: more pages than exist. A larger number is a typing error."""
+
+
+class Form(StrEnum):
+    """The form of a value that is more than a text."""
+
+    N = "N"
+    """A number with optional units: 250, 10k, 1e6."""
+    SIZE = "SIZE"
+    """A size: 500KB, 2MiB; a number is bytes."""
+    TIME = "TIME"
+    """A duration: 500ms, 1s, 1h30m; a number is seconds."""
+    FILE = "FILE"
+    """The name of a file. It stays valid when another directory becomes the current one."""
+    DIR = "DIR"
+    """The name of a directory, likewise."""
+
+
+N, SIZE, TIME, FILE, DIR = Form
 
 
 class Option(msgspec.Struct, frozen=True):
     """One row of the table."""
 
     help: str
-    metavar: str
+    """Text for --help; {words} stands for the words of the field."""
     panel: str
     """Heading in --help."""
-    default: Any = None
+    to: str | Mapping[str, Converter | None]
+    """Path of the field that has the value of the option (`option_fields`); or paths with a converter each, None where
+    a program maps the option together with other facts. The first field is the option's home. Empty: no field."""
+    metavar: str = ""
+    """Form of the value, also in --help. Empty: the words of the field, or a flag."""
+    default: Any = UNSET
+    """Left out: the default of the first field that is set to the same value."""
     commands: tuple[str, ...] = ("crawl",)
     """Commands that have the option."""
-    path: str = ""
-    """Where a job document has the same setting; only an option that was given overrides it. Empty: nowhere."""
-    in_service: bool = False
-    """A setting of the services: not allowed where services elsewhere crawl (--bootstrap)."""
-    seconds: bool = False
-    """A duration: 500ms, 1s, 1h30m; a number is seconds."""
-    size: bool = False
-    """A size: 500KB, 2MiB; a number is bytes."""
-    file: bool = False
-    """The name of a file or directory. It stays valid when another directory becomes the current one."""
     least: int | None = None
+    """Smallest number. Left out: that of the field."""
     most: int | None = None
+
+    @property
+    def fields(self) -> Mapping[str, Converter | None]:
+        """Path of each field that the option sets → its converter."""
+        return self.to if isinstance(self.to, Mapping) else {self.to: same} if self.to else {}
+
+    @property
+    def in_job(self) -> bool:
+        """Whether the option's home is the job's document; only an option that was given overrides it."""
+        return next(iter(self.fields), "").startswith(f"{JOB}.")
+
+    @property
+    def in_service(self) -> bool:
+        """Whether services elsewhere (--bootstrap) refuse the option, since it sets more than the job."""
+        return any(not path.startswith(f"{JOB}.") for path in self.fields)
 
 
 CRAWL_UP = ("crawl", "up")
@@ -62,197 +111,111 @@ class Options(TypedDict, total=False):
     """Options of `nephila crawl` as keyword arguments. Durations are seconds, sizes are bytes; texts with units as on
     the command line are valid too."""
 
-    scope: Annotated[
-        str, Option("How far links are followed.", "host|domain|prefix|any", SCOPE, default="host", path="scope.mode")
-    ]
+    scope: Annotated[str, Option("How far links are followed.", SCOPE, "job.scope.mode")]
     include: Annotated[
-        Sequence[str], Option("Follow only URLs that match (RE2, repeatable).", "RE", SCOPE, path="scope.include")
+        Sequence[str], Option("Follow only URLs that match (RE2, repeatable).", SCOPE, "job.scope.include", "RE")
     ]
     exclude: Annotated[
-        Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", "RE", SCOPE, path="scope.exclude")
+        Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", SCOPE, "job.scope.exclude", "RE")
     ]
     render: Annotated[
         str,
         Option(
             "Pages that a browser renders; auto: those that need it. Needs Playwright and Chromium.",
-            "never|auto|always",
             SCOPE,
-            default="never",
-            path="render",
+            "job.render",
         ),
     ]
     wait_for: Annotated[
         str,
         Option(
             "Rendered pages: wait for an element of this CSS selector; without it the page ends as failed(step).",
-            "SELECTOR",
             SCOPE,
-            default="",
-            path="browser.wait.selector",
+            {"job.browser.wait.selector": or_present},
+            "SELECTOR",
         ),
     ]
     accept: Annotated[
         str,
         Option(
             "Content types to fetch, in place of the default: pdf,json or application/pdf. HTML always: it has links.",
-            "LIST",
             SCOPE,
-            default="",
-            in_service=True,
+            {"downloader.accept": accepted_types, "downloader.refuse": refused_but_accepted},
+            "LIST",
         ),
     ]
     reject: Annotated[
         str,
-        Option("Content types to leave out: pdf,zip or image/*.", "LIST", SCOPE, default="", in_service=True),
+        Option("Content types to leave out: pdf,zip or image/*.", SCOPE, {"downloader.refuse": refused_too}, "LIST"),
     ]
-    strategy: Annotated[
-        str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", path="strategy")
-    ]
+    strategy: Annotated[str, Option("Order of the URLs of a host.", SCOPE, "job.strategy")]
     keywords: Annotated[
-        Sequence[str], Option("Words that best-first prefers (repeatable).", "A,B", SCOPE, path="keywords")
+        Sequence[str],
+        Option("Words that best-first prefers (repeatable).", SCOPE, {"job.keywords": split_words}, "A,B"),
     ]
-    sitemap: Annotated[
-        bool, Option("Sitemaps of the seeds' hosts are seeds as well.", "", SCOPE, default=False, path="sitemaps")
-    ]
+    sitemap: Annotated[bool, Option("Sitemaps of the seeds' hosts are seeds as well.", SCOPE, "job.sitemaps")]
     follow: Annotated[
         Sequence[str],
-        Option(
-            "Links in addition to anchors and frames: canonical, alternate, feed, next, form, script, route, json.",
-            "A,B",
-            SCOPE,
-            path="parse.follow",
-        ),
+        Option("Links in addition to anchors and frames: {words}.", SCOPE, {"job.parse.follow": split_words}, "A,B"),
     ]
-    max_pages: Annotated[
-        Count,
-        Option(
-            "Most pages to store; 0 = no limit.",
-            "N",
-            LIMITS,
-            default=0,
-            path="scope.maxPages",
-            least=0,
-            most=MAX_NUMBER,
-        ),
-    ]
-    max_depth: Annotated[
-        Count,
-        Option(
-            "Most links from a seed; -1 = no limit.",
-            "N",
-            LIMITS,
-            default=-1,
-            path="scope.maxDepth",
-            least=-1,
-            most=10**6,
-        ),
-    ]
+    max_pages: Annotated[Count, Option("Most pages to store; 0 = no limit.", LIMITS, "job.scope.maxPages", N)]
+    max_depth: Annotated[Count, Option("Most links from a seed; -1 = no limit.", LIMITS, "job.scope.maxDepth", N)]
     max_time: Annotated[
-        Seconds,
-        Option("Time this run may take; 0 = no limit.", "TIME", LIMITS, default=0.0, in_service=True, seconds=True),
+        Seconds, Option("Time this run may take; 0 = no limit.", LIMITS, {"plan.max_time_s": None}, TIME, default=0.0)
     ]
     max_wait: Annotated[
         Seconds,
-        Option(
-            "End when all URLs left wait longer than this.",
-            "TIME",
-            LIMITS,
-            default=600.0,
-            in_service=True,
-            seconds=True,
-        ),
+        Option("End when all URLs left wait longer than this.", LIMITS, {"plan.max_wait_s": None}, TIME, default=600.0),
     ]
     timeout: Annotated[
         Seconds,
         Option(
             "Most time of a fetch; 0 = the limits of the settings (90s).",
-            "TIME",
             LIMITS,
+            {
+                "downloader.total_timeout_s": same,
+                "downloader.body_timeout_s": same,
+                "downloader.headers_timeout_s": same,
+                "downloader.connect_timeout_s": min,
+                "downloader.idle_timeout_s": min,
+                "scheduler.lease_s": outlived,
+            },
+            TIME,
             default=0.0,
-            in_service=True,
-            seconds=True,
         ),
     ]
     retries: Annotated[
         Count | None,
         Option(
             "How often a fetch is repeated after 5xx, 429 and network errors; default: 2.",
-            "N",
             LIMITS,
-            in_service=True,
+            {"scheduler.tries": tries_of_retries},
+            N,
             least=0,
             most=100,
         ),
     ]
     max_page_bytes: Annotated[
         Count,
-        Option(
-            "A larger page is not stored; 0 = the limit of the settings (32MiB).",
-            "SIZE",
-            LIMITS,
-            default=0,
-            path="maxPageBytes",
-            size=True,
-            least=0,
-            most=1 << 30,
-        ),
+        Option("A larger page is not stored; 0 = the limit of the settings (32MiB).", LIMITS, "job.maxPageBytes", SIZE),
     ]
-    host_pages: Annotated[
-        Count,
-        Option(
-            "Most fetches of a host; 0 = no limit.",
-            "N",
-            LIMITS,
-            default=0,
-            path="hostBudget.pages",
-            least=0,
-            most=MAX_NUMBER,
-        ),
-    ]
-    host_bytes: Annotated[
-        Count,
-        Option(
-            "Most bytes from a host; 0 = no limit.",
-            "SIZE",
-            LIMITS,
-            default=0,
-            path="hostBudget.bytes",
-            size=True,
-            least=0,
-            most=10**18,
-        ),
-    ]
+    host_pages: Annotated[Count, Option("Most fetches of a host; 0 = no limit.", LIMITS, "job.hostBudget.pages", N)]
+    host_bytes: Annotated[Count, Option("Most bytes from a host; 0 = no limit.", LIMITS, "job.hostBudget.bytes", SIZE)]
     host_time: Annotated[
-        Seconds,
-        Option(
-            "Most time spent fetching from a host; 0 = no limit.",
-            "TIME",
-            LIMITS,
-            default=0.0,
-            path="hostBudget.time",
-            seconds=True,
-        ),
+        Seconds, Option("Most time spent fetching from a host; 0 = no limit.", LIMITS, "job.hostBudget.time", TIME)
     ]
-    delay: Annotated[
-        Seconds,
-        Option(
-            "Time between fetches of a host.", "TIME", POLITENESS, default=1.0, path="politeness.delay", seconds=True
-        ),
-    ]
+    delay: Annotated[Seconds, Option("Time between fetches of a host.", POLITENESS, "job.politeness.delay", TIME)]
     rate: Annotated[
-        str | float,
-        Option("Most fetches of a host, as 2/s or 30/min: --delay in other words.", "RATE", POLITENESS, default=""),
+        str | float, Option("Most fetches of a host, as 2/s or 30/min: --delay in other words.", POLITENESS, "", "RATE")
     ]
     concurrency: Annotated[
         Count,
         Option(
             "Fetches at once, over all hosts.",
-            "N",
             POLITENESS,
-            default=100,
+            {"downloader.concurrency": same, "scheduler.concurrency": same},
+            N,
             commands=CRAWL_UP,
-            in_service=True,
-            least=1,
             most=10_000,
         ),
     ]
@@ -261,27 +224,20 @@ class Options(TypedDict, total=False):
         Option(
             "Fetches at once from one server address, over all hosts that it has; 0 = no limit; default: 4, and no "
             "limit with --delay 0.",
-            "N",
             POLITENESS,
+            {"downloader.per_address": same, "scheduler.per_address": same},
+            N,
             commands=CRAWL_UP,
-            in_service=True,
-            least=0,
             most=10_000,
         ),
     ]
     user_agent: Annotated[
-        str,
-        Option("User-Agent to send.", "S", POLITENESS, default="", commands=CRAWL_UP_EXTRACT, in_service=True),
+        str, Option("User-Agent to send.", POLITENESS, "downloader.user_agent", "S", commands=CRAWL_UP_EXTRACT)
     ]
     contact: Annotated[
         str,
         Option(
-            "URL or mail address named in User-Agent.",
-            "S",
-            POLITENESS,
-            default="",
-            commands=CRAWL_UP_EXTRACT,
-            in_service=True,
+            "URL or mail address named in User-Agent.", POLITENESS, "downloader.contact", "S", commands=CRAWL_UP_EXTRACT
         ),
     ]
     header: Annotated[
@@ -289,86 +245,74 @@ class Options(TypedDict, total=False):
         Option(
             "Extra request header, for the seeds' hosts or, as 'HOST K:V', for one; Accept-Language and the like for "
             "all.",
-            "K:V|@FILE",
             POLITENESS,
+            {"downloader.headers": None},
+            "K:V|@FILE",
             commands=CRAWL_UP,
-            in_service=True,
         ),
     ]
-    referer: Annotated[str, Option("Referer of requests for pages.", "URL", POLITENESS, default="", path="referer")]
+    referer: Annotated[str, Option("Referer of requests for pages.", POLITENESS, "job.referer", "URL")]
     proxy: Annotated[
         Sequence[str],
         Option(
             "Fetch through this proxy, http:// or socks5://; or 'file PATH', 'list URL' (repeatable).",
-            "URL",
             POLITENESS,
+            {"downloader.proxies": proxy_entries},
+            "URL",
             commands=CRAWL_UP,
-            in_service=True,
         ),
     ]
     user: Annotated[
         str,
         Option(
             "HTTP basic authentication, for the seeds' hosts only; run.json does not keep it.",
-            "NAME:PASSWORD|@FILE",
             POLITENESS,
-            default="",
-            in_service=True,
+            {"downloader.headers": None},
+            "NAME:PASSWORD|@FILE",
         ),
     ]
     ignore_robots: Annotated[
         bool,
         Option(
             "Do not obey robots.txt.",
-            "",
             POLITENESS,
-            default=False,
+            {"job.politeness.respectRobots": negated},
             commands=("crawl", "extract"),
-            path="politeness.respectRobots",
         ),
     ]
     allow_private: Annotated[
-        bool,
-        Option("Reach loopback and private addresses.", "", POLITENESS, default=False, commands=EVERY, in_service=True),
+        bool, Option("Reach loopback and private addresses.", POLITENESS, "downloader.allow_private", commands=EVERY)
     ]
     cookies: Annotated[
         str | os.PathLike[str],
         Option(
             "Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
-            "FILE",
             POLITENESS,
-            default="",
-            in_service=True,
-            file=True,
+            {"downloader.cookies": same, "job.cookies": enabled},
+            FILE,
         ),
     ]
     insecure: Annotated[
         bool,
         Option(
             "Accept any TLS certificate; better: --ca-file.",
-            "",
             POLITENESS,
-            default=False,
+            {"downloader.tls_verify": negated},
             commands=EVERY,
-            in_service=True,
         ),
     ]
     ca_file: Annotated[
         str | os.PathLike[str],
-        Option(
-            "Trust the certificates of a PEM file too.",
-            "FILE",
-            POLITENESS,
-            default="",
-            commands=EVERY,
-            in_service=True,
-            file=True,
-        ),
+        Option("Trust the certificates of a PEM file too.", POLITENESS, "downloader.ca_file", FILE, commands=EVERY),
     ]
     host_map: Annotated[
         Sequence[str],
         Option(
-            "Resolve hosts like '*.x.test=127.0.0.1'.", "PATTERN=ADDRESS", POLITENESS, commands=EVERY, in_service=True
+            "Resolve hosts like '*.x.test=127.0.0.1'.",
+            POLITENESS,
+            "downloader.host_map",
+            "PATTERN=ADDRESS",
+            commands=EVERY,
         ),
     ]
     format: Annotated[
@@ -376,12 +320,11 @@ class Options(TypedDict, total=False):
         Option(
             f"{', '.join(name for name, row in OUTPUTS.items() if not row.is_database)}; sqlite, or postgres with "
             "--store, is always written.",
-            "LIST",
             RESULT,
+            {"job.sinks": None, "storage.formats": None},
+            "LIST",
             default="sqlite",
             commands=CRAWL_UP,
-            path="sinks",
-            in_service=True,
         ),
     ]
     store: Annotated[
@@ -389,97 +332,75 @@ class Options(TypedDict, total=False):
         Option(
             "Rows into PostgreSQL, postgresql://user@host/database, not DIR/nephila.db; with a password better in "
             "NEPHILA_STORAGE__STORE.",
-            "URL",
             RESULT,
-            default="",
+            {"storage.store": None},
+            "URL",
             commands=CRAWL_UP,
-            in_service=True,
         ),
     ]
     main_text: Annotated[
         str,
         Option(
             "Text of a page: density (no boilerplate), trafilatura (by this library), all visible text, or none.",
-            "density|trafilatura|all|none",
             RESULT,
-            default="density",
-            path="parse.mainText",
+            "job.parse.mainText",
         ),
     ]
     hidden_text: Annotated[
         bool,
         Option(
             "Keep text that a page hides by its own attributes (hidden, display:none, visibility:hidden).",
-            "",
             RESULT,
-            default=False,
+            "parser.hidden_text",
             commands=CRAWL_UP_EXTRACT,
-            in_service=True,
         ),
     ]
     near_copies: Annotated[
         str,
         Option(
             "Pages whose text is nearly that of another page of the job: store, mark in their rows, or skip.",
-            "store|mark|skip",
             RESULT,
-            default="store",
-            path="parse.nearCopies",
+            "job.parse.nearCopies",
         ),
     ]
     page_requisites: Annotated[
         bool,
         Option(
             "Archive the styles, pictures, scripts and fonts of stored pages as well. Needs --format warc.",
-            "",
             RESULT,
-            default=False,
-            path="parse.requisites",
+            {"job.parse.requisites": requisites_per_page},
         ),
     ]
     screenshot: Annotated[
         bool,
         Option(
             "Rendered pages: a picture of each, in captures/ of the directory.",
-            "",
             RESULT,
-            default=False,
-            path="browser.capture",
+            {"job.browser.capture": screenshot_too},
         ),
     ]
-    links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, path="links")]
+    links: Annotated[bool, Option("Keep the links in a table.", RESULT, "job.links")]
     keep_raw: Annotated[
         bool,
         Option(
             "Keep the bodies, for nephila rules apply; as format raw.",
-            "",
             RESULT,
-            default=False,
+            {"storage.formats": None},
             commands=CRAWL_UP,
-            in_service=True,
         ),
     ]
     rule_scripts: Annotated[
         bool,
-        Option(
-            "Run the scripts of rules, in a confined process.",
-            "",
-            RESULT,
-            default=False,
-            commands=CRAWL_UP,
-            in_service=True,
-        ),
+        Option("Run the scripts of rules, in a confined process.", RESULT, "parser.rule_scripts", commands=CRAWL_UP),
     ]
     rule_functions: Annotated[
         str | os.PathLike[str],
         Option(
             "Python files with the functions (py) of rules; read again when they change.",
-            "DIR",
             RESULT,
-            default="",
+            "parser.rule_functions_dir",
+            DIR,
             commands=CRAWL_UP,
-            in_service=True,
-            file=True,
         ),
     ]
 
@@ -491,10 +412,10 @@ class CommandOptions(Options, total=False):
         Count | None,
         Option(
             "Processes that fetch and parse; 0 = all in one; default: automatic, at most CPU cores - 1.",
-            "N",
             POLITENESS,
+            {"plan.workers": None},
+            N,
             commands=CRAWL_UP,
-            in_service=True,
             least=0,
             most=256,
         ),
@@ -503,9 +424,8 @@ class CommandOptions(Options, total=False):
         bool,
         Option(
             "Render pages of jobs with spec.render; without it such jobs are refused. Needs Playwright and Chromium.",
-            "",
             POLITENESS,
-            default=False,
+            "",
             commands=("up",),
         ),
     ]
@@ -513,46 +433,72 @@ class CommandOptions(Options, total=False):
         str,
         Option(
             "Python files that see each request, response and outcome.",
-            "DIR",
             POLITENESS,
-            default="",
+            "downloader.middleware_dir",
+            DIR,
             commands=CRAWL_UP,
-            in_service=True,
-            file=True,
         ),
     ]
     rules: Annotated[
-        str,
-        Option(
-            "Rules that make items of pages; read again when they change.",
-            "DIR",
-            RESULT,
-            default="",
-            commands=CRAWL_UP,
-            file=True,
-        ),
+        str, Option("Rules that make items of pages; read again when they change.", RESULT, "", DIR, commands=CRAWL_UP)
     ]
 
 
 @cache
-def table(command: str = "crawl") -> dict[str, tuple[Any, Option]]:
-    """Option → (type, description) of a command's options, in the order of --help."""
+def rows() -> dict[str, tuple[Any, Option]]:
+    """Option → (type, row) as it is written above."""
     hints = get_type_hints(CommandOptions, include_extras=True)
-    found = {name: get_args(hint) for name, hint in hints.items()}
-    return {name: (kind, option) for name, (kind, option) in found.items() if command in option.commands}
+    return {name: get_args(hint) for name, hint in hints.items()}
+
+
+@cache
+def table(command: str = "crawl") -> dict[str, tuple[Any, Option]]:
+    """Option → (type, row) of a command's options, in the order of --help, with the facts of their fields."""
+    return {name: (kind, _with_facts(kind, row)) for name, (kind, row) in rows().items() if command in row.commands}
+
+
+def _with_facts(kind: Any, row: Option) -> Option:
+    """The row with default, words and bounds of its home."""
+    if kind is bool:
+        return structs.replace(row, default=False)
+    default = None if is_list(kind) or type(None) in get_args(kind) else ""
+    path, convert = next(iter(row.fields.items()), ("", None))
+    if convert is None:
+        return structs.replace(row, default=default if row.default is UNSET else row.default)
+    facts = field_facts(path)
+    least, most = (facts.least, facts.most) if convert is same else (None, None)
+    if default == "" and convert is same:
+        default = _as_option(row, facts.default)
+    return structs.replace(
+        row,
+        help=row.help.replace("{words}", ", ".join(facts.words)),
+        metavar=row.metavar or "|".join(facts.words),
+        default=default if row.default is UNSET else row.default,
+        least=least if row.least is None else row.least,
+        most=most if row.most is None else row.most,
+    )
+
+
+def _as_option(row: Option, default: Any) -> Any:
+    """The default of a field as the option has it: a duration of a document is seconds."""
+    if row.metavar is TIME and isinstance(default, str):
+        from nephila.kernel.documents.field_types import parse_seconds  # not for each import: it loads RE2
+
+        return parse_seconds(default)
+    return default
 
 
 def is_list(kind: Any) -> bool:
     """Whether an option may be given more than once."""
-    return any(get_origin(one) is Sequence for one in (kind, *get_args(kind)))
+    return any(get_origin(part) is Sequence for part in (kind, *get_args(kind)))
 
 
-def defaults() -> dict[str, Any]:
-    """Option → default, of the options of a crawl."""
-    return {name: [] if is_list(kind) else option.default for name, (kind, option) in table().items()}
+def defaults(command: str = "crawl") -> dict[str, Any]:
+    """Option → default, of the options of a command."""
+    return {name: [] if is_list(kind) else row.default for name, (kind, row) in table(command).items()}
 
 
-IN_JOB = frozenset(name for name, (_, option) in table().items() if option.path)
+IN_JOB = frozenset(name for name, (_, row) in rows().items() if row.in_job)
 """Options that a job document has as well: only where they are given do they override it."""
-IN_SERVICE = tuple(name for name, (_, option) in table().items() if option.in_service)
+IN_SERVICE = tuple(name for name, (_, row) in rows().items() if row.in_service)
 """Options that are settings of the services."""

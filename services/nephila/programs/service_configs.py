@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import time
-from collections.abc import Sequence
-from fnmatch import fnmatch
-from mimetypes import MimeTypes
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -29,6 +26,7 @@ from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
 from nephila.programs.headers import basic_auth, headers_of
+from nephila.programs.option_values import settings_of
 from nephila.programs.output_directory import RunFile
 from nephila.programs.robots_names import check_names
 from nephila.scheduler.config import SchedulerConfig
@@ -38,13 +36,6 @@ from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 SOURCE = "command line"
 """Where the options come from, for errors."""
-_DEFAULTS: Final = {field.name: field.default for field in structs.fields(DownloaderConfig)}
-_MEDIA_TYPE: Final = re.compile(r"[\w*.+-]+/[\w*.+-]+", re.ASCII)
-HTML: Final = ("text/html", "application/xhtml+xml")
-"""Fetched regardless of --accept: links are found in it."""
-FETCH_S: Final = _DEFAULTS["total_timeout_s"]
-LEASE_MARGIN_S: Final = 30.0
-"""From the longest time of a fetch to the end of its lease."""
 GRACE_S = 4.0
 """Time for fetches in flight after a stop. With the last flush, the program ends within five seconds."""
 
@@ -112,53 +103,39 @@ def make_configs(
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
         formats = ("postgres", *(name for name in formats if name in SINKS))
-    downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
+    mapped = settings_of(options)
+    settings = {
+        # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
+        **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
+        **mapped["downloader"],
+        "headers": _headers(options, seeds),
+        # What a job of this machine's user may name: spec.login.fields.file.
+        "secrets": os.getcwd(),
+        "raw_capture": "warc" in formats,
+    }
+    downloader = load(DownloaderConfig, settings, SOURCE, "downloader")
     if downloader.proxies and not downloader.proxy_pool:
         downloader = structs.replace(downloader, proxy_pool=str(directory / "proxies.json"))
     if renders:
         downloader = _rendering(downloader, directory, pictures)
-    scheduler = load(
-        SchedulerConfig,
-        {
-            "directory": str(directory / "frontier"),
-            "concurrency": options["concurrency"],
-            "agent": product_token(downloader.agent()),
-            "recrawl": recrawls,
-            **_per_address(options),
-            **({"tries": retries + 1} if (retries := options.get("retries")) is not None else {}),
-            # A lease outlives the longest fetch.
-            **({"lease_s": timeout + LEASE_MARGIN_S} if (timeout := options.get("timeout", 0.0)) > FETCH_S else {}),
-        },
-        SOURCE,
-        "scheduler",
-    )
+    settings = {**mapped["scheduler"], "agent": product_token(downloader.agent()), "recrawl": recrawls}
+    scheduler = load(SchedulerConfig, settings, SOURCE, "scheduler")
     # A variable of the services, as images set it, must not move a part of the directory.
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
     workers = _workers(options.get("workers"), downloader)
-    # Check values now, before any file is created.
-    request_headers(downloader)
-    Auth(downloader)
-    UserMiddleware(downloader.middleware_dir)
-    for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
-        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
+    _check_values(scheduler, downloader)
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, SOURCE, "storage")
-    check_names(product_token(downloader.agent()), {}, SOURCE)
-    parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
-    for name in ("rule_scripts", "hidden_text"):
-        if options.get(name):
-            parser[name] = True
-    if functions := options.get("rule_functions", ""):
-        parser["rule_functions_dir"] = os.path.abspath(functions)
-    parser_config = load(ParserConfig, parser, SOURCE, "parser")
-    if parser_config.rule_functions_dir:
-        extension("rule-functions")(parser_config.rule_functions_dir, time.monotonic)
+    settings = {**mapped["parser"], "partitions": scheduler.partitions, "robots_agent": scheduler.agent}
+    parser = load(ParserConfig, settings, SOURCE, "parser")
+    if parser.rule_functions_dir:
+        extension("rule-functions")(parser.rule_functions_dir, time.monotonic)
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(
         scheduler=scheduler,
         downloader=structs.replace(downloader, admission_processes=max(processes, 1)),
-        parser=parser_config,
+        parser=parser,
         storage=structs.replace(storage, store=store, directory=directory),
         workers=processes,
         workers_first=1 if workers is None else 0,
@@ -195,45 +172,6 @@ def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     return workers
 
 
-def _per_address(options: dict[str, Any]) -> dict[str, int]:
-    """The setting for --per-address; empty without the option."""
-    limit = options.get("per_address")
-    return {} if limit is None else {"per_address": limit}
-
-
-def _timeouts(limit_s: float) -> dict[str, float]:
-    """The settings of a downloader whose fetches may take this time; 0 = as they are."""
-    if not limit_s:
-        return {}
-    whole = dict.fromkeys(("total_timeout_s", "body_timeout_s", "headers_timeout_s"), limit_s)
-    parts = ("connect_timeout_s", "idle_timeout_s")
-    return whole | {name: min(_DEFAULTS[name], limit_s) for name in parts}
-
-
-def _media_types(accept: str, reject: str) -> dict[str, tuple[str, ...]]:
-    """The settings of a downloader for --accept and --reject. Raises `UsageError`."""
-    found = {}
-    accepted, rejected = _types(accept, "--accept"), _types(reject, "--reject")
-    refused: tuple[str, ...] = _DEFAULTS["refuse"]
-    if accepted:
-        found["accept"] = (*HTML, *accepted)
-        refused = tuple(one for one in refused if not any(fnmatch(a, one) or fnmatch(one, a) for a in accepted))
-    if accepted or rejected:
-        found["refuse"] = (*refused, *rejected)
-    return found
-
-
-def _types(words: str, option: str) -> tuple[str, ...]:
-    """Media types of a list of them, or of endings of files."""
-    found = []
-    for word in words.replace(",", " ").lower().split():
-        known = word if "/" in word else MimeTypes().guess_type(f"x.{word.lstrip('*.')}")[0]
-        if known is None or not _MEDIA_TYPE.fullmatch(known):
-            raise UsageError(f"{option} {word!r} is no content type like application/pdf, and no known ending like pdf")
-        found.append(known)
-    return tuple(found)
-
-
 def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
     """Formats of a list of names; `keep_raw` adds the one that keeps bodies. Raises `UsageError`."""
     if keep_raw:
@@ -245,42 +183,29 @@ def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
     return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
 
 
-def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, seeds: Sequence[str]) -> dict[str, Any]:
+def _headers(options: Mapping[str, Any], seeds: Sequence[str]) -> tuple[str, ...]:
+    """The downloader's headers for --header and --user, which may be secrets of the seeds' hosts. Raises
+    `UsageError`."""
     try:
-        headers = headers_of(options["header"], seeds)
-        headers += basic_auth(options.get("user", ""), seeds)
+        return headers_of(options["header"], seeds) + basic_auth(options.get("user", ""), seeds)
     except UsageError as error:
         raise UsageError(f"--{str(error).removeprefix('--')}") from None
-    cookies: str = options.get("cookies", "")
-    if cookies:
+
+
+def _check_values(scheduler: SchedulerConfig, downloader: DownloaderConfig) -> None:
+    """Raise `UsageError` for a value that its service would refuse later: no file is created before."""
+    if downloader.cookies:
         from nephila.downloader.middleware.cookies import load_jar
 
-        load_jar(cookies, time.time())
-    middleware: str = options.get("middleware", "")
-    ca_file: str = os.fspath(options.get("ca_file", ""))
-    if ca_file:
+        load_jar(downloader.cookies, time.time())
+    if downloader.ca_file:
         from nephila.downloader.http.tls import tls_context
 
-        tls_context(True, ca_file)
-    HostMap(options["host_map"])
-    return {
-        "concurrency": options["concurrency"],
-        # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
-        **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
-        **_per_address(options),
-        "user_agent": options["user_agent"],
-        "contact": options["contact"],
-        "headers": headers,
-        **({"proxies": extension("proxy-entries")(options["proxy"])} if options.get("proxy") else {}),
-        **_timeouts(options.get("timeout", 0.0)),
-        **_media_types(options.get("accept", ""), options.get("reject", "")),
-        **({"cookies": os.path.abspath(cookies)} if cookies else {}),
-        **({"middleware_dir": os.path.abspath(middleware)} if middleware else {}),
-        # What a job of this machine's user may name: spec.login.fields.file.
-        "secrets": os.getcwd(),
-        "allow_private": options["allow_private"],
-        "host_map": tuple(options["host_map"]),
-        **({"tls_verify": False} if options.get("insecure") else {}),
-        **({"ca_file": os.path.abspath(ca_file)} if ca_file else {}),
-        "raw_capture": "warc" in formats,
-    }
+        tls_context(True, downloader.ca_file)
+    HostMap(downloader.host_map)
+    request_headers(downloader)
+    Auth(downloader)
+    UserMiddleware(downloader.middleware_dir)
+    for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
+        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
+    check_names(product_token(downloader.agent()), {}, SOURCE)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from msgspec import inspect
 from nephila.cli.main import main
 from nephila.kernel.documents.browser_schema import Browser, Wait
-from nephila.kernel.documents.field_types import parse_seconds, seconds
+from nephila.kernel.documents.field_types import parse_seconds
 from nephila.kernel.documents.job_schema import JobSpec
-from nephila.kernel.documents.struct_reader import unwrapped
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import read_seeds
-from nephila.programs.crawl.job_options import apply_options, place_of
+from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.crawl.run import seed_urls
-from nephila.programs.options import IN_JOB, defaults, is_list, table
+from nephila.programs.options import defaults
 
 
 @pytest.mark.parametrize(
@@ -61,28 +59,6 @@ def test_options_of_rendered_pages_are_added_to_those_of_the_job():
     wait = spec.browser.wait
     assert (wait.until, wait.time, wait.selector) == ("load", "1s", ".price")
     assert spec.browser.capture == ["pdf", "screenshot"]
-
-
-SAME_AS_NO_OPTION = {"wait_for": "", "screenshot": False, "page_requisites": False, "format": "sqlite"}
-
-
-@pytest.mark.parametrize("name", sorted(IN_JOB))
-def test_an_option_and_its_field_have_the_same_default_words_and_bounds(name):
-    """A row names the place in the document; what stands in both is equal."""
-    kind, option = table()[name]
-    section, field = place_of(JobSpec(), option.path)
-    wanted, _ = unwrapped(inspect.type_info(field.type))
-    if isinstance(wanted, inspect.LiteralType):
-        assert sorted(option.metavar.split("|")) == list(wanted.values)
-    if isinstance(wanted, inspect.IntType) and option.least is not None:
-        assert (option.least, option.most) == (wanted.ge, wanted.le)
-    default = [] if is_list(kind) else option.default
-    if name in SAME_AS_NO_OPTION:
-        assert default == SAME_AS_NO_OPTION[name]
-    elif option.seconds:
-        assert default == seconds(getattr(section, field.name))
-    else:
-        assert default == (not section.respect_robots if name == "ignore_robots" else getattr(section, field.name))
 
 
 def test_the_defaults_of_all_options_change_nothing():

@@ -62,9 +62,11 @@ def extract(
 def _fetched(url: str, markdown: bool, hidden: bool, options: dict[str, Any]) -> dict[str, Any]:
     from nephila.downloader.fetch_page import config_of, fetch_page
     from nephila.parser.single.extract import extract as extract_document
+    from nephila.programs.option_values import settings_of
 
     obey_robots = not options.pop("ignore_robots")
-    page = fetch_page(url, config_of(**options), obey_robots=obey_robots)
+    settings = settings_of(options, "extract")["downloader"]
+    page = fetch_page(url, config_of(**settings), obey_robots=obey_robots)
     kind, charset = page.content_type, page.charset
     return extract_document(bytes(page.body), page.url, kind, charset, markdown=markdown, hidden_text=hidden)
 

@@ -110,9 +110,11 @@ def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, Rob
     """The robots.txt of a URL's host, its verdict, and its address with the status. Raises `UserError`."""
     from nephila.downloader.fetch_page import config_of, fetch_robots
     from nephila.kernel.seeds import seed_url
+    from nephila.programs.option_values import settings_of
 
     url = seed_url(url)
-    address, body, means = fetch_robots(url, config_of(**options))
+    settings = settings_of(options, "robots")["downloader"]
+    address, body, means = fetch_robots(url, config_of(**settings))
     rules = parse_robots(body)
     verdict = decide(rules, token, url)
     if not means.startswith("rules"):
