@@ -15,7 +15,8 @@ from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs import options
 from nephila.programs.crawl.job_options import apply_options
-from nephila.programs.option_fields import JOB, config_classes, field_facts, fields_of, place_of, same
+from nephila.programs.option_converters import same
+from nephila.programs.option_fields import JOB, config_classes, field_facts, fields_of, place_of
 from nephila.programs.option_values import read, settings_of
 from nephila.programs.options import DIR, LIMITS, SIZE, TIME, CommandOptions, N, Option, Seconds, defaults, rows, table
 from nephila.programs.service_configs import make_configs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, get_args
 
@@ -68,7 +69,7 @@ def _count(option: Option, value: Any) -> int:
         value = (parse_size if option.metavar is SIZE else parse_count)(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         raise ValueError(f"{_shown(value)} is no whole number")
-    least, most = option.least or 0, option.most or 0
+    least, most = option.least or 0, sys.maxsize if option.most is None else option.most
     if not least <= value <= most:
         raise ValueError(f"{_shown(value)} is not in the range {least} to {most:,}")
     return int(value)

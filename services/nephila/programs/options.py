@@ -15,24 +15,8 @@ import msgspec
 from msgspec import UNSET, structs
 
 from nephila.kernel.outputs import OUTPUTS
-from nephila.programs.option_fields import (
-    JOB,
-    Converter,
-    accepted_types,
-    enabled,
-    field_facts,
-    negated,
-    or_present,
-    outlived,
-    proxy_entries,
-    refused_but_accepted,
-    refused_too,
-    requisites_per_page,
-    same,
-    screenshot_too,
-    split_words,
-    tries_of_retries,
-)
+from nephila.programs import option_converters as convert
+from nephila.programs.option_fields import JOB, Converter, field_facts
 
 SCOPE = "What belongs to the crawl"
 LIMITS = "Limits"
@@ -83,7 +67,7 @@ class Option(msgspec.Struct, frozen=True):
     @property
     def fields(self) -> Mapping[str, Converter | None]:
         """Path of each field that the option sets → its converter."""
-        return self.to if isinstance(self.to, Mapping) else {self.to: same} if self.to else {}
+        return self.to if isinstance(self.to, Mapping) else {self.to: convert.same} if self.to else {}
 
     @property
     def in_job(self) -> bool:
@@ -131,7 +115,7 @@ class Options(TypedDict, total=False):
         Option(
             "Rendered pages: wait for an element of this CSS selector; without it the page ends as failed(step).",
             SCOPE,
-            {"job.browser.wait.selector": or_present},
+            {"job.browser.wait.selector": convert.or_present},
             "SELECTOR",
         ),
     ]
@@ -140,23 +124,27 @@ class Options(TypedDict, total=False):
         Option(
             "Content types to fetch, in place of the default: pdf,json or application/pdf. HTML always: it has links.",
             SCOPE,
-            {"downloader.accept": accepted_types, "downloader.refuse": refused_but_accepted},
+            {"downloader.accept": convert.accepted_types, "downloader.refuse": convert.refused_but_accepted},
             "LIST",
         ),
     ]
     reject: Annotated[
         str,
-        Option("Content types to leave out: pdf,zip or image/*.", SCOPE, {"downloader.refuse": refused_too}, "LIST"),
+        Option(
+            "Content types to leave out: pdf,zip or image/*.", SCOPE, {"downloader.refuse": convert.refused_too}, "LIST"
+        ),
     ]
     strategy: Annotated[str, Option("Order of the URLs of a host.", SCOPE, "job.strategy")]
     keywords: Annotated[
         Sequence[str],
-        Option("Words that best-first prefers (repeatable).", SCOPE, {"job.keywords": split_words}, "A,B"),
+        Option("Words that best-first prefers (repeatable).", SCOPE, {"job.keywords": convert.split_words}, "A,B"),
     ]
     sitemap: Annotated[bool, Option("Sitemaps of the seeds' hosts are seeds as well.", SCOPE, "job.sitemaps")]
     follow: Annotated[
         Sequence[str],
-        Option("Links in addition to anchors and frames: {words}.", SCOPE, {"job.parse.follow": split_words}, "A,B"),
+        Option(
+            "Links in addition to anchors and frames: {words}.", SCOPE, {"job.parse.follow": convert.split_words}, "A,B"
+        ),
     ]
     max_pages: Annotated[Count, Option("Most pages to store; 0 = no limit.", LIMITS, "job.scope.maxPages", N)]
     max_depth: Annotated[Count, Option("Most links from a seed; -1 = no limit.", LIMITS, "job.scope.maxDepth", N)]
@@ -173,12 +161,12 @@ class Options(TypedDict, total=False):
             "Most time of a fetch; 0 = the limits of the settings (90s).",
             LIMITS,
             {
-                "downloader.total_timeout_s": same,
-                "downloader.body_timeout_s": same,
-                "downloader.headers_timeout_s": same,
+                "downloader.total_timeout_s": convert.same,
+                "downloader.body_timeout_s": convert.same,
+                "downloader.headers_timeout_s": convert.same,
                 "downloader.connect_timeout_s": min,
                 "downloader.idle_timeout_s": min,
-                "scheduler.lease_s": outlived,
+                "scheduler.lease_s": convert.outlived,
             },
             TIME,
             default=0.0,
@@ -189,7 +177,7 @@ class Options(TypedDict, total=False):
         Option(
             "How often a fetch is repeated after 5xx, 429 and network errors; default: 2.",
             LIMITS,
-            {"scheduler.tries": tries_of_retries},
+            {"scheduler.tries": convert.tries_of_retries},
             N,
             least=0,
             most=100,
@@ -213,7 +201,7 @@ class Options(TypedDict, total=False):
         Option(
             "Fetches at once, over all hosts.",
             POLITENESS,
-            {"downloader.concurrency": same, "scheduler.concurrency": same},
+            {"downloader.concurrency": convert.same, "scheduler.concurrency": convert.same},
             N,
             commands=CRAWL_UP,
             most=10_000,
@@ -225,7 +213,7 @@ class Options(TypedDict, total=False):
             "Fetches at once from one server address, over all hosts that it has; 0 = no limit; default: 4, and no "
             "limit with --delay 0.",
             POLITENESS,
-            {"downloader.per_address": same, "scheduler.per_address": same},
+            {"downloader.per_address": convert.same, "scheduler.per_address": convert.same},
             N,
             commands=CRAWL_UP,
             most=10_000,
@@ -257,7 +245,7 @@ class Options(TypedDict, total=False):
         Option(
             "Fetch through this proxy, http:// or socks5://; or 'file PATH', 'list URL' (repeatable).",
             POLITENESS,
-            {"downloader.proxies": proxy_entries},
+            {"downloader.proxies": convert.proxy_entries},
             "URL",
             commands=CRAWL_UP,
         ),
@@ -276,7 +264,7 @@ class Options(TypedDict, total=False):
         Option(
             "Do not obey robots.txt.",
             POLITENESS,
-            {"job.politeness.respectRobots": negated},
+            {"job.politeness.respectRobots": convert.negated},
             commands=("crawl", "extract"),
         ),
     ]
@@ -288,7 +276,7 @@ class Options(TypedDict, total=False):
         Option(
             "Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
             POLITENESS,
-            {"downloader.cookies": same, "job.cookies": enabled},
+            {"downloader.cookies": convert.same, "job.cookies": convert.enabled},
             FILE,
         ),
     ]
@@ -297,7 +285,7 @@ class Options(TypedDict, total=False):
         Option(
             "Accept any TLS certificate; better: --ca-file.",
             POLITENESS,
-            {"downloader.tls_verify": negated},
+            {"downloader.tls_verify": convert.negated},
             commands=EVERY,
         ),
     ]
@@ -368,7 +356,7 @@ class Options(TypedDict, total=False):
         Option(
             "Archive the styles, pictures, scripts and fonts of stored pages as well. Needs --format warc.",
             RESULT,
-            {"job.parse.requisites": requisites_per_page},
+            {"job.parse.requisites": convert.requisites_per_page},
         ),
     ]
     screenshot: Annotated[
@@ -376,7 +364,7 @@ class Options(TypedDict, total=False):
         Option(
             "Rendered pages: a picture of each, in captures/ of the directory.",
             RESULT,
-            {"job.browser.capture": screenshot_too},
+            {"job.browser.capture": convert.screenshot_too},
         ),
     ]
     links: Annotated[bool, Option("Keep the links in a table.", RESULT, "job.links")]
@@ -462,12 +450,12 @@ def _with_facts(kind: Any, row: Option) -> Option:
     if kind is bool:
         return structs.replace(row, default=False)
     default = None if is_list(kind) or type(None) in get_args(kind) else ""
-    path, convert = next(iter(row.fields.items()), ("", None))
-    if convert is None:
+    path, converter = next(iter(row.fields.items()), ("", None))
+    if converter is None:
         return structs.replace(row, default=default if row.default is UNSET else row.default)
-    facts = field_facts(path)
-    least, most = (facts.least, facts.most) if convert is same else (None, None)
-    if default == "" and convert is same:
+    facts, takes_default = field_facts(path), converter is convert.same
+    least, most = (facts.least, facts.most) if takes_default else (None, None)
+    if default == "" and takes_default:
         default = _as_option(row, facts.default)
     return structs.replace(
         row,
