@@ -47,7 +47,8 @@ def field_facts(path: str) -> FieldFacts:
     if get_origin(kind) is list:
         kind, notes = _unwrapped(get_args(kind)[0])
     checks = [note.extra["check"] for note in notes if note.extra and "check" in note.extra]
-    least = max((note.ge for note in notes if note.ge is not None), default=None)
+    least: Any = max((note.ge for note in notes if note.ge is not None), default=None)
+    most: Any = min((note.le for note in notes if note.le is not None), default=None)
     if least is None and kind is int:
         least = 0  # `load` refuses a number below 0 for every setting
     return FieldFacts(
@@ -55,7 +56,7 @@ def field_facts(path: str) -> FieldFacts:
         words=get_args(kind) if get_origin(kind) is Literal else (),
         check=checks[0] if checks else None,
         least=least,
-        most=min((note.le for note in notes if note.le is not None), default=None),
+        most=most,
     )
 
 
@@ -90,5 +91,5 @@ def fields_of(cls: Any) -> dict[str, FieldInfo]:
 def place_of(spec: Struct, path: str) -> tuple[Any, FieldInfo]:
     """The section and the field of a path like scope.maxDepth."""
     *sections, key = path.split(".")
-    section = reduce(lambda above, name: getattr(above, fields_of(type(above))[name].name), sections, spec)
-    return section, fields_of(type(section))[key]
+    section = reduce(lambda above, name: getattr(above, fields_of(above.__class__)[name].name), sections, spec)
+    return section, fields_of(section.__class__)[key]

@@ -1,4 +1,4 @@
-"""Options of a crawl that a job document has as well: each is set at its paths in the spec (`Option.fields`)."""
+"""Options of a crawl that a job document has as well: each is set at its paths in the spec (`Option.to`)."""
 
 from __future__ import annotations
 
