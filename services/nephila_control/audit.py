@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from nephila_harvest.audit.recall import outcome_of
 from nephila_harvest.audit.session import draw_sample, labelling_order, next_without_label, now, sample_named
 from nephila_harvest.audit.store import AuditStore, Drawn, Label, NoSample, SampleInfo, open_store
 
-from nephila_control import api, job_view
+from nephila_control import api, job_view, requests
 from nephila_control.audit_types import (
     AuditOutcomeOf,
     DrawSample,
@@ -33,6 +34,7 @@ from nephila_control.audit_types import (
     Stratum,
     precision_of,
 )
+from nephila_control.part import Part
 from nephila_control.stored_rows import there
 
 LISTED = 50
@@ -44,8 +46,24 @@ TEXT_CHARS = 20_000
 _OF_EXPRESSION = ("kind", "expression", "hits", "against")
 
 
+class AuditOperations(Part):
+    async def list_samples(self, request: requests.Empty) -> SampleList:
+        return await asyncio.to_thread(sample_list, self._backend.rows)
+
+    async def draw_sample(self, request: DrawSample) -> SampleOf:
+        return await asyncio.to_thread(draw, self._backend.rows, request)
+
+    async def get_sample(self, request: GetSample) -> SampleDetail:
+        return await asyncio.to_thread(detail, self._backend.rows, request)
+
+    async def label_row(self, request: LabelRow) -> RowLabelled:
+        return await asyncio.to_thread(label, self._backend.rows, request)
+
+    async def get_audit_outcome(self, request: GetAuditOutcome) -> AuditOutcomeOf:
+        return await asyncio.to_thread(outcome, self._backend.rows, request)
+
+
 def sample_list(source: Source | None) -> SampleList:
-    """See `Control.list_samples`."""
     try:
         with open_store(there(source)) as store:
             newest = store.samples()[-LISTED:][::-1]
@@ -55,7 +73,6 @@ def sample_list(source: Source | None) -> SampleList:
 
 
 def draw(source: Source | None, request: DrawSample) -> SampleOf:
-    """See `Control.draw_sample`."""
     place = there(source)
     if not job_view.is_there(place):
         raise UserError("there are no rows to draw from yet")
@@ -66,7 +83,6 @@ def draw(source: Source | None, request: DrawSample) -> SampleOf:
 
 
 def detail(source: Source | None, request: GetSample) -> SampleDetail:
-    """See `Control.get_sample`."""
     with _opened(source, request.sample) as (store, info):
         drawn, counts = store.drawn(info.name), store.counts(info.name)
     ordered = labelling_order(drawn)
@@ -87,7 +103,6 @@ def detail(source: Source | None, request: GetSample) -> SampleDetail:
 
 
 def label(source: Source | None, request: LabelRow) -> RowLabelled:
-    """See `Control.label_row`."""
     with _opened(source, request.sample) as (store, info):
         one = _numbered(store.drawn(info.name), request.number)
         if one.candidate.version != request.version:
@@ -99,7 +114,6 @@ def label(source: Source | None, request: LabelRow) -> RowLabelled:
 
 
 def outcome(source: Source | None, request: GetAuditOutcome) -> AuditOutcomeOf:
-    """See `Control.get_audit_outcome`."""
     try:
         with open_store(there(source)) as store:
             found = outcome_of(store, request.pages, request.links)

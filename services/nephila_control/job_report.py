@@ -37,8 +37,14 @@ def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
     )
 
 
-def system_status(backend: Backend, jobs: list[answers.Job], started: float) -> answers.Status:
+def job_list(backend: Backend) -> list[answers.Job]:
+    """How all jobs stand, by name."""
+    return [backend.report(job) for _, job in sorted(backend.jobs().items())]
+
+
+def system_status(backend: Backend, started: float) -> answers.Status:
     """The sums over all jobs. `started`: monotonic instant of the start of the program."""
+    jobs = job_list(backend)
     return answers.Status(
         version=__version__,
         kind=backend.kind,

@@ -22,35 +22,26 @@ from nephila_harvest.sites.store import AppliedSite, SiteEdit, SiteStore, open_s
 from nephila_harvest.sites.verdicts import EFFECTS, ListState
 
 from nephila_control import answers, api, requests, site_requests
-from nephila_control.backend import Backend
+from nephila_control.part import Part
 
 T = TypeVar("T")
 Decision = Callable[[Sites], SiteEdit]
 """The change that a request makes to the present sites. Raises `UserError`."""
 
 
-class SiteOperations:
-    """What the operations of `Control` on sites do."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    async def all_directories(self, request: requests.Empty) -> answers.DirectoryList:
-        """Directories with the verdicts on their lists. Raises `UserError`."""
+class SiteOperations(Part):
+    async def list_directories(self, request: requests.Empty) -> answers.DirectoryList:
         return answers.DirectoryList(directories=await self._read(lambda store: directories(store, self._own), []))
 
-    async def all(self, request: requests.Empty) -> answers.SiteList:
-        """Documents of all sites, by name. Raises `UserError`."""
+    async def list_sites(self, request: requests.Empty) -> answers.SiteList:
         sites = await self._read(SiteStore.sites, Sites({}))
         return answers.SiteList(sites=[_site(site) for site in self._visible(sites).values()])
 
-    async def one(self, request: site_requests.SiteName) -> answers.Site:
-        """The document of one site. Raises `UserError`."""
+    async def get_site(self, request: site_requests.SiteName) -> answers.Site:
         sites = await self._read(SiteStore.sites, Sites({}))
         return _site(self._known(sites, request.name))
 
-    async def apply(self, request: site_requests.ApplySites) -> answers.SitesApplied:
-        """Create or change sites. Raises `UserError`."""
+    async def apply_sites(self, request: site_requests.ApplySites) -> answers.SitesApplied:
         new = distinct(from_json(content, f"sites[{number}]") for number, content in enumerate(request.sites))
         names = {site.name for site in new}
 
@@ -63,8 +54,7 @@ class SiteOperations:
 
         return answers.SitesApplied(sites=await self._change(decide))
 
-    async def delete(self, request: site_requests.DeleteSite) -> answers.SiteChange:
-        """Delete a site. Raises `UserError`."""
+    async def delete_site(self, request: site_requests.DeleteSite) -> answers.SiteChange:
 
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.name)
@@ -73,8 +63,7 @@ class SiteOperations:
 
         return (await self._change(decide))[0]
 
-    async def put_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
-        """Create or change a directory. Raises `UserError`."""
+    async def apply_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
 
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.site)
@@ -87,8 +76,7 @@ class SiteOperations:
 
         return (await self._change(decide))[0]
 
-    async def drop_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
-        """Delete a directory. Raises `UserError`."""
+    async def delete_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
 
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.site)

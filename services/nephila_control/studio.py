@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import difflib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -42,8 +42,9 @@ from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
 
 from nephila_control import requests, screen_types
 from nephila_control import studio_types as types
-from nephila_control.api import NotFound
+from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
+from nephila_control.part import Part, Shared
 
 OTHERS: Final = 20
 """Other pages that a rule is tried on."""
@@ -73,15 +74,10 @@ class Ready(NamedTuple):
     body: PageBody
 
 
-class Studio:
-    """See the module. `explain`: the operation of that name."""
-
-    def __init__(
-        self, backend: Backend, explain: Callable[[requests.ExplainUrl], Any], process: StudioProcess | None = None
-    ) -> None:
-        self._backend = backend
-        self._explain = explain
-        self._process = process or StudioProcess()
+class StudioOperations(Part):
+    def __init__(self, backend: Backend, shared: Shared, whole: Control) -> None:
+        super().__init__(backend, shared, whole)
+        self._process = StudioProcess()
         self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
         self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
         self._rendering = 0
@@ -89,14 +85,12 @@ class Studio:
 
     # ---- pages
 
-    async def pages(self, request: types.ListStudioPages) -> types.StudioPages:
-        """See `Control.list_studio_pages`."""
+    async def list_studio_pages(self, request: types.ListStudioPages) -> types.StudioPages:
         urls, complete = await asyncio.to_thread(self._urls)
         found = [url for url in urls if request.search.lower() in url.lower()]
         return types.StudioPages(urls=found[: request.limit], total=len(found), complete=complete)
 
-    async def body(self, request: screen_types.GetBody) -> screen_types.Body:
-        """See `Control.get_body`."""
+    async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
         with url_errors(request.url):
             url = parse_url(request.url).href
         return await asyncio.to_thread(self._body, request, url)
@@ -121,8 +115,7 @@ class Studio:
                 return _part(request, row[URL], row[CONTENT_TYPE], at, text)
         raise NotFound(f"no page {request.url[:200]!a} is stored here")
 
-    async def open(self, request: types.OpenStudioPage) -> types.StudioDraft:
-        """See `Control.open_studio_page`."""
+    async def open_studio_page(self, request: types.OpenStudioPage) -> types.StudioDraft:
         with url_errors(request.url):
             url = parse_url(request.url).href
         if request.source != "stored":
@@ -136,8 +129,7 @@ class Studio:
         pattern = offered.get("pages", offered["page"])
         return types.StudioDraft(draft=Draft(page.url, request.job, name, pattern, rendered=rendered.rendered))
 
-    async def render(self, request: types.RenderStudioPage) -> types.StudioDraft:
-        """See `Control.render_studio_page`."""
+    async def render_studio_page(self, request: types.RenderStudioPage) -> types.StudioDraft:
         draft = types.draft_of(request.draft)
         with url_errors(draft.url):
             wanted = replace(draft, url=parse_url(draft.url).href, rendered=True)
@@ -248,8 +240,7 @@ class Studio:
 
     # ---- the draft
 
-    async def step(self, request: types.StudioStep) -> types.StudioDraft:
-        """See `Control.studio_step`."""
+    async def studio_step(self, request: types.StudioStep) -> types.StudioDraft:
         draft = types.draft_of(request.draft)
 
         def work() -> Draft | None:
@@ -263,8 +254,7 @@ class Studio:
     def _payload(self, draft: Draft) -> list[PageBody]:
         return [one.body for one in self._bodies_of(draft)]
 
-    async def frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
-        """See `Control.studio_frame`."""
+    async def studio_frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
         draft = types.draft_of(request.draft)
         body = (await asyncio.to_thread(self._shown, draft)).body
         notes = await self._notes(draft, body) if request.links else {}
@@ -283,7 +273,7 @@ class Studio:
 
     async def _note(self, url: str, job: str) -> tuple[str, bool]:
         try:
-            found = (await self._explain(requests.ExplainUrl(url=url, job=job))).explanation
+            found = (await self.explain(requests.ExplainUrl(url=url, job=job))).explanation
         except UserError as error:
             return str(error)[:300], False
         if not found.scope.admitted:
@@ -292,8 +282,7 @@ class Studio:
             return f"robots.txt: {found.robots.rule}"[:300], False
         return f"followed: {found.scope.rule}"[:300], True
 
-    async def view(self, request: types.OfDraft) -> types.StudioView:
-        """See `Control.studio_view`."""
+    async def studio_view(self, request: types.OfDraft) -> types.StudioView:
         return await asyncio.to_thread(self._view, types.draft_of(request.draft))
 
     def _view(self, draft: Draft) -> types.StudioView:
@@ -339,8 +328,7 @@ class Studio:
 
     # ---- the rule
 
-    async def rule(self, request: types.OfDraft) -> types.StudioRule:
-        """See `Control.studio_rule`."""
+    async def studio_rule(self, request: types.OfDraft) -> types.StudioRule:
         return await asyncio.to_thread(self._rule, types.draft_of(request.draft))
 
     def _rule(self, draft: Draft) -> types.StudioRule:
@@ -361,9 +349,8 @@ class Studio:
         directory = self._backend.rules_directory
         return str(directory) if directory is not None and working_copy.is_working_copy(directory) else ""
 
-    async def commit(self, request: types.CommitRule) -> types.RuleCommitted:
-        """See `Control.studio_commit`."""
-        found = await self.rule(types.OfDraft(draft=request.draft))
+    async def studio_commit(self, request: types.CommitRule) -> types.RuleCommitted:
+        found = await self.studio_rule(types.OfDraft(draft=request.draft))
         if not found.working_copy:
             raise UserError(
                 "rules are not committed here: start nephila up with --rules DIR in a working copy of git, or set "

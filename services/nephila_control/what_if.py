@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from nephila.kernel.documents.field_types import seconds
@@ -11,6 +12,7 @@ from nephila_harvest.what_if.compare import compare
 from nephila_harvest.what_if.replay import Outcomes
 
 from nephila_control import audit_types, job_view
+from nephila_control.part import Part
 from nephila_control.stored_rows import there
 
 MAX_PAGES: Final = 1_000
@@ -18,8 +20,12 @@ MAX_FETCHES: Final = 100_000
 """Of one scenario: a second of CPU in the process that serves the API."""
 
 
+class WhatIfOperations(Part):
+    async def compare_frequencies(self, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
+        return await asyncio.to_thread(compared, self._backend.rows, request)
+
+
 def compared(source: Source | None, request: audit_types.CompareFrequencies) -> audit_types.FrequenciesCompared:
-    """See `Control.compare_frequencies`."""
     place = there(source)
     if not job_view.is_there(place):
         raise UserError("there are no rows to replay yet")

@@ -7,8 +7,7 @@ import typing
 from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
-from nephila_control.api import Control, NotFound
-from nephila_control.http.routes import ROUTES
+from nephila_control.api import OPERATIONS, NotFound
 
 
 class HostileControl:
@@ -22,15 +21,13 @@ class HostileControl:
         self._title = title
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(Control, name)
-        (route,) = (one for one in ROUTES if one.operation == name)
+        kind = OPERATIONS[name].answer
 
         async def answer(request: Any) -> Any:
             if name == "get_page" and not self._texts:
                 raise NotFound("there is no row")
-            return self.filled(typing.get_type_hints(method)["return"], self._whole)
+            return self.filled(kind, self._whole)
 
-        assert route.operation == name
         return answer
 
     def filled(self, kind: Any, text: str, depth: int = 0) -> Any:

@@ -33,11 +33,10 @@ from nephila.storage.writer import Writer
 from nephila_control import answers, api, audit_types, requests, screen_types, site_requests, studio_types, system_types
 from nephila_control.access.caller import OWNER
 from nephila_control.access.guard import guarded
-from nephila_control.api import Control
+from nephila_control.api import OPERATIONS, Control
 from nephila_control.cluster.backend import ClusterBackend
 from nephila_control.http.application import application
 from nephila_control.http.client import at_directory
-from nephila_control.http.routes import ROUTES
 from nephila_control.http.server import unix_server
 from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
@@ -615,7 +614,7 @@ async def test_health_of_rules_is_a_list(rig):
 def test_every_operation_has_one_route():
     """And every route an operation."""
     operations = [one for one in vars(Control) if not one.startswith("_")]
-    assert sorted(route.operation for route in ROUTES) == sorted(operations)
+    assert sorted(route.name for route in OPERATIONS.values()) == sorted(operations)
 
 
 def test_answers_are_plain_json():

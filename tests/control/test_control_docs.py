@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
-from nephila_control.http.routes import CODES, ROUTES
+from nephila_control.api import OPERATIONS
+from nephila_control.http.errors import CODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
 EXAMPLES = re.findall(r"`\$C(/[^\s`]*)(?: -X (\w+))?(?: -d '([^']*)')?(?: -X (\w+))?`", PAGE)
@@ -16,7 +17,7 @@ EXAMPLES = re.findall(r"`\$C(/[^\s`]*)(?: -X (\w+))?(?: -d '([^']*)')?(?: -X (\w
 
 def route_of(path, method):
     """The route of an example."""
-    for route in ROUTES:
+    for route in OPERATIONS.values():
         found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", route.path), path)
         if found and route.method == method:
             return route, found.groupdict()
@@ -27,7 +28,7 @@ def test_every_operation_has_an_example():
     """None is forgotten."""
     shown = {route_of(path.partition("?")[0], first or last or ("POST" if body else "GET"))[0].operation
              for path, first, body, last in EXAMPLES}  # fmt: skip
-    assert shown == {route.operation for route in ROUTES}
+    assert shown == {route.name for route in OPERATIONS.values()}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: one[0])

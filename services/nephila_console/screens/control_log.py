@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from nephila.kernel.runtime.errors import UsageError
 from nephila_control import requests
-from nephila_control.access.described import DESCRIBED
+from nephila_control.api import OPERATIONS
 from starlette.responses import Response
 
 from nephila_console.view import View
@@ -19,6 +19,5 @@ async def control_log(view: View) -> Response:
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
     found = await view.control.list_control_log(request)
-    return view.render(
-        "control_log.html", entries=found.entries, next=found.next, asked=asked, operations=sorted(DESCRIBED)
-    )
+    changing = sorted(name for name, operation in OPERATIONS.items() if operation.log is not None)
+    return view.render("control_log.html", entries=found.entries, next=found.next, asked=asked, operations=changing)

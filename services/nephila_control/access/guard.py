@@ -1,23 +1,20 @@
 """The control API for one caller: role and tenants are checked, changes are logged, here and nowhere else.
 
-Servers, console and adapters give each caller a `Control` made by `guarded`. Invariant: an operation that is not in
-`roles.OPERATIONS` is refused.
+Servers, console and adapters give each caller a `Control` made by `guarded`. Invariant: an operation that is not
+declared is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Protocol, cast
 
 from nephila.kernel.runtime.errors import UserError
 
 from nephila_control.access.caller import Caller
 from nephila_control.access.change_log import ChangeLog
-from nephila_control.access.described import DESCRIBED, Described, difference
-from nephila_control.access.roles import NEEDS, NOT_FOR_TENANTS
-from nephila_control.api import Control, Forbidden
-from nephila_control.http.routes import ROUTES
+from nephila_control.access.difference import difference
+from nephila_control.api import OPERATIONS, Control, Forbidden
+from nephila_control.declaration import Logged, Operation
 
 
 class TenantControl(Protocol):
@@ -36,37 +33,32 @@ def guarded(control: Control, caller: Caller) -> Control:
     if caller.tenants and own is None:
         raise Forbidden("callers are limited to tenants by the server that holds the jobs, not by a console before it")
     inner = own.within(caller.tenants) if caller.tenants and own is not None else control
-    return cast(Control, _Guard(inner, caller, own.log if own is not None else None))
+    return _Guard(inner, caller, own.log if own is not None else None)
 
 
-class _Guard:
-    """`Control`: its methods are made from the routes."""
-
+class _Guard(Control):
     def __init__(self, control: Control, caller: Caller, log: ChangeLog | None) -> None:
         self._control = control
         self._caller = caller
         self._log = log
-        for route in ROUTES:
-            setattr(self, route.operation, partial(self._call, route.operation))
 
-    async def _call(self, operation: str, request: Any) -> Any:
-        check(self._caller, operation)
-        work: Callable[[Any], Awaitable[Any]] = getattr(self._control, operation)
-        described = DESCRIBED.get(operation)
-        if described is None or self._log is None:
-            return await work(request)
-        before = await self._state(described, request)
-        answer = await work(request)
-        after = await self._state(described, request)
-        changed = difference(before, after) if described.state is not None else described.result(answer)
-        await self._log.note(self._caller.name, operation, described.subject(request), changed)
+    async def call(self, operation: Operation, request: Any) -> Any:
+        check(self._caller, operation.name)
+        logged = operation.log
+        if logged is None or self._log is None:
+            return await operation.of(self._control, request)
+        before = await self._state(logged, request)
+        answer = await operation.of(self._control, request)
+        after = await self._state(logged, request)
+        changed = difference(before, after) if logged.state is not None else logged.result(answer)
+        await self._log.note(self._caller.name, operation.name, logged.subject(request), changed)
         return answer
 
-    async def _state(self, described: Described, request: Any) -> Any:
-        if described.state is None:
+    async def _state(self, logged: Logged, request: Any) -> Any:
+        if logged.state is None:
             return None
         try:
-            return await described.state(self._control, request)
+            return await logged.state(self._control, request)
         except UserError:
             return None  # it is not there
 
@@ -82,12 +74,11 @@ def allowed(caller: Caller, operation: str) -> bool:
 
 def check(caller: Caller, operation: str) -> None:
     """Raise `Forbidden` unless this caller may use the operation."""
-    needed = NEEDS.get(operation)
-    if needed is None:
+    declared = OPERATIONS.get(operation)
+    if declared is None:
         raise Forbidden(f"no role may use {operation}")
-    if caller.role < needed:
-        raise Forbidden(
-            f"{operation} needs the role {needed.name.lower()}; {caller.name} is {caller.role.name.lower()}"
-        )
-    if caller.tenants and operation in NOT_FOR_TENANTS:
+    if caller.role < declared.role:
+        role = declared.role.name.lower()
+        raise Forbidden(f"{operation} needs the role {role}; {caller.name} is {caller.role.name.lower()}")
+    if caller.tenants and not declared.tenants:
         raise Forbidden(f"{operation} is not for those who are limited to tenants")

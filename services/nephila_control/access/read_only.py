@@ -6,32 +6,23 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
-from nephila_control.access.roles import OPERATIONS, STUDIO, Role
 from nephila_control.api import Control, Forbidden
-from nephila_control.http.routes import ROUTES
-
-READS = frozenset((*OPERATIONS[Role.VIEWER], *STUDIO, "list_control_log", "get_configuration"))
+from nephila_control.declaration import Operation
 
 
 def read_only(control: Control, remedy: str) -> Control:
     """`control` without the operations that change something. `remedy`: what to run for a change."""
-    return cast(Control, _ReadOnly(control, remedy))
+    return _ReadOnly(control, remedy)
 
 
-class _ReadOnly:
-    """`Control`: its methods are made from the routes."""
-
+class _ReadOnly(Control):
     def __init__(self, control: Control, remedy: str) -> None:
-        for route in ROUTES:
-            name = route.operation
-            setattr(self, name, getattr(control, name) if name in READS else _refusal(name, remedy))
+        self._control = control
+        self._remedy = remedy
 
-
-def _refusal(operation: str, remedy: str) -> Callable[[Any], Awaitable[Any]]:
-    async def refuse(request: Any) -> Any:
-        raise Forbidden(f"{operation}: this crawl is served read-only; {remedy}")
-
-    return refuse
+    async def call(self, operation: Operation, request: Any) -> Any:
+        if operation.log is not None:
+            raise Forbidden(f"{operation.name}: this crawl is served read-only; {self._remedy}")
+        return await operation.of(self._control, request)

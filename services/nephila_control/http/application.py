@@ -26,9 +26,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from nephila_control import api
 from nephila_control.access.authority import Authority, TooManyTries
+from nephila_control.declaration import PREFIX, Operation
 from nephila_control.http.change_feeds import FORMATS
+from nephila_control.http.errors import CODES, ErrorBody, error_json
 from nephila_control.http.openapi import document_bytes
-from nephila_control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorBody, error_json
 
 log = logging.getLogger(__name__)
 
@@ -130,8 +131,8 @@ Work = Callable[[api.Control, Request], Awaitable[Response]]
 def _api_routes(guarded: Callable[[Work], Callable[[Request], Awaitable[Response]]]) -> list[HttpRoute]:
     """One for each path, so that 405 names every method of it."""
     paths: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
-    for route in ROUTES:
-        paths.setdefault(PREFIX + route.path, {})[route.method] = guarded(_operation(route))
+    for operation in api.OPERATIONS.values():
+        paths.setdefault(PREFIX + operation.path, {})[operation.method] = guarded(_work(operation))
 
     def dispatch(methods: dict[str, Callable[[Request], Awaitable[Response]]]) -> Any:
         async def endpoint(request: Request) -> Response:
@@ -171,9 +172,9 @@ def _guarded(authority: Authority, unready: Callable[[], str], work: Work) -> Ca
     return answer
 
 
-def _operation(route: ApiRoute) -> Work:
+def _work(operation: Operation) -> Work:
     async def work(control: api.Control, request: Request) -> Response:
-        answer = await getattr(control, route.operation)(await _read(request, route))
+        answer = await operation.of(control, await _read(request, operation))
         return Response(msgspec.json.encode(answer), media_type="application/json")
 
     return work
@@ -182,7 +183,7 @@ def _operation(route: ApiRoute) -> Work:
 def _feed(name: str) -> Work:
     """The newest changes in a format of feed readers."""
     write, kind = FORMATS[name]
-    listing = next(route for route in ROUTES if route.operation == "list_changes")
+    listing = api.OPERATIONS["list_changes"]
 
     async def work(control: api.Control, request: Request) -> Response:
         wanted = await _read(request, listing)
@@ -203,19 +204,19 @@ def _code(error: UserError) -> str:
     return "unavailable" if isinstance(error, NotReadyError) else "refused"
 
 
-async def _read(request: Request, route: ApiRoute) -> Any:
+async def _read(request: Request, operation: Operation) -> Any:
     """The typed request. Raises `_Refusal`."""
-    values: dict[str, Any] = dict(request.query_params) if not route.has_body else {}
-    if route.has_body:
+    values: dict[str, Any] = dict(request.query_params) if not operation.has_body else {}
+    if operation.has_body:
         values = _object(await _body(request))
         if request.query_params:
             raise _Refusal("invalid", "this operation has no query parameters; its fields are a JSON body")
-    for name in route.path_fields:
+    for name in operation.path_fields:
         if name in values:
             raise _Refusal("invalid", f"{name!r} is part of the path", f"$.{name}")
         values[name] = request.path_params[name]
     try:
-        return msgspec.convert(values, route.request, strict=route.has_body)
+        return msgspec.convert(values, operation.request, strict=operation.has_body)
     except (msgspec.ValidationError, RecursionError) as error:
         message, _, where = str(error).partition(" - at `")
         raise _Refusal("invalid", message, where.rstrip("`")) from None

@@ -13,7 +13,6 @@ import http.client
 import socket
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -22,7 +21,8 @@ import msgspec
 from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError, UserError
 
 from nephila_control import api
-from nephila_control.http.routes import PREFIX, ROUTES, ApiRoute, ErrorAnswer, to_http
+from nephila_control.declaration import PREFIX, Operation
+from nephila_control.http.errors import ErrorAnswer
 from nephila_control.http.unix_socket import connect
 
 TIMEOUT_S = 60.0
@@ -32,37 +32,34 @@ A = TypeVar("A")
 Dial = Callable[[], http.client.HTTPConnection]
 
 
-class _HttpControl:
-    """`nephila_control.api.Control`: its methods are made from the routes."""
-
+class _HttpControl(api.Control):
     def __init__(self, dial: Dial, place: str, token: str = "") -> None:
         """`place`: how errors name the server."""
         self._dial = dial
         self._place = place
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        for route in ROUTES:
-            setattr(self, route.operation, partial(self._call, route))
 
-    async def _call(self, route: ApiRoute, request: msgspec.Struct) -> Any:
-        found = await _in_thread(lambda: self._answer(route, request))
+    async def call(self, operation: Operation, request: msgspec.Struct) -> Any:
+        answer = await _in_thread(lambda: self._answer(operation, request))
         try:
-            return msgspec.convert(found, route.answer)
+            return msgspec.convert(answer, operation.answer)
         except UNREADABLE as error:
             raise NotReadyError(
-                f"{self._place} is not a nephila, or one of another version ({route.operation}: {error}); check the URL"
+                f"{self._place} is not a nephila, or one of another version ({operation.name}: {error}); check the URL"
             ) from None
 
-    def _answer(self, route: ApiRoute, request: msgspec.Struct) -> Any:
-        path_fields, fields = to_http(route, request)
-        path = PREFIX + route.path.format(**{name: quote(value, safe="") for name, value in path_fields.items()})
+    def _answer(self, operation: Operation, request: msgspec.Struct) -> Any:
+        fields: dict[str, Any] = msgspec.to_builtins(request)
+        parts = {name: quote(str(fields.pop(name)), safe="") for name in operation.path_fields}
+        path = PREFIX + operation.path.format(**parts)
         headers, body = dict(self._headers), None
-        if route.has_body:
+        if operation.has_body:
             headers["Content-Type"], body = "application/json", msgspec.json.encode(fields)
         elif fields:
             path += "?" + urlencode({name: _text(value) for name, value in fields.items()})
         connection = self._dial()
         try:
-            connection.request(route.method, path, body, headers)
+            connection.request(operation.method, path, body, headers)
             response = connection.getresponse()
             status, data = response.status, response.read(MAX_ANSWER)
         except TimeoutError:
@@ -127,7 +124,7 @@ def at_directory(directory: Path) -> api.Control | None:
     if first is None:
         return None
     first.close()
-    return _control(lambda: _Unix(directory), f"the program in {directory}")
+    return _HttpControl(lambda: _Unix(directory), f"the program in {directory}")
 
 
 def at_url(url: str, token: str = "") -> api.Control:
@@ -141,11 +138,7 @@ def at_url(url: str, token: str = "") -> api.Control:
     if not host or parts.scheme not in ("http", "https") or parts.path.rstrip("/") or parts.query or parts.username:
         raise UsageError(f"--server {url!r} is not a URL like http://HOST:PORT")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return _control(lambda: kind(host, port, timeout=TIMEOUT_S), url, token)
-
-
-def _control(dial: Dial, place: str, token: str = "") -> api.Control:
-    return cast(api.Control, _HttpControl(dial, place, token))
+    return _HttpControl(lambda: kind(host, port, timeout=TIMEOUT_S), url, token)
 
 
 class _Unix(http.client.HTTPConnection):

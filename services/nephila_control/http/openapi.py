@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the control API, made of the routes and the typed requests."""
+"""The OpenAPI 3.1 document of the control API, made of the declared operations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from nephila.kernel.documents.struct_reader import Section
 from nephila_harvest.sites.site_schema import Site
 from nephila_rules.runtime.rule_schema import ParseRule
 
+from nephila_control.api import OPERATIONS
+from nephila_control.declaration import PREFIX, Operation
 from nephila_control.http.change_feeds import FORMATS
-from nephila_control.http.routes import CODES, PREFIX, ROUTES, ApiRoute, ErrorAnswer
+from nephila_control.http.errors import CODES, ErrorAnswer
 
 DOCUMENTS: dict[type[Section], tuple[tuple[str, str, str], ...]] = {
     CrawlJob: (("ApplyJob", "job", "Document"), ("JobDetail", "document", "Document")),
@@ -38,13 +40,13 @@ def document_bytes() -> bytes:
 
 def document() -> dict[str, Any]:
     """As JSON has it."""
-    types = [*dict.fromkeys(route.answer for route in ROUTES), ErrorAnswer]
-    bodies = [route.request for route in ROUTES if route.has_body]
+    types = [*dict.fromkeys(operation.answer for operation in OPERATIONS.values()), ErrorAnswer]
+    bodies = [operation.request for operation in OPERATIONS.values() if operation.has_body]
     _, found = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
     components = msgspec.json.decode(msgspec.json.encode(found))  # a default may be a tuple, which JSON does not have
     paths: dict[str, Any] = {}
-    for route in ROUTES:
-        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)
+    for operation in OPERATIONS.values():
+        paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _operation(operation, components)
     for name in FORMATS:
         paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
     for schema in components.values():
@@ -59,10 +61,10 @@ def document() -> dict[str, Any]:
             free.clear()
             free["$ref"] = REF.format(name=f"{kind.__name__}{part}")
     # A body is the request without the fields that its path names.
-    for route in ROUTES:
-        if route.has_body:
-            schema = components[route.request.__name__]
-            for name in route.path_fields:
+    for operation in OPERATIONS.values():
+        if operation.has_body:
+            schema = components[operation.request.__name__]
+            for name in operation.path_fields:
                 schema["properties"].pop(name, None)
                 schema["required"] = [one for one in schema.get("required", ()) if one != name]
     return {
@@ -109,29 +111,31 @@ def _document_schemas(kind: type[Section]) -> dict[str, Any]:
     return found | {f"{kind.__name__}Document": renamed(schema)}
 
 
-def _operation(route: ApiRoute, components: dict[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary.rstrip(".")}
-    if parameters := _parameters(route):
-        operation["parameters"] = parameters
-    if route.has_body:
-        operation["requestBody"] = {
+def _operation(operation: Operation, components: dict[str, Any]) -> dict[str, Any]:
+    content: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary.rstrip(".")}
+    if parameters := _parameters(operation):
+        content["parameters"] = parameters
+    if operation.has_body:
+        content["requestBody"] = {
             # An absent body is an empty object.
-            "required": bool(set(components[route.request.__name__].get("required", ())) - set(route.path_fields)),
-            "content": {"application/json": {"schema": {"$ref": REF.format(name=route.request.__name__)}}},
+            "required": bool(
+                set(components[operation.request.__name__].get("required", ())) - set(operation.path_fields)
+            ),
+            "content": {"application/json": {"schema": {"$ref": REF.format(name=operation.request.__name__)}}},
         }
-    operation["responses"] = {
+    content["responses"] = {
         "200": {
-            "description": (route.answer.__doc__ or "").split("\n")[0].rstrip("."),
-            "content": {"application/json": {"schema": {"$ref": REF.format(name=route.answer.__name__)}}},
+            "description": (operation.answer.__doc__ or "").split("\n")[0].rstrip("."),
+            "content": {"application/json": {"schema": {"$ref": REF.format(name=operation.answer.__name__)}}},
         },
         **_errors(),
     }
-    return operation
+    return content
 
 
 def _feed(name: str) -> dict[str, Any]:
     """The newest changes in a format of feed readers; its parameters are those of list_changes."""
-    listing = next(route for route in ROUTES if route.operation == "list_changes")
+    listing = OPERATIONS["list_changes"]
     kind = FORMATS[name][1].partition(";")[0]
     return {
         "operationId": f"{name}_feed",
@@ -155,15 +159,15 @@ def _errors() -> dict[str, Any]:
     return {str(status): _error(" or ".join(words)) for status, words in codes.items() if "internal" not in words}
 
 
-def _parameters(route: ApiRoute) -> list[dict[str, Any]]:
-    (schema,), components = msgspec.json.schema_components([route.request], ref_template=REF)
-    properties = components[route.request.__name__]["properties"] if "$ref" in schema else schema["properties"]
-    required = components[route.request.__name__].get("required", ())
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    (schema,), components = msgspec.json.schema_components([operation.request], ref_template=REF)
+    properties = components[operation.request.__name__]["properties"] if "$ref" in schema else schema["properties"]
+    required = components[operation.request.__name__].get("required", ())
     found = []
     for name, kind in properties.items():
-        if name in route.path_fields:
+        if name in operation.path_fields:
             found.append({"name": name, "in": "path", "required": True, "schema": kind})
-        elif not route.has_body:
+        elif not operation.has_body:
             found.append({"name": name, "in": "query", "required": name in required, "schema": kind})
     return found
 

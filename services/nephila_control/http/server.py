@@ -20,7 +20,7 @@ from nephila.kernel.runtime.errors import UserError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from nephila_control.http.routes import CODES, error_json
+from nephila_control.http.errors import CODES, error_json
 from nephila_control.http.unix_socket import NAME, bind
 
 BACKLOG = 64

@@ -125,8 +125,8 @@ def _print(change: answers.Change) -> None:
 
 
 def _write_feed(rows: list[answers.Change], format: str, target: ControlTarget) -> None:
+    from nephila_control.declaration import PREFIX
     from nephila_control.http.change_feeds import FORMATS
-    from nephila_control.http.routes import PREFIX
 
     if target.server:
         link = f"{target.server.rstrip('/')}{PREFIX}/changes/feed/{format}"

@@ -8,7 +8,8 @@ import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila_control.access.authority import Authority, TooManyTries, administrator
 from nephila_control.access.tries import ADDRESSES, MOST, WITHIN_S, Tries
-from nephila_control.http.routes import PREFIX, ROUTES
+from nephila_control.api import OPERATIONS
+from nephila_control.declaration import PREFIX
 
 from tests.console.console_rig import TOKEN as RIG_TOKEN
 from tests.console.console_rig import console
@@ -92,11 +93,11 @@ async def test_no_operation_takes_a_wrong_token(tmp_path):
     """Nor none."""
     async with console(tmp_path) as rig:
         client = AsgiClient(rig.application)
-        for route in ROUTES:
+        for route in OPERATIONS.values():
             path = re.sub(r"\{\w+\}", "x", PREFIX + route.path)
             for headers in ({}, {"authorization": "Bearer wrong"}):
                 answer = await client._request(route.method, path, b"", headers)
-                assert answer.status_code == 401, (route.operation, answer.text)
+                assert answer.status_code == 401, (route.name, answer.text)
             rig.clock.advance(WITHIN_S)
 
 

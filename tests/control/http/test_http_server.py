@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila_control import answers, api, requests
 from nephila_control.access.authority import Authority, administrator
+from nephila_control.api import OPERATIONS
 from nephila_control.http import application
 from nephila_control.http import server as http_server
 from nephila_control.http.application import MAX_BODY
 from nephila_control.http.change_feeds import FORMATS
 from nephila_control.http.client import at_directory, at_url
-from nephila_control.http.routes import ROUTES
 from nephila_control.http.server import tcp_server, unix_server
 from nephila_control.http.tokens import host_and_port, read_token
 from nephila_control.http.unix_socket import NAME, connect
@@ -525,7 +525,7 @@ def test_a_further_slash_is_another_path(client, path):
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    route=st.sampled_from(ROUTES),
+    route=st.sampled_from(list(OPERATIONS.values())),
     name=st.text(min_size=1, max_size=20),
     body=st.one_of(
         st.binary(max_size=60), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)

@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+from nephila_control.api import OPERATIONS
+from nephila_control.declaration import PREFIX
 from nephila_control.http.change_feeds import FORMATS
 from nephila_control.http.openapi import document
-from nephila_control.http.routes import PREFIX, ROUTES
 from openapi_spec_validator import validate
 
 ROOT = Path(__file__).parents[3]
@@ -37,9 +38,9 @@ def test_the_committed_document_is_that_of_the_code():
 def test_every_route_is_in_it():
     """With its parameters, its body and its answers."""
     paths = document()["paths"]
-    for route in ROUTES:
+    for route in OPERATIONS.values():
         operation = paths[PREFIX + route.path][route.method.lower()]
-        assert operation["operationId"] == route.operation
+        assert operation["operationId"] == route.name
         named = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
         assert named == set(route.path_fields)
         assert ("requestBody" in operation) == route.has_body

@@ -22,7 +22,7 @@ from nephila.programs.control_port import Parts
 from nephila.scheduler.frontier import held_links
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila_control import job_view
-from nephila_control.http.routes import ROUTES
+from nephila_control.api import OPERATIONS
 from nephila_control.local.backend import HOLD_S, LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
@@ -53,7 +53,7 @@ class Desk:
 
     async def ask(self, operation, **values):
         """The answer of an operation as JSON has it. Raises what the implementation raises."""
-        route = next(one for one in ROUTES if one.operation == operation)
+        route = OPERATIONS[operation]
         request = msgspec.convert(values, route.request)
         task = asyncio.ensure_future(getattr(self.control, operation)(request))
         while not task.done():

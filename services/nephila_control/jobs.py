@@ -1,0 +1,163 @@
+"""The operations on jobs and their URLs.
+
+An operation checks its request, reads the desired state, publishes the next generation and answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nephila.kernel.documents import job_document
+from nephila.kernel.documents.job_document import document_of, spec_of, urls_of
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.messages import CrawlJob, Seed
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.seeds import url_errors
+from nephila.scheduler.frontier.scope import compile_patterns
+from nephila.scheduler.frontier.tenants import check_tenant
+
+from nephila_control import answers, api, job_view, requests
+from nephila_control.backend import is_held, next_generation
+from nephila_control.forget import urls_to_forget
+from nephila_control.job_checks import source_seeds, with_exclusions
+from nephila_control.job_report import job_list
+from nephila_control.part import Part
+
+
+class JobOperations(Part):
+    async def apply_job(self, request: requests.ApplyJob) -> answers.JobApplied:
+        backend = self._backend
+        backend.check_change()
+        document = job_document.from_json(request.job)
+        wanted = document.job
+        sources = source_seeds(document, seeds_follow=request.seeds_follow)
+        backend.check_job(document)
+        check_tenant(document, backend.tenants)
+        known = backend.spec(wanted.uid)
+        present = known if known is not None and not known.deleted else None
+        if present is None and len(backend.jobs()) >= api.MAX_JOBS:
+            raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
+        wanted.generation = known.generation if known is not None else backend.reported_generation(wanted.uid)
+        sent = set(urls_of(spec_of(present))) if present is not None and not backend.at_once else set()
+        seeds = [*(Seed(wanted.uid, url, "job") for url in urls_of(document.spec) if url not in sent), *sources]
+        if wanted == known:
+            return self._applied(wanted, "unchanged", await backend.send_seeds(wanted.uid, seeds))
+        # The scope is anchored at the seeds. Where they come in pieces the job is paused until all are in: a link to a
+        # host whose seed comes later would be out of scope.
+        anchored = (
+            spec_of(present).scope.mode != document.spec.scope.mode if present is not None else not backend.at_once
+        )
+        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > requests.SEED_BATCH)
+        wanted = next_generation(wanted, paused=wanted.paused or hold)
+        refused = await backend.publish(wanted, seeds)
+        if hold and request.seeds_follow:
+            backend.expect_seeds(wanted)
+        elif hold:
+            hold = not await self._resume_held(wanted.uid, wanted.generation)
+        elif seeds and not request.seeds_follow:
+            await backend.republish(wanted)
+        answer = self._applied(wanted, "changed" if present is not None else "created", refused, held=hold)
+        if present is not None and spec_of(present).scope != document.spec.scope:
+            answer.links_lost = backend.report(wanted).links_lost
+        return answer
+
+    def _applied(
+        self, job: CrawlJob, verdict: Any, refused: list[answers.RefusedSeed], *, held: bool = False
+    ) -> answers.JobApplied:
+        return answers.JobApplied(
+            name=job.uid,
+            verdict=verdict,
+            generation=self._job(job.uid).generation,
+            held=held,
+            refused=refused[: answers.MAX_REFUSED],
+            refused_count=len(refused),
+        )
+
+    async def _resume_held(self, uid: str, generation: int) -> bool:
+        """Continue a held job, unless it was changed in the meantime; False when that happens after the answer."""
+        job = self._backend.spec(uid)
+        return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
+
+    async def list_jobs(self, request: requests.Empty) -> answers.JobList:
+        return answers.JobList(jobs=job_list(self._backend))
+
+    async def get_job(self, request: requests.JobName) -> answers.JobDetail:
+        job = self._job(request.name)
+        return answers.JobDetail(status=self._backend.report(job), document=document_of(job))
+
+    async def pause_job(self, request: requests.JobName) -> answers.JobChanged:
+        return await self._change(request.name, "paused", paused=True)
+
+    async def resume_job(self, request: requests.JobName) -> answers.JobChanged:
+        return await self._change(request.name, "resumed", paused=False)
+
+    async def delete_job(self, request: requests.JobName) -> answers.JobChanged:
+        # Paused as well, so that nothing is dispatched while the job is taken apart.
+        return await self._change(request.name, "deleted", deleted=True, paused=True)
+
+    async def _change(self, name: str, verdict: Any, **changed: bool) -> answers.JobChanged:
+        self._backend.check_change()
+        known = self._job(name)
+        if all(getattr(known, field) == value for field, value in changed.items()):
+            return answers.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
+        wanted = next_generation(known, **changed)
+        await self._backend.publish(wanted)
+        return answers.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
+
+    async def add_seeds(self, request: requests.AddSeeds) -> answers.SeedsAdded:
+        self._backend.check_change()
+        name = self._job(request.name).uid
+        refused = await self._backend.send_seeds(name, request.seeds(name))
+        held = bool(request.held_generation)
+        if request.last and held:
+            held = not await self._resume_held(name, request.held_generation)
+        elif request.last:
+            await self._backend.republish(self._job(name))
+        return answers.SeedsAdded(
+            name=name,
+            generation=self._job(name).generation,
+            held=held,
+            refused=refused[: answers.MAX_REFUSED],
+            refused_count=len(refused),
+        )
+
+    async def list_quarantines(self, request: requests.JobName) -> answers.QuarantineList:
+        name = self._job(request.name).uid
+        found = await self._backend.quarantines(name)
+        return answers.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
+
+    async def release_quarantine(self, request: requests.ReleaseQuarantine) -> answers.QuarantineReleased:
+        name = self._job(request.name).uid
+        await self._backend.release(name, request.host, request.pattern)
+        return answers.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+
+    async def try_exclusion(self, request: requests.ExcludeUrls) -> answers.ExclusionTried:
+        compile_patterns(request.exclude, "exclude")
+        return await self._backend.try_exclusion(self._job(request.name), request.exclude)
+
+    async def exclude(self, request: requests.ExcludeUrls) -> answers.JobApplied:
+        self._backend.check_change()
+        compile_patterns(request.exclude, "exclude")
+        job = self._job(request.name)
+        if request.generation and request.generation != job.generation:
+            raise UserError(
+                f"job {job.uid!r} was changed since the exclusion was tried (generation {job.generation}); try it again"
+            )
+        # The seeds stay as they are: none has to be read or sent again.
+        wanted = with_exclusions(document_of(job), request.exclude)
+        return await self.apply_job(requests.ApplyJob(job=wanted, seeds_follow=True))
+
+    async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
+        job, rows = self._job(request.name), self._backend.rows
+        urls = await urls_to_forget(rows, job, request)
+        answer = await self._backend.forget(job, urls)
+        if answer.forgotten:
+            await self._backend.republish(self._job(job.uid))
+        return answer
+
+    async def explain(self, request: requests.ExplainUrl) -> answers.Explained:
+        with url_errors(request.url):
+            href = parse_routed(request.url).href
+        if not request.job and not self._backend.jobs():
+            raise api.NotFound("there is no job yet; see nephila jobs apply")
+        return answers.Explained(explanation=await self._backend.explain(href, request.job))

@@ -1,0 +1,72 @@
+"""The operations on rules: read, applied, deleted; and whether they fit their sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from nephila.kernel.messages import ParseRule
+from nephila_rules.fit.messages import describe_all
+from nephila_rules.runtime import load
+from nephila_rules.runtime.function_directory import NO_DIRECTORY, functions_in
+
+from nephila_control import answers, api, requests
+from nephila_control.part import Part
+
+
+class RuleOperations(Part):
+    async def list_rules(self, request: requests.Empty) -> answers.RuleList:
+        rules = [
+            answers.Rule(name=name, version=rule.version, document=msgspec.json.decode(rule.document))
+            for name, rule in sorted(self._backend.rules.items())
+        ]
+        return answers.RuleList(rules=rules)
+
+    async def apply_rules(self, request: requests.ApplyRules) -> answers.RulesApplied:
+        self._backend.check_rule_change()
+        rules = _messages(request.rules)
+        self._backend.check_rule_change(rule.name for rule in rules)
+        before = dict(self._backend.rules)
+        if changed := [rule for rule in rules if before.get(rule.name) != rule]:
+            await self._backend.put_rules(changed)
+        has_functions = self._backend.has_functions
+        changes = [_change(before.get(rule.name), rule, has_functions=has_functions) for rule in rules]
+        return answers.RulesApplied(rules=changes)
+
+    async def delete_rule(self, request: requests.RuleName) -> answers.RuleChange:
+        self._backend.check_rule_change([request.name])
+        if request.name not in self._backend.rules:
+            raise api.NotFound(f"there is no rule {request.name!r}")
+        await self._backend.put_rules([ParseRule(request.name, deleted=True)])
+        return answers.RuleChange(name=request.name, verdict="deleted")
+
+    async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
+        rules = [
+            answers.RuleHealth(
+                rule=verdict.rule,
+                version=verdict.version,
+                degraded=verdict.degraded,
+                findings=describe_all(verdict),
+                since=verdict.since,
+                pages=verdict.pages,
+                fill_rate=round(verdict.fill_rate, 4),
+            )
+            for verdict in self._backend.verdicts()
+            if not verdict.deleted
+        ]
+        return answers.RuleHealthList(rules=sorted(rules, key=lambda rule: (not rule.degraded, rule.rule)))
+
+
+def _messages(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
+    """The messages of all documents. Raises `UsageError` for the first mistake."""
+    read = [load.from_json(content, f"rules[{number}]") for number, content in enumerate(documents)]
+    return [ParseRule(rule.name, rule.text, rule.rule.version) for rule in load.distinct(read)]
+
+
+def _change(before: ParseRule | None, after: ParseRule, *, has_functions: bool) -> answers.RuleChange:
+    """What an apply does to one rule. `has_functions`: the program has a directory of Python functions."""
+    verdict = "created" if before is None else "unchanged" if before == after else "changed"
+    calls = not has_functions and functions_in([load.from_text(after.document, after.name).rule])
+    warning = f"its Python functions are not called: {NO_DIRECTORY}" if calls else ""
+    return answers.RuleChange(name=after.name, verdict=verdict, version=after.version, warning=warning)  # type: ignore[arg-type]
