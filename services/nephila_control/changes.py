@@ -17,7 +17,7 @@ NO_ROWS = (
 )
 
 
-class TableChanges:
+class TableChanges(api.Control):
     """The change feed of the rows. The control APIs use it; `nephila changes` also without a running program."""
 
     def __init__(self, source: Source | None, jobs: Collection[str] | None = None) -> None:
@@ -26,7 +26,6 @@ class TableChanges:
         self._jobs = jobs
 
     async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
-        """See `Control.list_changes`."""
         found = await asyncio.to_thread(self._read, request)
         rows = [answers.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
         return answers.ChangeList(changes=rows, next=found.next)

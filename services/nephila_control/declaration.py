@@ -31,6 +31,8 @@ class Logged(NamedTuple):
     """
     result: Callable[[Any], str] = lambda answer: ""
     """The change in the words of the answer; used without a state."""
+    batches: bool = False
+    """One change comes as many requests: those of one caller within a minute are one entry of the log."""
 
 
 @dataclass(frozen=True, slots=True)

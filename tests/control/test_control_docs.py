@@ -26,7 +26,7 @@ def route_of(path, method):
 
 def test_every_operation_has_an_example():
     """None is forgotten."""
-    shown = {route_of(path.partition("?")[0], first or last or ("POST" if body else "GET"))[0].operation
+    shown = {route_of(path.partition("?")[0], first or last or ("POST" if body else "GET"))[0].name
              for path, first, body, last in EXAMPLES}  # fmt: skip
     assert shown == {route.name for route in OPERATIONS.values()}
 

@@ -1,8 +1,8 @@
 """The log of changes: who changed what over the control API, and when. Durable and bounded.
 
 One program keeps it in DIR/control-log.jsonl; a system over Kafka in the topic `control-log` (`cluster/log.py`). The
-newest entry comes first. A further batch of seeds of one job, or a further label of one sample, by
-the same caller within `MERGED_S` adds no entry.
+newest entry comes first. A further batch of one change, as of the seeds of a job, by the same caller within `MERGED_S`
+adds no entry.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UNREADABLE, UserError
 
 from nephila_control import answers, requests
+from nephila_control.api import OPERATIONS
 
 log = logging.getLogger(__name__)
 FILE: Final = "control-log.jsonl"
 MAX_BYTES: Final = 2 << 20
 """Of one file: some 8,000 entries. The file before it is kept, older ones are deleted."""
 MERGED_S: Final = 60.0
-_BATCHES: Final = frozenset({"add_seeds", "label_row"})
 
 
 class ChangeLog(Protocol):
@@ -52,11 +52,16 @@ class Entries:
     def make(self, who: str, operation: str, subject: str, change: str) -> ControlChange | None:
         """The entry; None for a further batch."""
         key, now = (who, operation, subject), self._clock.monotonic()
-        if operation in _BATCHES and key == self._batch[0] and now - self._batch[1] < MERGED_S:
+        if _is_batch(operation) and key == self._batch[0] and now - self._batch[1] < MERGED_S:
             return None
         self._batch = key, now
         self._last_ms = max(int(self._clock.now() * 1000), self._last_ms + 1)
         return ControlChange(f"{self._last_ms:013d}-{secrets.token_hex(4)}", who, operation, subject, change)
+
+
+def _is_batch(operation: str) -> bool:
+    declared = OPERATIONS.get(operation)
+    return declared is not None and declared.log is not None and declared.log.batches
 
 
 def select(entries: Iterable[ControlChange], request: requests.ListControlLog) -> answers.ControlLog:

@@ -79,13 +79,13 @@ def _seeds(answer: answers.SeedsAdded) -> str:
 
 JOB: Final = Logged(_job_name, _job)
 APPLIED_JOB: Final = Logged(lambda request: f"job {_applied_name(request)}", _applied_job)
-SEEDS: Final = Logged(_job_name, result=_seeds)
+SEEDS: Final = Logged(_job_name, result=_seeds, batches=True)
 QUARANTINE: Final = Logged(
     lambda request: f"job {request.name}: {request.host}{request.pattern}", result=lambda answer: answer.verdict
 )
 FORGOTTEN: Final = Logged(_job_name, result=lambda answer: f"{answer.forgotten} URLs forgotten")
 SAMPLE: Final = Logged(lambda request: f"sample {request.sample}".strip(), result=lambda answer: answer.name)
-LABEL: Final = Logged(lambda request: f"sample {request.sample}", result=lambda answer: "labelled")
+LABEL: Final = Logged(lambda request: f"sample {request.sample}", result=lambda answer: "labelled", batches=True)
 RULES: Final = Logged(lambda request: f"rules {', '.join(_names(request.rules))}", _rules)
 RULE: Final = Logged(lambda request: f"rule {request.name}", _rule)
 SITES: Final = Logged(lambda request: f"sites {', '.join(_names(request.sites))}", _sites)
