@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from nephila.storage.ledgers.schema import DATABASE
-from nephila_control.requests import SEED_BATCH, AddSeeds, ApplyJob
+from nephila_control.job_types import SEED_BATCH, AddSeeds, ApplyJob
 from nephila_stores.search.search import make_index
 from nephila_stores.search.sqlite_index import SEARCH_DATABASE
 

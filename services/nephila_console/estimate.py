@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from nephila.kernel.figures import count, span
-from nephila_control.answers import Job
+from nephila_control.job_types import Job
 from nephila_control.screen_types import Sample
 
 from nephila_console.messages import translate as _

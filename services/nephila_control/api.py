@@ -17,7 +17,16 @@ from typing import Final
 
 from nephila.kernel.runtime.errors import UserError
 
-from nephila_control import answers, audit_types, requests, screen_types, site_requests, studio_types, system_types
+from nephila_control import (
+    audit_types,
+    job_types,
+    requests,
+    rule_types,
+    screen_types,
+    site_types,
+    studio_types,
+    system_types,
+)
 from nephila_control.access import described
 from nephila_control.access.roles import Role
 from nephila_control.declaration import Operated, Operation, operation
@@ -47,83 +56,83 @@ class Control(Operated):
     """The operations. Every implementation passes tests/contracts/test_control.py."""
 
     @operation("POST", "/jobs", Role.EDITOR, JOBS, tenants=True, log=described.APPLIED_JOB)
-    async def apply_job(self, request: requests.ApplyJob) -> answers.JobApplied:
+    async def apply_job(self, request: job_types.ApplyJob) -> job_types.JobApplied:
         """Create or change a job."""
 
     @operation("GET", "/jobs", Role.VIEWER, JOBS, tenants=True)
-    async def list_jobs(self, request: requests.Empty) -> answers.JobList:
+    async def list_jobs(self, request: requests.Empty) -> job_types.JobList:
         """How all jobs stand."""
 
     @operation("GET", "/directories", Role.VIEWER, SITES, tenants=True)
-    async def list_directories(self, request: requests.Empty) -> answers.DirectoryList:
+    async def list_directories(self, request: requests.Empty) -> site_types.DirectoryList:
         """The directories of sites, with the verdicts on their lists."""
 
     @operation("POST", "/sites", Role.EDITOR, SITES, tenants=True, log=described.SITES)
-    async def apply_sites(self, request: site_requests.ApplySites) -> answers.SitesApplied:
+    async def apply_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
         """Create or change sites; the runs of their directories follow the new settings."""
 
     @operation("GET", "/sites", Role.VIEWER, SITES, tenants=True)
-    async def list_sites(self, request: requests.Empty) -> answers.SiteList:
+    async def list_sites(self, request: requests.Empty) -> site_types.SiteList:
         """The documents of all sites."""
 
     @operation("GET", "/sites/{name}", Role.VIEWER, SITES, tenants=True)
-    async def get_site(self, request: site_requests.SiteName) -> answers.Site:
+    async def get_site(self, request: site_types.SiteName) -> site_types.Site:
         """The document of one site."""
 
     @operation("DELETE", "/sites/{name}", Role.EDITOR, SITES, tenants=True, log=described.SITE)
-    async def delete_site(self, request: site_requests.DeleteSite) -> answers.SiteChange:
+    async def delete_site(self, request: site_types.DeleteSite) -> site_types.SiteChange:
         """Delete a site and its directories; rows stay."""
 
     @operation("POST", "/sites/{site}/directories", Role.EDITOR, SITES, tenants=True, log=described.APPLIED_DIRECTORY)
-    async def apply_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
+    async def apply_directory(self, request: site_types.ApplyDirectory) -> site_types.SiteChange:
         """Create or change one directory of a site."""
 
     @operation("DELETE", "/sites/{site}/directories/{name}", Role.EDITOR, SITES, tenants=True, log=described.DIRECTORY)
-    async def delete_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
+    async def delete_directory(self, request: site_types.DeleteDirectory) -> site_types.SiteChange:
         """Delete a directory of a site; rows stay."""
 
     @operation("GET", "/jobs/{name}", Role.VIEWER, JOBS, tenants=True)
-    async def get_job(self, request: requests.JobName) -> answers.JobDetail:
+    async def get_job(self, request: job_types.JobName) -> job_types.JobDetail:
         """One job and its desired state."""
 
     @operation("DELETE", "/jobs/{name}", Role.EDITOR, JOBS, tenants=True, log=described.JOB)
-    async def delete_job(self, request: requests.JobName) -> answers.JobChanged:
+    async def delete_job(self, request: job_types.JobName) -> job_types.JobChanged:
         """Forget a job and its URLs; rows stay."""
 
     @operation("POST", "/jobs/{name}/pause", Role.EDITOR, JOBS, tenants=True, log=described.JOB)
-    async def pause_job(self, request: requests.JobName) -> answers.JobChanged:
+    async def pause_job(self, request: job_types.JobName) -> job_types.JobChanged:
         """Dispatch nothing more of a job; what is in flight still ends."""
 
     @operation("POST", "/jobs/{name}/resume", Role.EDITOR, JOBS, tenants=True, log=described.JOB)
-    async def resume_job(self, request: requests.JobName) -> answers.JobChanged:
+    async def resume_job(self, request: job_types.JobName) -> job_types.JobChanged:
         """Continue a paused job."""
 
     @operation("POST", "/jobs/{name}/seeds", Role.EDITOR, JOBS, tenants=True, log=described.SEEDS)
-    async def add_seeds(self, request: requests.AddSeeds) -> answers.SeedsAdded:
+    async def add_seeds(self, request: job_types.AddSeeds) -> job_types.SeedsAdded:
         """Queue seeds; a URL that is known already is not queued again."""
 
     @operation("GET", "/jobs/{name}/quarantines", Role.VIEWER, JOBS, tenants=True)
-    async def list_quarantines(self, request: requests.JobName) -> answers.QuarantineList:
+    async def list_quarantines(self, request: job_types.JobName) -> job_types.QuarantineList:
         """Parts of hosts that a job no longer fetches from."""
 
     @operation("POST", "/jobs/{name}/quarantines/release", Role.EDITOR, JOBS, tenants=True, log=described.QUARANTINE)
-    async def release_quarantine(self, request: requests.ReleaseQuarantine) -> answers.QuarantineReleased:
+    async def release_quarantine(self, request: job_types.ReleaseQuarantine) -> job_types.QuarantineReleased:
         """Fetch from a quarantined part of a host again."""
 
     @operation("POST", "/jobs/{name}/exclude/try", Role.VIEWER, JOBS, tenants=True)
-    async def try_exclusion(self, request: requests.ExcludeUrls) -> answers.ExclusionTried:
+    async def try_exclusion(self, request: job_types.ExcludeUrls) -> job_types.ExclusionTried:
         """Which queued URLs of a job an exclusion would remove; nothing is changed."""
 
     @operation("POST", "/jobs/{name}/exclude", Role.EDITOR, JOBS, tenants=True, log=described.JOB)
-    async def exclude(self, request: requests.ExcludeUrls) -> answers.JobApplied:
+    async def exclude(self, request: job_types.ExcludeUrls) -> job_types.JobApplied:
         """Add exclusions to a job; queued URLs that match are not fetched."""
 
     @operation("POST", "/jobs/{name}/forget", Role.EDITOR, JOBS, tenants=True, log=described.FORGOTTEN)
-    async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
+    async def forget(self, request: job_types.ForgetUrls) -> job_types.UrlsForgotten:
         """Forget URLs of a job: they are crawled again when they are found again."""
 
     @operation("GET", "/explain", Role.VIEWER, JOBS, tenants=True)
-    async def explain(self, request: requests.ExplainUrl) -> answers.Explained:
+    async def explain(self, request: job_types.ExplainUrl) -> job_types.Explained:
         """What became of a URL, and why."""
 
     @operation("GET", "/pages", Role.VIEWER, SCREENS, tenants=True)
@@ -191,19 +200,19 @@ class Control(Operated):
         """Hosts, and why each waits."""
 
     @operation("GET", "/rules", Role.VIEWER, RULES, tenants=True)
-    async def list_rules(self, request: requests.Empty) -> answers.RuleList:
+    async def list_rules(self, request: requests.Empty) -> rule_types.RuleList:
         """The rules that pages are read by."""
 
     @operation("POST", "/rules", Role.EDITOR, RULES, tenants=True, log=described.RULES)
-    async def apply_rules(self, request: requests.ApplyRules) -> answers.RulesApplied:
+    async def apply_rules(self, request: rule_types.ApplyRules) -> rule_types.RulesApplied:
         """Create or change rules; pages are read by them from then on."""
 
     @operation("DELETE", "/rules/{name}", Role.EDITOR, RULES, tenants=True, log=described.RULE)
-    async def delete_rule(self, request: requests.RuleName) -> answers.RuleChange:
+    async def delete_rule(self, request: rule_types.RuleName) -> rule_types.RuleChange:
         """Delete a rule; its items stay."""
 
     @operation("GET", "/rule-health", Role.VIEWER, RULES, tenants=True)
-    async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
+    async def rule_health(self, request: requests.Empty) -> rule_types.RuleHealthList:
         """Whether the rules still fit their sites."""
 
     @operation("GET", "/studio/pages", Role.EDITOR, STUDIO)
@@ -239,31 +248,31 @@ class Control(Operated):
         """Commit the rule of a draft to the working copy of the rules."""
 
     @operation("GET", "/changes", Role.VIEWER, SYSTEM, tenants=True)
-    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
+    async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList:
         """Pages that are new, changed, moved, gone or returned."""
 
     @operation("GET", "/dead-letters", Role.VIEWER, SYSTEM)
-    async def list_dead_letters(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def list_dead_letters(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         """Messages that a service could not process."""
 
     @operation("POST", "/dead-letters/replay", Role.EDITOR, SYSTEM, log=described.DEAD_LETTERS)
-    async def replay_dead_letters(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay_dead_letters(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         """Publish messages of dead letters again."""
 
     @operation("GET", "/members", Role.VIEWER, SYSTEM)
-    async def list_members(self, request: requests.Empty) -> answers.MemberList:
+    async def list_members(self, request: requests.Empty) -> system_types.MemberList:
         """The programs that take part."""
 
     @operation("GET", "/status", Role.VIEWER, SYSTEM, tenants=True)
-    async def status(self, request: requests.Empty) -> answers.Status:
+    async def status(self, request: requests.Empty) -> system_types.Status:
         """The state of the program or system."""
 
     @operation("GET", "/settings", Role.VIEWER, SYSTEM)
-    async def get_settings(self, request: requests.Empty) -> answers.Settings:
+    async def get_settings(self, request: requests.Empty) -> system_types.Settings:
         """The live settings."""
 
     @operation("PATCH", "/settings", Role.ADMIN, SYSTEM, log=described.SETTINGS)
-    async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
+    async def change_settings(self, request: system_types.ChangeSettings) -> system_types.Settings:
         """Change live settings; returns all of them."""
 
     @operation("GET", "/configuration", Role.ADMIN, SYSTEM)
@@ -283,7 +292,7 @@ class Control(Operated):
         """How far the webhooks are with the changes."""
 
     @operation("GET", "/control-log", Role.ADMIN, SYSTEM)
-    async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
+    async def list_control_log(self, request: system_types.ListControlLog) -> system_types.ControlLog:
         """Who changed what over this API."""
 
 

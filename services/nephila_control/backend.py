@@ -20,7 +20,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
-from nephila_control import answers, requests, screen_types, system_types
+from nephila_control import job_types, screen_types, system_types
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class DeadLetters(Protocol):
     """Messages that a service could not process."""
 
-    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         """Some of them. Raises `UserError`."""
 
-    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         """Publish their messages again. Raises `UserError`."""
 
 
@@ -51,9 +51,9 @@ class Backend(Protocol):
     """A coroutine that changes something returns when the change is durable. All raise `UserError` for what the
     present state refuses."""
 
-    kind: answers.SystemKind
+    kind: system_types.SystemKind
     place: str
-    """See `answers.Status.place`."""
+    """See `system_types.Status.place`."""
     clock: Clock
     rows: Source | None
     """The database of the rows; None where it is not known."""
@@ -97,13 +97,13 @@ class Backend(Protocol):
         """The last generation of a job that `spec` does not have; 0: there was none."""
         return 0
 
-    def report(self, job: CrawlJob) -> answers.Job:
+    def report(self, job: CrawlJob) -> job_types.Job:
         """How a job stands."""
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:
         """Publish a desired state, then seeds."""
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
         """Publish seeds of a job."""
 
     def expect_seeds(self, job: CrawlJob) -> None:
@@ -126,10 +126,10 @@ class Backend(Protocol):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         """Take a part of a host out of quarantine. Raises `NotFound` when it is in none."""
 
-    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> job_types.ExclusionTried:
         """Which queued URLs of a job these expressions would remove. Raises `UserError`."""
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
         """Forget URLs of a job; each has the outcome of its row."""
 
     async def explain(self, url: str, name: str) -> Explanation:
@@ -179,10 +179,10 @@ class Backend(Protocol):
 
     # ---- the system
 
-    def members(self) -> list[answers.Member]:
+    def members(self) -> list[system_types.Member]:
         """The programs that take part."""
 
-    async def complete(self, status: answers.Status) -> None:
+    async def complete(self, status: system_types.Status) -> None:
         """Add the facts that only this kind of system has to the sums over its jobs."""
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:

@@ -9,7 +9,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.read.changes import FeedPage, UnknownChange, feed
 from nephila.storage.source import Source
 
-from nephila_control import answers, api, requests
+from nephila_control import api, system_types
 
 NO_ROWS = (
     "changes are read from the database of the rows, and this API has none: set api.store "
@@ -25,12 +25,12 @@ class TableChanges(api.Control):
         self._source = source
         self._jobs = jobs
 
-    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
+    async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList:
         found = await asyncio.to_thread(self._read, request)
-        rows = [answers.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
-        return answers.ChangeList(changes=rows, next=found.next)
+        rows = [system_types.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
+        return system_types.ChangeList(changes=rows, next=found.next)
 
-    def _read(self, request: requests.ListChanges) -> FeedPage:
+    def _read(self, request: system_types.ListChanges) -> FeedPage:
         if self._source is None:
             raise UserError(NO_ROWS)
         try:

@@ -16,14 +16,14 @@ from nephila.kernel.seeds import url_errors
 from nephila.storage.read import ended_urls
 from nephila.storage.source import ENVIRONMENT, Source
 
-from nephila_control import requests
+from nephila_control import job_types
 from nephila_control.job_view import is_there
 
 MAX_URLS = 1_000_000
 """URLs of one request; a wider expression is several requests."""
 
 
-def check(request: requests.ForgetUrls) -> None:
+def check(request: job_types.ForgetUrls) -> None:
     """Raises `UsageError` for a request that names nothing, a URL or an expression that cannot be read."""
     for number, url in enumerate(request.urls):
         with url_errors(url, f"urls[{number}]: "):
@@ -38,7 +38,7 @@ def check(request: requests.ForgetUrls) -> None:
 
 
 async def urls_to_forget(
-    source: Source | None, job: CrawlJob, request: requests.ForgetUrls
+    source: Source | None, job: CrawlJob, request: job_types.ForgetUrls
 ) -> list[tuple[str, Outcome]]:
     """The URLs of a request with how they have ended. `source`: None where the rows are not known. Raises
     `UsageError`."""
@@ -50,7 +50,7 @@ async def urls_to_forget(
     return without_rows(request.urls)
 
 
-def named_urls(source: Source, job: CrawlJob, request: requests.ForgetUrls) -> list[tuple[str, Outcome]]:
+def named_urls(source: Source, job: CrawlJob, request: job_types.ForgetUrls) -> list[tuple[str, Outcome]]:
     """The URLs of a request, each once, with how they have ended where a row tells it. Reads the rows of the job: about
     1 s per 100,000. Raises `UsageError` for more than MAX_URLS."""
     routes = keeps_routes(spec_of(job))

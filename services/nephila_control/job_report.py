@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from nephila import __version__
 from nephila.kernel.messages import CrawlJob, JobStatus
 
-from nephila_control import answers
+from nephila_control import job_types, system_types
 
 if TYPE_CHECKING:
     from nephila_control.backend import Backend
 
 
-def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
+def job_report(job: CrawlJob, status: JobStatus, rate: float) -> job_types.Job:
     """`rate`: finished URLs per second."""
-    return answers.Job(
+    return job_types.Job(
         name=job.name or job.uid,
         state=_state(job, status),
         generation=job.generation,
@@ -37,15 +37,15 @@ def job_report(job: CrawlJob, status: JobStatus, rate: float) -> answers.Job:
     )
 
 
-def job_list(backend: Backend) -> list[answers.Job]:
+def job_list(backend: Backend) -> list[job_types.Job]:
     """How all jobs stand, by name."""
     return [backend.report(job) for _, job in sorted(backend.jobs().items())]
 
 
-def system_status(backend: Backend, started: float) -> answers.Status:
+def system_status(backend: Backend, started: float) -> system_types.Status:
     """The sums over all jobs. `started`: monotonic instant of the start of the program."""
     jobs = job_list(backend)
-    return answers.Status(
+    return system_types.Status(
         version=__version__,
         kind=backend.kind,
         place=backend.place,
@@ -64,7 +64,7 @@ def finished(status: JobStatus) -> int:
     return status.stored + status.denied + status.failed + status.dropped
 
 
-def _state(job: CrawlJob, status: JobStatus) -> answers.JobState:
+def _state(job: CrawlJob, status: JobStatus) -> job_types.JobState:
     if job.paused:
         return "paused"
     if status.generation < job.generation or status.deleted:

@@ -22,11 +22,11 @@ from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
 from nephila.storage.source import Source
 
-from nephila_control import answers, api, screen_types
+from nephila_control import api, job_types, screen_types
 from nephila_control.job_report import job_report
 
 
-def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> answers.Job:
+def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> job_types.Job:
     """How a job stands. O(1)."""
     answer = job_report(scheduler.frontier.jobs[uid].spec, _status(scheduler, uid), rate)
     answer.browser_s = round(scheduler.frontier.quotas.browser_s(uid), 3)
@@ -66,9 +66,9 @@ def hosts(scheduler: Scheduler, request: screen_types.ListHosts, now: float) -> 
     )
 
 
-def quarantine(one: Quarantine) -> answers.Quarantine:
+def quarantine(one: Quarantine) -> job_types.Quarantine:
     """As the API lists it."""
-    return answers.Quarantine(
+    return job_types.Quarantine(
         host=one.host,
         pattern=one.place,
         reason=one.reason,

@@ -16,7 +16,7 @@ from nephila.kernel.seeds import url_errors
 from nephila.scheduler.frontier.scope import compile_patterns
 from nephila.scheduler.frontier.tenants import check_tenant
 
-from nephila_control import answers, api, job_view, requests
+from nephila_control import api, job_types, job_view, requests
 from nephila_control.backend import is_held, next_generation
 from nephila_control.forget import urls_to_forget
 from nephila_control.job_checks import source_seeds, with_exclusions
@@ -25,7 +25,7 @@ from nephila_control.part import Part
 
 
 class JobOperations(Part):
-    async def apply_job(self, request: requests.ApplyJob) -> answers.JobApplied:
+    async def apply_job(self, request: job_types.ApplyJob) -> job_types.JobApplied:
         backend = self._backend
         backend.check_change()
         document = job_document.from_json(request.job)
@@ -47,7 +47,7 @@ class JobOperations(Part):
         anchored = (
             spec_of(present).scope.mode != document.spec.scope.mode if present is not None else not backend.at_once
         )
-        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > requests.SEED_BATCH)
+        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > job_types.SEED_BATCH)
         wanted = next_generation(wanted, paused=wanted.paused or hold)
         refused = await backend.publish(wanted, seeds)
         if hold and request.seeds_follow:
@@ -62,14 +62,14 @@ class JobOperations(Part):
         return answer
 
     def _applied(
-        self, job: CrawlJob, verdict: Any, refused: list[answers.RefusedSeed], *, held: bool = False
-    ) -> answers.JobApplied:
-        return answers.JobApplied(
+        self, job: CrawlJob, verdict: Any, refused: list[job_types.RefusedSeed], *, held: bool = False
+    ) -> job_types.JobApplied:
+        return job_types.JobApplied(
             name=job.uid,
             verdict=verdict,
             generation=self._job(job.uid).generation,
             held=held,
-            refused=refused[: answers.MAX_REFUSED],
+            refused=refused[: job_types.MAX_REFUSED],
             refused_count=len(refused),
         )
 
@@ -78,33 +78,33 @@ class JobOperations(Part):
         job = self._backend.spec(uid)
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
-    async def list_jobs(self, request: requests.Empty) -> answers.JobList:
-        return answers.JobList(jobs=job_list(self._backend))
+    async def list_jobs(self, request: requests.Empty) -> job_types.JobList:
+        return job_types.JobList(jobs=job_list(self._backend))
 
-    async def get_job(self, request: requests.JobName) -> answers.JobDetail:
+    async def get_job(self, request: job_types.JobName) -> job_types.JobDetail:
         job = self._job(request.name)
-        return answers.JobDetail(status=self._backend.report(job), document=document_of(job))
+        return job_types.JobDetail(status=self._backend.report(job), document=document_of(job))
 
-    async def pause_job(self, request: requests.JobName) -> answers.JobChanged:
+    async def pause_job(self, request: job_types.JobName) -> job_types.JobChanged:
         return await self._change(request.name, "paused", paused=True)
 
-    async def resume_job(self, request: requests.JobName) -> answers.JobChanged:
+    async def resume_job(self, request: job_types.JobName) -> job_types.JobChanged:
         return await self._change(request.name, "resumed", paused=False)
 
-    async def delete_job(self, request: requests.JobName) -> answers.JobChanged:
+    async def delete_job(self, request: job_types.JobName) -> job_types.JobChanged:
         # Paused as well, so that nothing is dispatched while the job is taken apart.
         return await self._change(request.name, "deleted", deleted=True, paused=True)
 
-    async def _change(self, name: str, verdict: Any, **changed: bool) -> answers.JobChanged:
+    async def _change(self, name: str, verdict: Any, **changed: bool) -> job_types.JobChanged:
         self._backend.check_change()
         known = self._job(name)
         if all(getattr(known, field) == value for field, value in changed.items()):
-            return answers.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
+            return job_types.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
         wanted = next_generation(known, **changed)
         await self._backend.publish(wanted)
-        return answers.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
+        return job_types.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
 
-    async def add_seeds(self, request: requests.AddSeeds) -> answers.SeedsAdded:
+    async def add_seeds(self, request: job_types.AddSeeds) -> job_types.SeedsAdded:
         self._backend.check_change()
         name = self._job(request.name).uid
         refused = await self._backend.send_seeds(name, request.seeds(name))
@@ -113,29 +113,29 @@ class JobOperations(Part):
             held = not await self._resume_held(name, request.held_generation)
         elif request.last:
             await self._backend.republish(self._job(name))
-        return answers.SeedsAdded(
+        return job_types.SeedsAdded(
             name=name,
             generation=self._job(name).generation,
             held=held,
-            refused=refused[: answers.MAX_REFUSED],
+            refused=refused[: job_types.MAX_REFUSED],
             refused_count=len(refused),
         )
 
-    async def list_quarantines(self, request: requests.JobName) -> answers.QuarantineList:
+    async def list_quarantines(self, request: job_types.JobName) -> job_types.QuarantineList:
         name = self._job(request.name).uid
         found = await self._backend.quarantines(name)
-        return answers.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
+        return job_types.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
 
-    async def release_quarantine(self, request: requests.ReleaseQuarantine) -> answers.QuarantineReleased:
+    async def release_quarantine(self, request: job_types.ReleaseQuarantine) -> job_types.QuarantineReleased:
         name = self._job(request.name).uid
         await self._backend.release(name, request.host, request.pattern)
-        return answers.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+        return job_types.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
 
-    async def try_exclusion(self, request: requests.ExcludeUrls) -> answers.ExclusionTried:
+    async def try_exclusion(self, request: job_types.ExcludeUrls) -> job_types.ExclusionTried:
         compile_patterns(request.exclude, "exclude")
         return await self._backend.try_exclusion(self._job(request.name), request.exclude)
 
-    async def exclude(self, request: requests.ExcludeUrls) -> answers.JobApplied:
+    async def exclude(self, request: job_types.ExcludeUrls) -> job_types.JobApplied:
         self._backend.check_change()
         compile_patterns(request.exclude, "exclude")
         job = self._job(request.name)
@@ -145,9 +145,9 @@ class JobOperations(Part):
             )
         # The seeds stay as they are: none has to be read or sent again.
         wanted = with_exclusions(document_of(job), request.exclude)
-        return await self.apply_job(requests.ApplyJob(job=wanted, seeds_follow=True))
+        return await self.apply_job(job_types.ApplyJob(job=wanted, seeds_follow=True))
 
-    async def forget(self, request: requests.ForgetUrls) -> answers.UrlsForgotten:
+    async def forget(self, request: job_types.ForgetUrls) -> job_types.UrlsForgotten:
         job, rows = self._job(request.name), self._backend.rows
         urls = await urls_to_forget(rows, job, request)
         answer = await self._backend.forget(job, urls)
@@ -155,9 +155,9 @@ class JobOperations(Part):
             await self._backend.republish(self._job(job.uid))
         return answer
 
-    async def explain(self, request: requests.ExplainUrl) -> answers.Explained:
+    async def explain(self, request: job_types.ExplainUrl) -> job_types.Explained:
         with url_errors(request.url):
             href = parse_routed(request.url).href
         if not request.job and not self._backend.jobs():
             raise api.NotFound("there is no job yet; see nephila jobs apply")
-        return answers.Explained(explanation=await self._backend.explain(href, request.job))
+        return job_types.Explained(explanation=await self._backend.explain(href, request.job))

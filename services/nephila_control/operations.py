@@ -10,7 +10,7 @@ from collections import Counter
 from importlib import import_module
 from typing import Any
 
-from nephila_control import answers
+from nephila_control import job_types
 from nephila_control.access.change_log import ChangeLog
 from nephila_control.api import Control
 from nephila_control.backend import Backend
@@ -53,7 +53,7 @@ class Operations(Control):
 
         return Operations(TenantBackend(self._backend, tenants), self._shared)
 
-    def jobs(self) -> list[answers.Job]:
+    def jobs(self) -> list[job_types.Job]:
         """How all jobs stand, by name."""
         return job_list(self._backend)
 

@@ -11,19 +11,19 @@ from nephila_rules.fit.messages import describe_all
 from nephila_rules.runtime import load
 from nephila_rules.runtime.function_directory import NO_DIRECTORY, functions_in
 
-from nephila_control import answers, api, requests
+from nephila_control import api, requests, rule_types
 from nephila_control.part import Part
 
 
 class RuleOperations(Part):
-    async def list_rules(self, request: requests.Empty) -> answers.RuleList:
+    async def list_rules(self, request: requests.Empty) -> rule_types.RuleList:
         rules = [
-            answers.Rule(name=name, version=rule.version, document=msgspec.json.decode(rule.document))
+            rule_types.Rule(name=name, version=rule.version, document=msgspec.json.decode(rule.document))
             for name, rule in sorted(self._backend.rules.items())
         ]
-        return answers.RuleList(rules=rules)
+        return rule_types.RuleList(rules=rules)
 
-    async def apply_rules(self, request: requests.ApplyRules) -> answers.RulesApplied:
+    async def apply_rules(self, request: rule_types.ApplyRules) -> rule_types.RulesApplied:
         self._backend.check_rule_change()
         rules = _messages(request.rules)
         self._backend.check_rule_change(rule.name for rule in rules)
@@ -32,18 +32,18 @@ class RuleOperations(Part):
             await self._backend.put_rules(changed)
         has_functions = self._backend.has_functions
         changes = [_change(before.get(rule.name), rule, has_functions=has_functions) for rule in rules]
-        return answers.RulesApplied(rules=changes)
+        return rule_types.RulesApplied(rules=changes)
 
-    async def delete_rule(self, request: requests.RuleName) -> answers.RuleChange:
+    async def delete_rule(self, request: rule_types.RuleName) -> rule_types.RuleChange:
         self._backend.check_rule_change([request.name])
         if request.name not in self._backend.rules:
             raise api.NotFound(f"there is no rule {request.name!r}")
         await self._backend.put_rules([ParseRule(request.name, deleted=True)])
-        return answers.RuleChange(name=request.name, verdict="deleted")
+        return rule_types.RuleChange(name=request.name, verdict="deleted")
 
-    async def rule_health(self, request: requests.Empty) -> answers.RuleHealthList:
+    async def rule_health(self, request: requests.Empty) -> rule_types.RuleHealthList:
         rules = [
-            answers.RuleHealth(
+            rule_types.RuleHealth(
                 rule=verdict.rule,
                 version=verdict.version,
                 degraded=verdict.degraded,
@@ -55,7 +55,7 @@ class RuleOperations(Part):
             for verdict in self._backend.verdicts()
             if not verdict.deleted
         ]
-        return answers.RuleHealthList(rules=sorted(rules, key=lambda rule: (not rule.degraded, rule.rule)))
+        return rule_types.RuleHealthList(rules=sorted(rules, key=lambda rule: (not rule.degraded, rule.rule)))
 
 
 def _messages(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
@@ -64,9 +64,9 @@ def _messages(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
     return [ParseRule(rule.name, rule.text, rule.rule.version) for rule in load.distinct(read)]
 
 
-def _change(before: ParseRule | None, after: ParseRule, *, has_functions: bool) -> answers.RuleChange:
+def _change(before: ParseRule | None, after: ParseRule, *, has_functions: bool) -> rule_types.RuleChange:
     """What an apply does to one rule. `has_functions`: the program has a directory of Python functions."""
     verdict = "created" if before is None else "unchanged" if before == after else "changed"
     calls = not has_functions and functions_in([load.from_text(after.document, after.name).rule])
     warning = f"its Python functions are not called: {NO_DIRECTORY}" if calls else ""
-    return answers.RuleChange(name=after.name, verdict=verdict, version=after.version, warning=warning)  # type: ignore[arg-type]
+    return rule_types.RuleChange(name=after.name, verdict=verdict, version=after.version, warning=warning)  # type: ignore[arg-type]

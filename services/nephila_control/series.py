@@ -12,7 +12,7 @@ from typing import Final
 
 from nephila.kernel.runtime.clock import Clock
 
-from nephila_control.answers import Job
+from nephila_control.job_types import Job
 from nephila_control.screen_types import Sample, Series
 
 SAMPLES: Final = 240

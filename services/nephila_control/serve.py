@@ -24,12 +24,11 @@ from nephila.scheduler import job_facts
 from nephila_harvest.webhooks.sender import WebhookSender
 from nephila_rules.watch import RuleWatcher
 
-from nephila_control.answers import Job
 from nephila_control.control_servers import ControlServers, TcpAddress
+from nephila_control.job_types import SEED_BATCH, Job
 from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
-from nephila_control.requests import SEED_BATCH
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector

@@ -21,7 +21,7 @@ from nephila_harvest.sites.site_documents import DEFAULT, SiteDocument, Sites, d
 from nephila_harvest.sites.store import AppliedSite, SiteEdit, SiteStore, open_store, without
 from nephila_harvest.sites.verdicts import EFFECTS, ListState
 
-from nephila_control import answers, api, requests, site_requests
+from nephila_control import api, requests, site_types
 from nephila_control.part import Part
 
 T = TypeVar("T")
@@ -30,18 +30,18 @@ Decision = Callable[[Sites], SiteEdit]
 
 
 class SiteOperations(Part):
-    async def list_directories(self, request: requests.Empty) -> answers.DirectoryList:
-        return answers.DirectoryList(directories=await self._read(lambda store: directories(store, self._own), []))
+    async def list_directories(self, request: requests.Empty) -> site_types.DirectoryList:
+        return site_types.DirectoryList(directories=await self._read(lambda store: directories(store, self._own), []))
 
-    async def list_sites(self, request: requests.Empty) -> answers.SiteList:
+    async def list_sites(self, request: requests.Empty) -> site_types.SiteList:
         sites = await self._read(SiteStore.sites, Sites({}))
-        return answers.SiteList(sites=[_site(site) for site in self._visible(sites).values()])
+        return site_types.SiteList(sites=[_site(site) for site in self._visible(sites).values()])
 
-    async def get_site(self, request: site_requests.SiteName) -> answers.Site:
+    async def get_site(self, request: site_types.SiteName) -> site_types.Site:
         sites = await self._read(SiteStore.sites, Sites({}))
         return _site(self._known(sites, request.name))
 
-    async def apply_sites(self, request: site_requests.ApplySites) -> answers.SitesApplied:
+    async def apply_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
         new = distinct(from_json(content, f"sites[{number}]") for number, content in enumerate(request.sites))
         names = {site.name for site in new}
 
@@ -52,9 +52,9 @@ class SiteOperations(Part):
             deleted = [name for name in self._visible(present) if name not in names] if request.prune else []
             return SiteEdit(new, deleted)
 
-        return answers.SitesApplied(sites=await self._change(decide))
+        return site_types.SitesApplied(sites=await self._change(decide))
 
-    async def delete_site(self, request: site_requests.DeleteSite) -> answers.SiteChange:
+    async def delete_site(self, request: site_types.DeleteSite) -> site_types.SiteChange:
 
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.name)
@@ -63,7 +63,7 @@ class SiteOperations(Part):
 
         return (await self._change(decide))[0]
 
-    async def apply_directory(self, request: site_requests.ApplyDirectory) -> answers.SiteChange:
+    async def apply_directory(self, request: site_types.ApplyDirectory) -> site_types.SiteChange:
 
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.site)
@@ -76,7 +76,7 @@ class SiteOperations(Part):
 
         return (await self._change(decide))[0]
 
-    async def delete_directory(self, request: site_requests.DeleteDirectory) -> answers.SiteChange:
+    async def delete_directory(self, request: site_types.DeleteDirectory) -> site_types.SiteChange:
 
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.site)
@@ -89,7 +89,7 @@ class SiteOperations(Part):
 
     # ---- parts
 
-    async def _change(self, decide: Decision) -> list[answers.SiteChange]:
+    async def _change(self, decide: Decision) -> list[site_types.SiteChange]:
         """Make a change; its answers, one for each site."""
         backend, own = self._backend, self._own
         backend.check_change()
@@ -136,7 +136,7 @@ class SiteOperations(Part):
         return await asyncio.to_thread(_with_store, path, work)
 
 
-def directories(store: SiteStore, own: Collection[str] | None = None) -> list[answers.Directory]:
+def directories(store: SiteStore, own: Collection[str] | None = None) -> list[site_types.Directory]:
     """The directories of the sites, the highest score first. `own`: of these tenants only."""
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
     rows = []
@@ -145,7 +145,7 @@ def directories(store: SiteStore, own: Collection[str] | None = None) -> list[an
             continue
         last = runs.get(name)
         rows.append(
-            answers.Directory(
+            site_types.Directory(
                 name=name,
                 frequency=values["frequency"].value,
                 score=values["score"].value,
@@ -170,14 +170,14 @@ def _next_run(plan: DirectoryPlan, progress: DirectoryProgress | None) -> str:
     return iso(plan.opens_at(progress.state.next_at)) if progress is not None else ""
 
 
-def change_answer(change: AppliedSite, jobs: Collection[str] = ()) -> answers.SiteChange:
+def change_answer(change: AppliedSite, jobs: Collection[str] = ()) -> site_types.SiteChange:
     """A change as the API has it. `jobs`: names of the jobs of the program."""
-    return answers.SiteChange(**change._asdict(), jobs=[name for name in change.removed if name in jobs])
+    return site_types.SiteChange(**change._asdict(), jobs=[name for name in change.removed if name in jobs])
 
 
-def list_answer(state: ListState) -> answers.ListState:
+def list_answer(state: ListState) -> site_types.ListState:
     """A list as the API has it."""
-    return answers.ListState(
+    return site_types.ListState(
         **{**state._asdict(), "since": iso(state.since)},
         fault=state.is_fault,
         words=EFFECTS[state.verdict].words,
@@ -185,7 +185,7 @@ def list_answer(state: ListState) -> answers.ListState:
     )
 
 
-def list_line(state: answers.ListState) -> str:
+def list_line(state: site_types.ListState) -> str:
     """A list and its state in one line for people."""
     if not state.fault:
         links = f", {state.links:,} links" if state.links else ""
@@ -195,8 +195,8 @@ def list_line(state: answers.ListState) -> str:
     return f"{state.url}: {state.words}{cause}{to}, since {state.since}: {state.proposal}"
 
 
-def _site(site: SiteDocument) -> answers.Site:
-    return answers.Site(name=site.name, etag=site.etag, document=site.content)
+def _site(site: SiteDocument) -> site_types.Site:
+    return site_types.Site(name=site.name, etag=site.etag, document=site.content)
 
 
 def _with_store(path: Path, work: Callable[[SiteStore], T]) -> T:

@@ -40,7 +40,7 @@ from nephila_rules.studio.browser_steps import browser_of
 from nephila_rules.studio.draft import Draft
 from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
 
-from nephila_control import requests, screen_types
+from nephila_control import job_types, screen_types
 from nephila_control import studio_types as types
 from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
@@ -273,7 +273,7 @@ class StudioOperations(Part):
 
     async def _note(self, url: str, job: str) -> tuple[str, bool]:
         try:
-            found = (await self.explain(requests.ExplainUrl(url=url, job=job))).explanation
+            found = (await self.explain(job_types.ExplainUrl(url=url, job=job))).explanation
         except UserError as error:
             return str(error)[:300], False
         if not found.scope.admitted:

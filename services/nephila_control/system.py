@@ -7,7 +7,7 @@ import asyncio
 from nephila.kernel import live_settings
 from nephila.kernel.runtime.errors import UsageError
 
-from nephila_control import answers, requests, stored_rows, system_types
+from nephila_control import requests, stored_rows, system_types
 from nephila_control.changes import TableChanges
 from nephila_control.job_report import system_status
 from nephila_control.part import Part
@@ -15,27 +15,27 @@ from nephila_control.system_views import configuration, network, webhooks
 
 
 class SystemOperations(Part):
-    async def list_changes(self, request: requests.ListChanges) -> answers.ChangeList:
+    async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList:
         return await TableChanges(self._backend.rows, self._rows_of(request.job)).list_changes(request)
 
-    async def list_dead_letters(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def list_dead_letters(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         return await self._backend.letters.page(request)
 
-    async def replay_dead_letters(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay_dead_letters(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         return await self._backend.letters.replay(request)
 
-    async def list_members(self, request: requests.Empty) -> answers.MemberList:
-        return answers.MemberList(members=self._backend.members())
+    async def list_members(self, request: requests.Empty) -> system_types.MemberList:
+        return system_types.MemberList(members=self._backend.members())
 
-    async def status(self, request: requests.Empty) -> answers.Status:
+    async def status(self, request: requests.Empty) -> system_types.Status:
         status = system_status(self._backend, self._shared.started)
         await self._backend.complete(status)
         return status
 
-    async def get_settings(self, request: requests.Empty) -> answers.Settings:
-        return answers.Settings(settings=dict(sorted(self._backend.settings().items())))
+    async def get_settings(self, request: requests.Empty) -> system_types.Settings:
+        return system_types.Settings(settings=dict(sorted(self._backend.settings().items())))
 
-    async def change_settings(self, request: requests.ChangeSettings) -> answers.Settings:
+    async def change_settings(self, request: system_types.ChangeSettings) -> system_types.Settings:
         changes = {
             live_settings.key_of(self._backend.scope_of(request.member, name), name): value
             for name, value in request.settings.items()
@@ -57,5 +57,5 @@ class SystemOperations(Part):
     async def list_webhooks(self, request: requests.Empty) -> system_types.WebhookList:
         return await asyncio.to_thread(webhooks, stored_rows.there(self._backend.rows))
 
-    async def list_control_log(self, request: requests.ListControlLog) -> answers.ControlLog:
+    async def list_control_log(self, request: system_types.ListControlLog) -> system_types.ControlLog:
         return await self._backend.log.read(request)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from nephila_control.requests import Request
+
+MAX_CHANGES = 1000
+"""Changes of one answer at most."""
+MAX_DEAD_LETTERS = 1000
+"""Dead letters of one answer at most."""
+SettingName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_.]*$", max_length=100)]
+LogText = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
+SystemKind = Literal["crawl", "up", "cluster"]
+MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
+"""silent: no report for three intervals."""
 
 
 class ListConfiguration(Request):
@@ -123,3 +133,241 @@ class TopicList(msgspec.Struct, kw_only=True):
     """The topics of a system over Kafka."""
 
     topics: list[TopicRow]
+
+
+class ListChanges(Request):
+    """Changes of pages in the order in which they were recorded."""
+
+    since: Annotated[
+        str,
+        Meta(max_length=100, pattern=r"^([0-9]{1,18}|[0-9a-f]{32}|[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.,+Z -]*)?)?$"),
+    ] = ""
+    """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
+    """Of this job only."""
+    change: Literal["", "new", "changed", "moved", "gone", "returned"] = ""
+    """Of this kind only."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_CHANGES)] = 100
+    newest: bool = False
+    """The last `limit` changes behind `since`, not the first ones."""
+
+
+class ListDeadLetters(Request):
+    """Dead letters in the order of partitions and offsets."""
+
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
+    """Of this job only."""
+    after: Annotated[str, Meta(max_length=100)] = ""
+    """Continue behind this id, the `next` of the answer before."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_DEAD_LETTERS)] = 100
+
+
+class ReplayDeadLetters(Request):
+    """Publish the messages of dead letters again: those named, or the next `limit` behind `after`."""
+
+    ids: Annotated[list[str], Meta(max_length=MAX_DEAD_LETTERS)] = msgspec.field(default_factory=list)
+    all: bool = False
+    job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
+    after: Annotated[str, Meta(max_length=100)] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_DEAD_LETTERS)] = 100
+
+
+class ChangeSettings(Request):
+    """Change live settings: null takes a setting back to its default, one that is left out keeps its value."""
+
+    settings: Annotated[dict[SettingName, Any], Meta(max_length=100)]
+    member: Annotated[str, Meta(max_length=300)] = ""
+    """Of this member alone, as NAME or SERVICE/NAME; empty: of all members that read the setting."""
+
+
+class ListControlLog(Request):
+    """Changes made over the control API, the newest first."""
+
+    who: LogText = ""
+    """Of this token or user only."""
+    operation: Annotated[str, Meta(max_length=100, pattern=r"^[a-z_]*$")] = ""
+    """Of this operation only."""
+    search: LogText = ""
+    """Part of the object or of the change; letters in any case."""
+    before: Annotated[str, Meta(max_length=100, pattern=r"^[0-9a-f-]*$")] = ""
+    """Continue behind this entry, the `next` of the answer before."""
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """A page that is new, changed, moved, gone or returned."""
+
+    seq: int
+    """Rises in the order of commits."""
+    id: str
+    """Stable; the same for a change that is delivered twice."""
+    at: str
+    """When it was recorded, ISO 8601 in UTC."""
+    job: str
+    url: str
+    url_key: str
+    fetch_no: int
+    change: str
+    """new, changed, moved (a redirect), gone (404 or 410), or returned: moved or gone before, now with its old text."""
+    title: str
+    fetched_at: str
+    old_hash: str
+    text_hash: str
+    diff: str
+    """Of a changed text: removed lines after -, added lines after +, 4,000 characters at most."""
+
+
+class ChangeList(msgspec.Struct, kw_only=True):
+    """Some changes."""
+
+    changes: list[Change]
+    next: str
+    """Pass it as `since` for what follows."""
+
+
+class DeadLetter(msgspec.Struct, kw_only=True):
+    """A message that a service could not process."""
+
+    id: str
+    """PARTITION:OFFSET of the topic `dead`; .N behind it where a record holds several."""
+    at: float
+    """Seconds since 1970 UTC."""
+    service: str
+    topic: str
+    message: str
+    """The type of the message, as `Page`."""
+    job: str
+    url: str
+    url_key: str
+    partition: int
+    attempts: int
+    error: str
+    bytes: int
+    refused: str
+    """Why its message is not published again; empty when it can be."""
+
+
+class DeadLetterList(msgspec.Struct, kw_only=True):
+    """Some dead letters."""
+
+    dead_letters: list[DeadLetter]
+    next: str = ""
+    """Pass it as `after` for more; empty: these were the last."""
+
+
+class Replayed(msgspec.Struct, kw_only=True):
+    """What became of one dead letter."""
+
+    id: str
+    replayed: bool
+    refused: str = ""
+
+
+class ReplayedList(msgspec.Struct, kw_only=True):
+    """What became of the dead letters, in their order."""
+
+    dead_letters: list[Replayed]
+    next: str = ""
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """A program that takes part."""
+
+    name: str
+    service: str
+    """crawl, up or worker; over Kafka scheduler, downloader, parser, storage or api."""
+    state: MemberState
+    problem: str = ""
+    """Why it cannot work, in one line."""
+    host: str = ""
+    address: str = ""
+    """ADDRESS:PORT of /metrics, /healthz and /readyz."""
+    version: str = ""
+    process: int = 0
+    """Process id; 0 where it is not known."""
+    started_at: float = 0.0
+    """Seconds since 1970 UTC."""
+    reported_s: float = 0.0
+    """Seconds since it reported."""
+    silent_since: float = 0.0
+    """Its last report, in seconds since 1970 UTC, when the next one is overdue; 0: it reports in time. `state` is
+    silent three intervals after the last report. It keeps its partitions here until then, or until another member
+    reports them."""
+    partitions: list[int] = []
+    """Partitions that it owns in the group of its service."""
+    in_flight: int = 0
+    """Messages delivered to it and not acked."""
+    cpu: float = 0.0
+    """CPU seconds per second; 1 is a whole core."""
+    memory_bytes: int = 0
+    rates: dict[str, float] = {}
+    """Its counters, per second."""
+    pages: int = 0
+    """Pages since its start: fetched, parsed or stored, by its service; 0 for services that have none."""
+    bytes: int = 0
+    """Bytes received from servers since its start, by what fetches."""
+    admitted: int = 0
+    """Of a downloader: concurrent fetches that memory and CPU of its container allow; 0: not limited."""
+    bound_by: str = ""
+    """What keeps `admitted` below the configured concurrency: memory, cpu, loop, pressure or first batch."""
+
+
+class MemberList(msgspec.Struct, kw_only=True):
+    """All members by service and name."""
+
+    members: list[Member]
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """The state of the program or system."""
+
+    version: str
+    kind: SystemKind
+    place: str
+    """Its directory, or HOST:PORT of its broker."""
+    uptime_s: float
+    """Of the program that answers."""
+    jobs: int
+    states: dict[str, int]
+    """Jobs by state."""
+    queued: int
+    in_flight: int
+    stored: int
+    rate: float
+    hosts_waiting: int | None = None
+    """Hosts that wait for their next fetch; null where it is not known."""
+    formats: list[str] = []
+    errors: dict[str, int] = {}
+    """The most frequent reasons of failed fetches."""
+    problems: list[str] = []
+    """Why work stands still at present, one line each."""
+
+
+class Settings(msgspec.Struct, kw_only=True):
+    """Live settings: what can be changed while the system runs."""
+
+    settings: dict[str, Any] = {}
+    """Those that are not at their default."""
+
+
+class ControlLogEntry(msgspec.Struct, kw_only=True):
+    """One change made over the control API."""
+
+    id: str
+    at: float
+    """Seconds since 1970 UTC."""
+    who: str
+    """The token, the user of a session, or the socket."""
+    operation: str
+    subject: str
+    """The object, as "job news"."""
+    change: str
+    """What is different, in short; secrets are hidden."""
+
+
+class ControlLog(msgspec.Struct, kw_only=True):
+    """Some changes."""
+
+    entries: list[ControlLogEntry]
+    next: str = ""
+    """Pass it as `before` for older ones; empty: these were the oldest."""

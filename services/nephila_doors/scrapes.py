@@ -21,7 +21,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
 from nephila.kernel.seeds import url_errors
-from nephila_control import requests, screen_types
+from nephila_control import job_types, screen_types
 from nephila_control.api import Control, NotFound
 
 Render = Literal["never", "auto", "always"]
@@ -152,7 +152,7 @@ class Scrapes:
             self._waiting[key] = future
             try:
                 with contextlib.suppress(NotFound):
-                    await self.control.forget(requests.ForgetUrls(name=job, urls=[url]))
+                    await self.control.forget(job_types.ForgetUrls(name=job, urls=[url]))
                 await self._queue(url, job, render)
             except BaseException as error:
                 self._waiting.pop(key, None)
@@ -171,7 +171,7 @@ class Scrapes:
     async def _why(self, url: str, job: str) -> str:
         """What the URL waits for, in the words of `nephila explain`."""
         try:
-            found = await self.control.explain(requests.ExplainUrl(url=url, job=job))
+            found = await self.control.explain(job_types.ExplainUrl(url=url, job=job))
         except UserError as error:
             return str(error)
         return found.explanation.sentence
@@ -179,9 +179,9 @@ class Scrapes:
     async def _queue(self, url: str, job: str, render: Render) -> None:
         """Make the URL a seed of the job, which is created with the first one."""
         try:
-            added = await self.control.add_seeds(requests.AddSeeds(name=job, urls=[url]))
+            added = await self.control.add_seeds(job_types.AddSeeds(name=job, urls=[url]))
         except NotFound:
-            added = await self.control.apply_job(requests.ApplyJob(job=_page_job(job, url, render)))
+            added = await self.control.apply_job(job_types.ApplyJob(job=_page_job(job, url, render)))
         if added.refused:
             raise UsageError(f"{url[:500]}: {added.refused[0].reason}")
 
@@ -190,7 +190,7 @@ class Scrapes:
         if self._rules.get(job) == rules:
             return
         wanted = _page_job(job, url, render, rules)
-        await self.control.apply_job(requests.ApplyJob(job=wanted))
+        await self.control.apply_job(job_types.ApplyJob(job=wanted))
         self._rules[job] = rules
 
     async def _poll(self) -> None:

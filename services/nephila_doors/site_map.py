@@ -18,7 +18,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.waits import sleep
 from nephila.kernel.seeds import url_errors
-from nephila_control import requests, screen_types
+from nephila_control import job_types, screen_types
 from nephila_control.api import Control, NotFound
 
 from nephila_doors.scrapes import WAIT_S, NotStored, WaitTimeout, absolute_url, url_key
@@ -58,15 +58,15 @@ async def site_map(control: Control, clock: Clock, request: MapRequest) -> list[
     key = url_key(url)
     job = f"map-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     try:
-        await control.delete_job(requests.JobName(name=job))
+        await control.delete_job(job_types.JobName(name=job))
     except NotFound:
         pass
-    applied = await control.apply_job(requests.ApplyJob(job=crawl_job(job, _spec(url, request))))
+    applied = await control.apply_job(job_types.ApplyJob(job=crawl_job(job, _spec(url, request))))
     if applied.refused:
         raise UserError(f"{url[:500]}: {applied.refused[0].reason}")
     deadline = clock.monotonic() + request.wait_s
     while True:
-        status = (await control.get_job(requests.JobName(name=job))).status
+        status = (await control.get_job(job_types.JobName(name=job))).status
         if status.has_ended:
             break
         if clock.monotonic() >= deadline:

@@ -21,7 +21,7 @@ from nephila.kernel.runtime.waits import wait
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
-from nephila_control import answers, api, job_view, requests, screen_types
+from nephila_control import api, job_types, job_view, requests, screen_types
 from nephila_control.api import Control
 from nephila_control.sites import list_answer, list_line
 
@@ -105,8 +105,9 @@ class ExplainedRows:
         self.readable = False
 
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
-        explanation = (await self._control.explain(requests.ExplainUrl(url=url, job=job))).explanation
-        if explanation.row is not None:
+        """See `PageRows`."""
+        found = (await self._control.explain(job_types.ExplainUrl(url=url, job=job))).explanation
+        if found.row is not None:
             self.readable = True
             return explanation.row
         if explanation.recrawl is None or not explanation.recrawl.fetched_at or explanation.recrawl.missing:
@@ -213,7 +214,7 @@ class SiteRunner:
         if run is not None:
             self._store.end(run._replace(ended_at=self._clock.now(), ended_by=RunEnd.REMOVED), None)
         try:
-            await self._control.delete_job(requests.JobName(name=name))
+            await self._control.delete_job(job_types.JobName(name=name))
         except api.NotFound:
             pass
         self._store.forget(name)
@@ -244,7 +245,7 @@ class SiteRunner:
 
     async def _start(self) -> None:
         now = self._clock.now()
-        jobs: dict[str, answers.Job] | None = None
+        jobs: dict[str, job_types.Job] | None = None
         while True:
             if jobs is None and self._planner.next_event(now) <= now:
                 jobs = {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
@@ -253,7 +254,7 @@ class SiteRunner:
                 return
             await self._begin(start, jobs or {})
 
-    async def _begin(self, start: Start, jobs: dict[str, answers.Job]) -> None:
+    async def _begin(self, start: Start, jobs: dict[str, job_types.Job]) -> None:
         stored = jobs[start.name].stored if start.name in jobs else 0
         # A list that is fetched for the first time is stored, too, and is no new page.
         seeds = len(self._not_fetched(start.name)) if start.pages else 0
@@ -275,7 +276,7 @@ class SiteRunner:
     async def _apply(self, run: DirectoryRun, *, paused: bool = False) -> None:
         try:
             document = resolve.job(self._sites, run.name, run.started_at, run.max_pages, paused=paused)
-            answer = await self._control.apply_job(requests.ApplyJob(job=document.content))
+            answer = await self._control.apply_job(job_types.ApplyJob(job=document.content))
         except NotReadyError:
             raise
         except UserError as error:

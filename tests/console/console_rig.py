@@ -23,10 +23,11 @@ from nephila_console.logins import Access
 from nephila_control.access.authority import Authority, administrator
 from nephila_control.audit_types import DrawSample
 from nephila_control.http.application import application
+from nephila_control.job_types import ApplyJob
 from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
-from nephila_control.requests import ApplyJob, ApplyRules
+from nephila_control.rule_types import ApplyRules
 
 from tests.console import shop
 from tests.control.documents import document, rule

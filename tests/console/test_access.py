@@ -8,7 +8,7 @@ from nephila_console.application import SCREENS
 from nephila_console.sessions import IDLE_S, INVITATION_S, LONGEST_S, SESSIONS, Sessions
 from nephila_control.access.caller import OWNER
 from nephila_control.access.tries import MOST, WITHIN_S
-from nephila_control.requests import JobName
+from nephila_control.job_types import JobName
 
 from tests.console.console_rig import HOST, TOKEN, console
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila_console.screens.attention import needs_of
-from nephila_control import answers, api, screen_types, system_types
+from nephila_control import api, screen_types, site_types, system_types
 
 
 class Quiet(api.Control):
@@ -14,13 +14,13 @@ class Quiet(api.Control):
         self._directories, self._webhooks = list(directories), list(webhooks)
 
     async def list_dead_letters(self, request):
-        return answers.DeadLetterList(dead_letters=[], next="")
+        return system_types.DeadLetterList(dead_letters=[], next="")
 
     async def list_webhooks(self, request):
         return system_types.WebhookList(webhooks=self._webhooks)
 
     async def list_directories(self, request):
-        return answers.DirectoryList(directories=self._directories)
+        return site_types.DirectoryList(directories=self._directories)
 
 
 class Well:
@@ -78,8 +78,8 @@ async def test_a_rate_that_did_not_fall_is_not_named(given):
 async def test_broken_lists_and_silent_webhooks_need_a_person():
     """One line for all lists."""
     words = dict.fromkeys(("url", "verdict", "reason", "target", "since", "words", "proposal"), "x")
-    lists = [answers.ListState(fault=fault, status=0, links=0, **words) for fault in (True, False, True)]
-    site = answers.Directory(name="s", last_run="", ended="", why="", new_pages=0, lists=lists)
+    lists = [site_types.ListState(fault=fault, status=0, links=0, **words) for fault in (True, False, True)]
+    site = site_types.Directory(name="s", last_run="", ended="", why="", new_pages=0, lists=lists)
     hook = system_types.WebhookRow(
         name="h", position=1, newest=2, failures=3, failing_since=1.0, error="refused", dead=0
     )

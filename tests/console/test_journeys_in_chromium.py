@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from nephila_control import answers, screen_types
+from nephila_control import screen_types, site_types
 from nephila_control.http.server import tcp_server
 
 from tests.console.console_rig import console
@@ -61,7 +61,7 @@ async def test_a_lead_of_two_hundred_sites_finds_the_broken_lists(tmp_path, chro
     sites = [directory("news" if number == 7 else f"site{number:03}", number % 40 == 7, False) for number in range(200)]
 
     async def list_directories(self, request):
-        return answers.DirectoryList(directories=sites)
+        return site_types.DirectoryList(directories=sites)
 
     monkeypatch.setattr("nephila_control.operations.Operations.list_directories", list_directories)
     async with opened(tmp_path, chromium) as page:

@@ -12,7 +12,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila_console.application import routes
 from nephila_console.logins import Access
 from nephila_console.oidc import LOGIN_S
-from nephila_control import requests
+from nephila_control import job_types, system_types
 from nephila_control.access.access_file import AccessFile, Grant, Oidc, ProxyHeader, Token, callers, read_access
 from nephila_control.access.authority import Authority
 from nephila_control.access.live_access import LiveAccess
@@ -247,7 +247,7 @@ async def test_a_viewer_changes_nothing_by_console_and_api(rig):
     answer = await client._request("POST", "/api/v1/jobs/news/resume", b"", headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
     assert (await client._request("GET", "/api/v1/jobs", b"", headers)).status_code == 200
-    assert (await rig.control.get_job(requests.JobName(name="news"))).status.state == "paused"
+    assert (await rig.control.get_job(job_types.JobName(name="news"))).status.state == "paused"
 
 
 async def test_an_editor_changes_jobs_and_is_in_the_log(rig):
@@ -256,7 +256,7 @@ async def test_an_editor_changes_jobs_and_is_in_the_log(rig):
     await browser.get("/console/jobs/news")
     assert (await browser.post("/console/jobs/news/resume", {})).status_code == 200
     assert (await browser.post("/console/system/settings", {"name": "speed", "value": "1"})).status_code == 403
-    (entry,) = (await rig.control.list_control_log(requests.ListControlLog())).entries
+    (entry,) = (await rig.control.list_control_log(system_types.ListControlLog())).entries
     assert (entry.who, entry.operation, entry.subject) == ("editor", "resume_job", "job news")
 
 

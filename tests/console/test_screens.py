@@ -10,9 +10,9 @@ from lxml import html as parser
 from nephila_console.application import SCREENS
 from nephila_console.messages import table
 from nephila_console.screens.studio_state import state_of
-from nephila_control import answers
+from nephila_control import system_types
+from nephila_control.job_types import JobName
 from nephila_control.local.backend import NoDeadLetters
-from nephila_control.requests import JobName
 from nephila_rules.studio.draft import Draft, DraftField, Pick, Source
 
 from tests.console import shop
@@ -286,17 +286,17 @@ async def test_a_dead_letter_is_replayed_by_its_button(tmp_path):
 
     class Letters(NoDeadLetters):
         async def page(self, request):
-            letter = answers.DeadLetter(
+            letter = system_types.DeadLetter(
                 id="3:120", at=1.0, service="parser", topic="pages", message="Page", job="news", url="http://a.test/x",
                 url_key="", partition=3, attempts=3, error="<b>no</b>", bytes=7, refused="",
             )  # fmt: skip
-            return answers.DeadLetterList(dead_letters=[letter])
+            return system_types.DeadLetterList(dead_letters=[letter])
 
         async def replay(self, request):
             calls.append((request.ids, request.all))
             refused = "" if request.ids else "its body is gone"
-            one = answers.Replayed(id="3:120", replayed=not refused, refused=refused)
-            return answers.ReplayedList(dead_letters=[one])
+            one = system_types.Replayed(id="3:120", replayed=not refused, refused=refused)
+            return system_types.ReplayedList(dead_letters=[one])
 
     async with console(tmp_path) as rig:
         rig.control._backend.letters = Letters()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from nephila_console.screens.sites import SHOWN, rows_of
-from nephila_control import answers
+from nephila_control import site_types
 
 from tests.console.console_rig import console
 
@@ -14,10 +14,10 @@ def directory(name, *faults, new_pages=1, why=""):
     """A site with lists."""
     words = dict.fromkeys(("reason", "target", "since", "words", "proposal"), "")
     lists = [
-        answers.ListState(url=f"http://{name}.test/{at}", verdict="x", fault=fault, status=200, links=7, **words)
+        site_types.ListState(url=f"http://{name}.test/{at}", verdict="x", fault=fault, status=200, links=7, **words)
         for at, fault in enumerate(faults)
     ]
-    return answers.Directory(name=name, last_run="", ended="", why=why, new_pages=new_pages, lists=lists)
+    return site_types.Directory(name=name, last_run="", ended="", why=why, new_pages=new_pages, lists=lists)
 
 
 def test_broken_lists_are_first_and_then_those_without_news():
@@ -36,7 +36,7 @@ async def test_two_hundred_sites_are_a_table_with_pages(tmp_path, monkeypatch):
     sites = [directory(f"site{number:03}", number % 40 == 7, False) for number in range(200)]
 
     async def list_directories(self, request):
-        return answers.DirectoryList(directories=sites)
+        return site_types.DirectoryList(directories=sites)
 
     monkeypatch.setattr("nephila_control.operations.Operations.list_directories", list_directories)
     async with console(tmp_path) as rig:

@@ -30,7 +30,17 @@ from nephila.programs.control_port import Parts
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
-from nephila_control import answers, api, audit_types, requests, screen_types, site_requests, studio_types, system_types
+from nephila_control import (
+    api,
+    audit_types,
+    job_types,
+    requests,
+    rule_types,
+    screen_types,
+    site_types,
+    studio_types,
+    system_types,
+)
 from nephila_control.access.caller import OWNER
 from nephila_control.access.guard import guarded
 from nephila_control.api import OPERATIONS, Control
@@ -68,15 +78,15 @@ class Topics:
 class Letters:
     """A topic `dead` without letters."""
 
-    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         """See `DeadLetters`."""
-        return answers.DeadLetterList(dead_letters=[])
+        return system_types.DeadLetterList(dead_letters=[])
 
-    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         """See `DeadLetters`."""
         if request.ids:
             raise api.NotFound(f"no dead letter at {request.ids[0]}")
-        return answers.ReplayedList(dead_letters=[])
+        return system_types.ReplayedList(dead_letters=[])
 
 
 class Schedulers:
@@ -235,14 +245,14 @@ async def rig(request, tmp_path):
     await rig.close()
 
 
-def name(text: str) -> requests.JobName:
+def name(text: str) -> job_types.JobName:
     """A request about one job."""
-    return requests.JobName(name=text)
+    return job_types.JobName(name=text)
 
 
-async def apply(rig, job: str = "news", **spec: Any) -> answers.JobApplied:
+async def apply(rig, job: str = "news", **spec: Any) -> job_types.JobApplied:
     """A job; paused, so that it stays as it is."""
-    return await rig.control.apply_job(requests.ApplyJob(job=document(job, **{"paused": True, **spec})))
+    return await rig.control.apply_job(job_types.ApplyJob(job=document(job, **{"paused": True, **spec})))
 
 
 async def test_a_job_is_created_listed_and_shown(rig):
@@ -307,7 +317,7 @@ async def test_a_keyword_scheme_is_deleted(rig):
 async def test_a_job_that_is_not_there(rig, operation):
     """The error names it, and those that are there."""
     await apply(rig)
-    request = requests.AddSeeds(name="x") if operation == "add_seeds" else name("x")
+    request = job_types.AddSeeds(name="x") if operation == "add_seeds" else name("x")
     with pytest.raises(api.NotFound, match="there is no job 'x'; there are news"):
         await getattr(rig.control, operation)(request)
 
@@ -324,7 +334,7 @@ async def test_a_job_that_is_not_there(rig, operation):
 async def test_a_bad_document_is_one_line_and_changes_nothing(rig, job, says):
     """It names the key."""
     with pytest.raises(UsageError, match=says) as error:
-        await rig.control.apply_job(requests.ApplyJob(job=job))
+        await rig.control.apply_job(job_types.ApplyJob(job=job))
     assert "\n" not in str(error.value)
     assert (await rig.control.list_jobs(requests.Empty())).jobs == []
 
@@ -332,7 +342,7 @@ async def test_a_bad_document_is_one_line_and_changes_nothing(rig, job, says):
 async def test_seeds_are_added_and_bad_ones_are_refused(rig):
     """Each with its reason."""
     await apply(rig)
-    answer = await rig.control.add_seeds(requests.AddSeeds(name="news", urls=["http://a.test/5", "no url"], last=True))
+    answer = await rig.control.add_seeds(job_types.AddSeeds(name="news", urls=["http://a.test/5", "no url"], last=True))
     assert [one.url for one in answer.refused] == ["no url"]
     assert answer.refused_count == 1
     assert answer.refused[0].reason
@@ -341,9 +351,9 @@ async def test_seeds_are_added_and_bad_ones_are_refused(rig):
 async def test_an_exclusion_is_tried_and_then_added(rig):
     """The trial changes nothing; the exclusion is a new generation and stands behind those that are there."""
     await apply(rig, scope={"exclude": ["/old"]})
-    await rig.control.add_seeds(requests.AddSeeds(name="news", urls=["http://a.test/5"], last=True))
+    await rig.control.add_seeds(job_types.AddSeeds(name="news", urls=["http://a.test/5"], last=True))
     before = await rig.control.get_job(name("news"))
-    wanted = requests.ExcludeUrls(name="news", exclude=["/5$"])
+    wanted = job_types.ExcludeUrls(name="news", exclude=["/5$"])
     tried = await rig.control.try_exclusion(wanted)
     assert (tried.queued, tried.looked_at, tried.removed, tried.complete) == (2, 2, 1, True)
     assert tried.examples == ["http://a.test/5"]
@@ -363,9 +373,9 @@ async def test_an_exclusion_that_is_no_expression_changes_nothing(rig, operation
     """The expression is named."""
     await apply(rig)
     with pytest.raises(UsageError, match=r"exclude '\(' is not a valid RE2 expression"):
-        await getattr(rig.control, operation)(requests.ExcludeUrls(name="news", exclude=["("]))
+        await getattr(rig.control, operation)(job_types.ExcludeUrls(name="news", exclude=["("]))
     with pytest.raises(api.NotFound, match="there is no job 'x'"):
-        await getattr(rig.control, operation)(requests.ExcludeUrls(name="x", exclude=["/"]))
+        await getattr(rig.control, operation)(job_types.ExcludeUrls(name="x", exclude=["/"]))
 
 
 async def test_samples_need_rows(rig):
@@ -391,10 +401,10 @@ async def test_samples_need_rows(rig):
 async def test_seeds_that_follow_end_with_the_last(rig):
     """The job runs then, whether it was held or not."""
     job = document(scope={"mode": "any"})
-    answer = await rig.control.apply_job(requests.ApplyJob(job=job, seeds_follow=True))
+    answer = await rig.control.apply_job(job_types.ApplyJob(job=job, seeds_follow=True))
     held = answer.generation if answer.held else 0
-    await rig.control.add_seeds(requests.AddSeeds(name="news", urls=["http://b.test/"]))
-    last = await rig.control.add_seeds(requests.AddSeeds(name="news", last=True, held_generation=held))
+    await rig.control.add_seeds(job_types.AddSeeds(name="news", urls=["http://b.test/"]))
+    last = await rig.control.add_seeds(job_types.AddSeeds(name="news", last=True, held_generation=held))
     assert not last.held
     assert (await rig.control.get_job(name("news"))).status.state in ("running", "idle")
 
@@ -403,7 +413,7 @@ async def test_a_job_needs_its_rules(rig):
     """They are applied first."""
     with pytest.raises(UserError, match="has no rule 'shop'"):
         await apply(rig, rules=["shop"])
-    await rig.control.apply_rules(requests.ApplyRules(rules=[rule()]))
+    await rig.control.apply_rules(rule_types.ApplyRules(rules=[rule()]))
     assert (await apply(rig, rules=["shop"])).verdict == "created"
 
 
@@ -411,15 +421,15 @@ async def test_rules_are_applied_listed_and_deleted(rig):
     """A rule that says the same is not published again."""
 
     async def verdicts(*rules: dict[str, Any]) -> list[str]:
-        return [one.verdict for one in (await rig.control.apply_rules(requests.ApplyRules(rules=list(rules)))).rules]
+        return [one.verdict for one in (await rig.control.apply_rules(rule_types.ApplyRules(rules=list(rules)))).rules]
 
     assert await verdicts(rule("b"), rule("a")) == ["created", "created"]
     assert await verdicts(rule("a"), rule("b", css="h2")) == ["unchanged", "changed"]
     listed = (await rig.control.list_rules(requests.Empty())).rules
     assert [(one.name, one.document["kind"]) for one in listed] == [("a", "ParseRule"), ("b", "ParseRule")]
-    assert (await rig.control.delete_rule(requests.RuleName(name="a"))).verdict == "deleted"
+    assert (await rig.control.delete_rule(rule_types.RuleName(name="a"))).verdict == "deleted"
     with pytest.raises(api.NotFound, match="there is no rule 'a'"):
-        await rig.control.delete_rule(requests.RuleName(name="a"))
+        await rig.control.delete_rule(rule_types.RuleName(name="a"))
 
 
 async def test_one_bad_rule_refuses_all(rig):
@@ -427,7 +437,7 @@ async def test_one_bad_rule_refuses_all(rig):
     bad = rule("bad")
     bad["spec"]["fields"] = {"title": {"css": "h1["}}
     with pytest.raises(UsageError, match=r"rules\[1\]"):
-        await rig.control.apply_rules(requests.ApplyRules(rules=[rule(), bad]))
+        await rig.control.apply_rules(rule_types.ApplyRules(rules=[rule(), bad]))
     assert (await rig.control.list_rules(requests.Empty())).rules == []
 
 
@@ -438,17 +448,17 @@ async def test_a_quarantine_is_listed_and_released(rig):
     rig.quarantine("news", "a.test", "/cal/")
     (one,) = (await rig.control.list_quarantines(name("news"))).quarantines
     assert (one.host, one.pattern, one.fetches, one.released) == ("a.test", "/cal/", 100, False)
-    request = requests.ReleaseQuarantine(name="news", host="a.test", pattern="/cal/")
+    request = job_types.ReleaseQuarantine(name="news", host="a.test", pattern="/cal/")
     assert (await rig.control.release_quarantine(request)).verdict == "released"
     (one,) = (await rig.control.list_quarantines(name("news"))).quarantines
     assert one.released
     with pytest.raises(api.NotFound, match="is not in quarantine"):
-        await rig.control.release_quarantine(requests.ReleaseQuarantine(name="news", host="a.test", pattern="/x/"))
+        await rig.control.release_quarantine(job_types.ReleaseQuarantine(name="news", host="a.test", pattern="/x/"))
 
 
 async def test_urls_that_a_job_does_not_know_are_counted_when_they_are_forgotten(rig):
     await apply(rig)
-    request = requests.ForgetUrls(name="news", urls=["http://a.test/x", "http://a.test/y"])
+    request = job_types.ForgetUrls(name="news", urls=["http://a.test/x", "http://a.test/y"])
     answer = await rig.control.forget(request)
     assert (answer.name, answer.forgotten, answer.open, answer.unknown) == ("news", 0, 0, 2)
 
@@ -456,8 +466,8 @@ async def test_urls_that_a_job_does_not_know_are_counted_when_they_are_forgotten
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (requests.ForgetUrls(name="news"), "which URLs to forget"),
-        (requests.ForgetUrls(name="news", match="("), "--match '\\(' is not a valid RE2"),
+        (job_types.ForgetUrls(name="news"), "which URLs to forget"),
+        (job_types.ForgetUrls(name="news", match="("), "--match '\\(' is not a valid RE2"),
     ],
 )
 async def test_a_request_to_forget_that_names_nothing_is_refused(rig, request_, says):
@@ -465,34 +475,34 @@ async def test_a_request_to_forget_that_names_nothing_is_refused(rig, request_, 
     with pytest.raises(UsageError, match=says):
         await rig.control.forget(request_)
     with pytest.raises(api.NotFound):
-        await rig.control.forget(requests.ForgetUrls(name="x", urls=["http://a.test/"]))
+        await rig.control.forget(job_types.ForgetUrls(name="x", urls=["http://a.test/"]))
 
 
 async def test_explain_refuses_what_is_no_url_and_no_job(rig):
     """As errors of the request."""
     with pytest.raises(api.NotFound, match="there is no job yet"):
-        await rig.control.explain(requests.ExplainUrl(url="http://a.test/"))
+        await rig.control.explain(job_types.ExplainUrl(url="http://a.test/"))
     await apply(rig)
     with pytest.raises(UsageError, match="is not a URL"):
-        await rig.control.explain(requests.ExplainUrl(url="ftp://a.test/"))
+        await rig.control.explain(job_types.ExplainUrl(url="ftp://a.test/"))
     with pytest.raises(api.NotFound, match="there is no job 'x'"):
-        await rig.control.explain(requests.ExplainUrl(url="http://a.test/", job="x"))
+        await rig.control.explain(job_types.ExplainUrl(url="http://a.test/", job="x"))
 
 
 async def test_dead_letters_that_are_not_there(rig):
     """An empty list; a name is refused."""
-    assert (await rig.control.list_dead_letters(requests.ListDeadLetters())).dead_letters == []
+    assert (await rig.control.list_dead_letters(system_types.ListDeadLetters())).dead_letters == []
     with pytest.raises(api.NotFound):
-        await rig.control.replay_dead_letters(requests.ReplayDeadLetters(ids=["0:0"]))
+        await rig.control.replay_dead_letters(system_types.ReplayDeadLetters(ids=["0:0"]))
 
 
 async def test_the_log_of_changes_has_what_callers_changed(rig):
     """Who, what and its object."""
     control = guarded(rig.control, OWNER)
-    assert (await control.list_control_log(requests.ListControlLog())).entries == []
-    await control.apply_job(requests.ApplyJob(job=document(paused=True)))
+    assert (await control.list_control_log(system_types.ListControlLog())).entries == []
+    await control.apply_job(job_types.ApplyJob(job=document(paused=True)))
     await control.resume_job(name("news"))
-    found = (await control.list_control_log(requests.ListControlLog())).entries
+    found = (await control.list_control_log(system_types.ListControlLog())).entries
     assert [(one.who, one.operation, one.subject, one.change) for one in found] == [
         (OWNER.name, "resume_job", "job news", "spec.paused: true → false"),
         (OWNER.name, "apply_job", "job news", "created"),
@@ -536,14 +546,14 @@ async def test_members_and_status_say_what_runs(rig):
 
 async def test_settings_are_changed_and_taken_back(rig):
     """One program has none, and says so."""
-    change = requests.ChangeSettings(settings={"log_level": "debug"})
+    change = system_types.ChangeSettings(settings={"log_level": "debug"})
     if not rig.has_settings:
         with pytest.raises(UserError, match="no live settings"):
             await rig.control.change_settings(change)
         return
     assert (await rig.control.change_settings(change)).settings == {"log_level": "debug"}
     assert (await rig.control.get_settings(requests.Empty())).settings == {"log_level": "debug"}
-    back = await rig.control.change_settings(requests.ChangeSettings(settings={"log_level": None}))
+    back = await rig.control.change_settings(system_types.ChangeSettings(settings={"log_level": None}))
     assert back.settings == {}
 
 
@@ -551,14 +561,14 @@ async def test_a_setting_that_no_service_reads_is_refused(rig):
     """An unknown name, or a value of another kind; nothing of the request is stored."""
     for name, value, line in (("colour", 1, "there are: log_level"), ("log_level", "loud", "none of debug, info")):
         with pytest.raises(UserError, match=line if rig.has_settings else "no live settings"):
-            await rig.control.change_settings(requests.ChangeSettings(settings={"log_level": "debug", name: value}))
+            await rig.control.change_settings(system_types.ChangeSettings(settings={"log_level": "debug", name: value}))
     assert (await rig.control.get_settings(requests.Empty())).settings == {}
 
 
 async def test_changes_and_directories_without_database_and_sites(rig):
     """One line each; one program may have no sites."""
     with pytest.raises(UserError, match=r"set api\.store" if rig.has_settings else "no database at"):
-        await rig.control.list_changes(requests.ListChanges())
+        await rig.control.list_changes(system_types.ListChanges())
     if not rig.has_settings:
         assert (await rig.control.list_directories(requests.Empty())).directories == []
         return
@@ -577,8 +587,8 @@ SITE = {
 async def test_sites_are_created_changed_read_and_deleted(rig):
     """A site or one of its directories; a system over Kafka has no file of sites."""
     control = rig.control
-    applied = site_requests.ApplySites(sites=[SITE])
-    asia = site_requests.ApplyDirectory(site="news", directory={"name": "asia", "url": "http://news.test/asia/"})
+    applied = site_types.ApplySites(sites=[SITE])
+    asia = site_types.ApplyDirectory(site="news", directory={"name": "asia", "url": "http://news.test/asia/"})
     if rig.has_settings:
         for work in (control.apply_sites(applied), control.list_sites(requests.Empty()), control.apply_directory(asia)):
             with pytest.raises(api.NotFound, match="this API has no sites"):
@@ -589,7 +599,7 @@ async def test_sites_are_created_changed_read_and_deleted(rig):
     assert (await control.apply_sites(applied)).sites[0].verdict == "unchanged"
     more = await control.apply_directory(asia)
     assert (more.verdict, more.added, more.etag != created.etag) == ("changed", ["news.asia"], True)
-    shown = await control.get_site(site_requests.SiteName(name="news"))
+    shown = await control.get_site(site_types.SiteName(name="news"))
     assert (await control.list_sites(requests.Empty())).sites == [shown]
     assert shown.etag == more.etag
     assert [one["name"] for one in shown.document["spec"]["directories"]] == ["world", "asia"]
@@ -598,12 +608,12 @@ async def test_sites_are_created_changed_read_and_deleted(rig):
         "news.asia",
     ]
     await apply(rig, "news.asia")
-    left = await control.delete_directory(site_requests.DeleteDirectory(site="news", name="asia"))
+    left = await control.delete_directory(site_types.DeleteDirectory(site="news", name="asia"))
     assert (left.verdict, left.removed, left.jobs, left.etag) == ("changed", ["news.asia"], ["news.asia"], created.etag)
-    gone = await control.delete_site(site_requests.DeleteSite(name="news"))
+    gone = await control.delete_site(site_types.DeleteSite(name="news"))
     assert (gone.verdict, gone.directories, gone.removed, gone.etag) == ("deleted", 1, ["news.world"], "")
     with pytest.raises(api.NotFound, match="there is no site 'news'"):
-        await control.delete_site(site_requests.DeleteSite(name="news"))
+        await control.delete_site(site_types.DeleteSite(name="news"))
 
 
 async def test_health_of_rules_is_a_list(rig):
@@ -619,11 +629,11 @@ def test_every_operation_has_one_route():
 
 def test_answers_are_plain_json():
     """What a client decodes is what was encoded."""
-    job = answers.Job(
+    job = job_types.Job(
         name="a", state="idle", generation=1, observed_generation=1, queued=0, in_flight=0, stored=0, denied=0,
         failed=0, dropped=0,
     )  # fmt: skip
-    assert msgspec.json.decode(msgspec.json.encode(job), type=answers.Job) == job
+    assert msgspec.json.decode(msgspec.json.encode(job), type=job_types.Job) == job
 
 
 async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
@@ -742,7 +752,7 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
     assert (view.matching.total, view.others.total, view.problem) == (24, 4, "")
     made = await control.studio_rule(studio_types.OfDraft(draft=studio_types.document_of(draft)))
     assert made.verdict == "created"
-    assert (await control.apply_rules(requests.ApplyRules(rules=[made.document]))).rules[0].verdict == "created"
+    assert (await control.apply_rules(rule_types.ApplyRules(rules=[made.document]))).rules[0].verdict == "created"
     assert (
         await control.studio_rule(studio_types.OfDraft(draft=studio_types.document_of(draft)))
     ).verdict == "unchanged"

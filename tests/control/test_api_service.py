@@ -11,7 +11,7 @@ from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.service.program import ServiceProgram
 from nephila_cluster.service.run import service_kind
-from nephila_control import requests
+from nephila_control import job_types, requests, rule_types, system_types
 from nephila_control.config import ControlConfig
 from nephila_control.http.client import at_url
 
@@ -48,10 +48,10 @@ async def test_what_was_answered_is_there_after_a_restart(broker, tmp_path):
     token = tmp_path / "token"
     token.write_text(TOKEN)
     async with served(config, token) as (control, program):
-        assert (await control.apply_rules(requests.ApplyRules(rules=[rule()]))).rules[0].verdict == "created"
+        assert (await control.apply_rules(rule_types.ApplyRules(rules=[rule()]))).rules[0].verdict == "created"
         job = document(paused=True, rules=["shop"])
-        assert (await control.apply_job(requests.ApplyJob(job=job))).generation == 2
-        await control.change_settings(requests.ChangeSettings(settings={"log_level": "debug"}))
+        assert (await control.apply_job(job_types.ApplyJob(job=job))).generation == 2
+        await control.change_settings(system_types.ChangeSettings(settings={"log_level": "debug"}))
         with pytest.raises(UserError, match="refuses the token"):
             await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(requests.Empty())
     async with served(config, token) as (control, _):
@@ -60,11 +60,11 @@ async def test_what_was_answered_is_there_after_a_restart(broker, tmp_path):
         assert [one.name for one in (await control.list_rules(requests.Empty())).rules] == ["shop"]
         assert (await control.get_settings(requests.Empty())).settings == {"log_level": "debug"}
         assert (
-            await control.apply_job(requests.ApplyJob(job=document(paused=True, rules=["shop"])))
+            await control.apply_job(job_types.ApplyJob(job=document(paused=True, rules=["shop"])))
         ).verdict == "unchanged"
         members = (await control.list_members(requests.Empty())).members
         assert [one.service for one in members] == ["api"]
-        assert (await control.list_dead_letters(requests.ListDeadLetters())).dead_letters == []
+        assert (await control.list_dead_letters(system_types.ListDeadLetters())).dead_letters == []
         status = await control.status(requests.Empty())
         assert (status.kind, status.problems, status.states) == ("cluster", [], {"paused": 1})
 

@@ -26,7 +26,7 @@ from nephila_cluster.scheduler.metrics import METRICS as SCHEDULER
 from nephila_control.control_servers import TcpAddress
 from nephila_control.http.client import at_directory
 from nephila_control.http.unix_socket import NAME
-from nephila_control.requests import ApplyJob
+from nephila_control.job_types import ApplyJob
 from nephila_control.serve import UpProgram
 
 from tests.e2e.web import page, serve

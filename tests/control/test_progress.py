@@ -13,8 +13,8 @@ from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcom
 from nephila.kernel.outcomes import is_error
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import RECORDS
-from nephila_control.answers import Job
 from nephila_control.commands import up
+from nephila_control.job_types import Job
 from rich.console import Console
 
 from tests.waits import until

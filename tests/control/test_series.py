@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.kernel.runtime.clock import ManualClock
-from nephila_control.answers import Job
+from nephila_control.job_types import Job
 from nephila_control.series import JOBS, SAMPLES, JobSeries
 
 

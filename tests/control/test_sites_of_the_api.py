@@ -8,13 +8,13 @@ import pytest
 from nephila.kernel.messages import UrlState
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila_control import api, requests
+from nephila_control import api, requests, system_types
 from nephila_control.access.caller import Caller
 from nephila_control.access.change_log import FileLog
 from nephila_control.access.guard import guarded
 from nephila_control.access.roles import Role
 from nephila_control.operations import Operations
-from nephila_control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
+from nephila_control.site_types import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
 from nephila_harvest.sites.planner import DirectoryProgress
 from nephila_harvest.sites.store import DirectoryRun, open_store
 
@@ -165,7 +165,7 @@ async def test_changes_of_sites_are_in_the_log(control):
     await own.apply_directory(ApplyDirectory(site="a", directory={"name": "x", "url": "http://a.test/x/", "score": 4}))
     await own.delete_directory(DeleteDirectory(site="a", name="x"))
     await own.delete_site(DeleteSite(name="a"))
-    entries = (await own.list_control_log(requests.ListControlLog())).entries
+    entries = (await own.list_control_log(system_types.ListControlLog())).entries
     assert [(one.operation, one.subject, one.change) for one in reversed(entries)][1:] == [
         ("apply_sites", "sites a", "a.spec.score: 1.0 → 2.0"),
         ("apply_directory", "directory a.x", "score: – → 4.0"),

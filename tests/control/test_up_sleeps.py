@@ -11,7 +11,7 @@ from nephila.programs.assembly import ServiceConfigs
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 from nephila_control.http.client import at_directory
-from nephila_control.requests import ApplyJob
+from nephila_control.job_types import ApplyJob
 from nephila_control.serve import UpProgram
 
 from tests.waits import until

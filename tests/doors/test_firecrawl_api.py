@@ -15,7 +15,7 @@ from firecrawl import Firecrawl
 from firecrawl.v2.utils import error_handler as errors
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.waits import Backoff
-from nephila_control import requests
+from nephila_control import job_types, requests, rule_types
 from nephila_control.access.authority import Authority, administrator, digest
 from nephila_control.http.application import application
 from nephila_control.http.server import tcp_server
@@ -156,7 +156,7 @@ async def test_crawls_of_yesterday_are_deleted_with_the_next_one(tmp_path):
                 "metadata": {"name": name},
                 "spec": {"seeds": [f"http://{name[:5]}.test/"], "paused": True},
             }
-            await rig.control.apply_job(requests.ApplyJob(job=document))
+            await rig.control.apply_job(job_types.ApplyJob(job=document))
         answer = await client._request("POST", "/v2/crawl", b'{"url": "http://z.test/", "limit": 1}', HEADERS)
         assert answer.status_code == 200
         names = {job.name for job in (await rig.control.list_jobs(requests.Empty())).jobs}
@@ -308,7 +308,7 @@ async def test_the_schema_of_a_crawl_survives_a_restart(tmp_path):
             "metadata": {"name": "teas"},
             "spec": {"match": {"url": "^http://a.test/"}, "fields": {"heading": {"css": "h1"}}},
         }
-        await rig.control.apply_rules(requests.ApplyRules(rules=[rule]))
+        await rig.control.apply_rules(rule_types.ApplyRules(rules=[rule]))
         schema = {"type": "object", "properties": {"heading": {"type": "string"}}}
         asked = {"urls": ["http://a.test/green"], "formats": [{"type": "json", "schema": schema}]}
         client = AsgiClient(served(rig))
@@ -351,7 +351,7 @@ async def test_pages_as_html_by_rule_and_by_search(tmp_path):
             "metadata": {"name": "teas"},
             "spec": {"match": {"url": "^http://a.test/"}, "fields": {"heading": {"css": "h1"}}},
         }
-        await rig.control.apply_rules(requests.ApplyRules(rules=[rule]))
+        await rig.control.apply_rules(rule_types.ApplyRules(rules=[rule]))
         page = await called(client.scrape, "http://a.test/green", formats=[*wanted, "html", "rawHtml"])
         assert page.json == {"heading": "Green tea"}
         assert "<h1>Green tea</h1>" in page.html
@@ -418,9 +418,9 @@ async def test_a_crawl_whose_quota_is_used_up_has_completed(tmp_path):
     async with running(tmp_path, endless) as rig:
         client = AsgiClient(served(rig))
         begun = (await client._request("POST", "/v2/crawl", b'{"url": "a.test"}', HEADERS)).json()["id"]
-        document = (await rig.control.get_job(requests.JobName(name=begun))).document
+        document = (await rig.control.get_job(job_types.JobName(name=begun))).document
         document["spec"]["quota"] = {"pages": 3, "per": "month"}
-        await rig.control.apply_job(requests.ApplyJob(job=document))
+        await rig.control.apply_job(job_types.ApplyJob(job=document))
         assert (await ended(client, f"/v2/crawl/{begun}"))["status"] == "completed"
 
 

@@ -11,7 +11,7 @@ from nephila.kernel.reasons.row import ListVerdict
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.storage.rows import iso
-from nephila_control import answers, api
+from nephila_control import api, job_types
 from nephila_harvest.site_runner import MAX_RUN_S, POLL_S, SETTLE_S, SiteRunner
 from nephila_harvest.sites.planner import Planner
 from nephila_harvest.sites.site_documents import load
@@ -32,7 +32,7 @@ class System:
     """A control API whose jobs end when the test says so."""
 
     def __init__(self):
-        self.jobs: dict[str, answers.Job] = {}
+        self.jobs: dict[str, job_types.Job] = {}
         self.documents: dict[str, dict] = {}
         self.away = False
         self.refuses = ""
@@ -48,7 +48,7 @@ class System:
         generation = (old.generation if old else 0) + (not same)
         self.documents[name] = document
         counts = {"stored": old.stored if old else 0, "denied": 0, "failed": 0, "dropped": 0}
-        self.jobs[name] = answers.Job(
+        self.jobs[name] = job_types.Job(
             name=name,
             state="running",
             generation=generation,
@@ -57,14 +57,14 @@ class System:
             in_flight=0,
             **counts,
         )
-        return answers.JobApplied(
+        return job_types.JobApplied(
             name=name, generation=generation, refused=[], refused_count=0, verdict="unchanged" if same else "changed"
         )
 
     async def list_jobs(self, _):
         if self.away:
             raise NotReadyError("no broker")
-        return answers.JobList(jobs=list(self.jobs.values()))
+        return job_types.JobList(jobs=list(self.jobs.values()))
 
     async def delete_job(self, request):
         if self.jobs.pop(request.name, None) is None:

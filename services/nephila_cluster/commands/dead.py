@@ -12,7 +12,7 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import answers, requests
+from nephila_control import system_types
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import ControlTarget, Server, TokenFile, with_target
@@ -60,7 +60,7 @@ def list_letters(target: ControlTarget, job: JobUid = "", json: Json = False) ->
         after = ""
         while True:
             page = await control.list_dead_letters(
-                requests.ListDeadLetters(job=job, after=after, limit=requests.MAX_DEAD_LETTERS)
+                system_types.ListDeadLetters(job=job, after=after, limit=system_types.MAX_DEAD_LETTERS)
             )
             for letter in page.dead_letters:
                 print_json(letter) if json else typer.echo(_line(letter))
@@ -92,8 +92,8 @@ def replay(
     async def work(control: Control) -> None:
         after = ""
         while True:
-            request = requests.ReplayDeadLetters(
-                ids=ids or [], all=everything, job=job, after=after, limit=requests.MAX_DEAD_LETTERS
+            request = system_types.ReplayDeadLetters(
+                ids=ids or [], all=everything, job=job, after=after, limit=system_types.MAX_DEAD_LETTERS
             )
             page = await control.replay_dead_letters(request)
             for letter in page.dead_letters:
@@ -110,11 +110,11 @@ def replay(
         typer.echo(f"{counts[True]} of {counts[True] + counts[False]} published again")
 
 
-def _line(letter: answers.DeadLetter) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(letter.at))
-    if not letter.topic:
-        return f"{letter.id}  {at}  {sanitize(letter.error)}"
-    message = f"{letter.message or letter.topic} on {sanitize(letter.topic)}/{letter.partition}"
-    tries = f"{letter.attempts} attempt{'' if letter.attempts == 1 else 's'}"
-    why = f"{tries}: {sanitize(letter.error, 300)}"
-    return "  ".join((letter.id, at, sanitize(letter.service), message, sanitize(letter.url, 500), why))
+def _line(one: system_types.DeadLetter) -> str:
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
+    if not one.topic:
+        return f"{one.id}  {at}  {sanitize(one.error)}"
+    what = f"{one.message or one.topic} on {sanitize(one.topic)}/{one.partition}"
+    tries = f"{one.attempts} attempt{'' if one.attempts == 1 else 's'}"
+    why = f"{tries}: {sanitize(one.error, 300)}"
+    return "  ".join((one.id, at, sanitize(one.service), what, sanitize(one.url, 500), why))

@@ -11,7 +11,7 @@ from nephila.cli.output import print_json, print_pairs
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 from nephila.scheduler.explain.explain import utc
-from nephila_control import answers, requests
+from nephila_control import requests, system_types
 from nephila_control.commands.client import call
 from nephila_control.commands.jobs.table import print_table
 from nephila_control.commands.target import ControlTarget, with_target
@@ -66,7 +66,7 @@ def members(target: ControlTarget, json: Json = False) -> None:
     print_table(rows, left=6)
 
 
-def _state(member: answers.Member) -> str:
+def _state(member: system_types.Member) -> str:
     """The state in the table: the reported one, with the problem, and since when there is no report."""
     reported = f"{member.state} ({member.problem})" if member.problem else member.state
     if not member.silent_since:
@@ -105,7 +105,7 @@ def settings(
         print_pairs((name, _text(value)) for name, value in answer.settings.items())
 
 
-def _changes(texts: list[str], member: str) -> requests.ChangeSettings | None:
+def _changes(texts: list[str], member: str) -> system_types.ChangeSettings | None:
     """NAME=JSON; a value that is not JSON is a text, NAME= takes the default back."""
     if not texts:
         return None
@@ -119,7 +119,7 @@ def _changes(texts: list[str], member: str) -> requests.ChangeSettings | None:
         except UNREADABLE:
             values[name] = value
     try:
-        return msgspec.convert({"settings": values, "member": member}, requests.ChangeSettings)
+        return msgspec.convert({"settings": given, "member": member}, system_types.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
 

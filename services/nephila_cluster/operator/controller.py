@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.runtime.waits import Backoff
-from nephila_control import requests
+from nephila_control import job_types, rule_types
 
 from nephila_cluster.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila_cluster.operator.config import OperatorConfig
@@ -192,7 +192,7 @@ class Controller:
     async def _leave(self, kind: Kind, body: dict[str, Any]) -> Again:
         """The resource has the label of another release: that one begins when the job or rule is deleted here."""
         name = self._ownership.local(body)["metadata"]["name"]
-        request = requests.JobName(name=name) if kind == "CrawlJob" else requests.RuleName(name=name)
+        request = job_types.JobName(name=name) if kind == "CrawlJob" else rule_types.RuleName(name=name)
         _, refusal, problem = await self._observer.send(request)
         if refusal is not None or problem:
             log.warning("%s %s cannot leave: %s", kind, name, refusal.message if refusal else problem)

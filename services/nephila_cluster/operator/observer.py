@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila_control import answers, api, requests
+from nephila_control import api, job_types, requests, rule_types
 
 from nephila_cluster.operator.plan import Refusal, Request
 from nephila_cluster.operator.reconcile_job import ObservedJob
@@ -68,7 +68,7 @@ class Observer:
             return ObservedRule(problem=str(error))
         return ObservedRule(rule=rules.get(name), health=health.get(name))
 
-    async def send(self, request: Request) -> tuple[answers.JobApplied | None, Refusal | None, str]:
+    async def send(self, request: Request) -> tuple[job_types.JobApplied | None, Refusal | None, str]:
         """The answer where it has content, the refusal, or why the control API cannot be reached."""
         try:
             return await self._send(request), None, ""
@@ -82,23 +82,23 @@ class Observer:
             self._jobs.forget()
             self._rules.forget()
 
-    async def _send(self, request: Request) -> answers.JobApplied | None:
+    async def _send(self, request: Request) -> job_types.JobApplied | None:
         match request:
-            case requests.ApplyJob():
+            case job_types.ApplyJob():
                 return await self._control.apply_job(request)
-            case requests.JobName():
+            case job_types.JobName():
                 await self._control.delete_job(request)
-            case requests.ApplyRules():
+            case rule_types.ApplyRules():
                 await self._control.apply_rules(request)
-            case requests.RuleName():
+            case rule_types.RuleName():
                 await self._control.delete_rule(request)
         return None
 
-    async def _list_jobs(self) -> dict[str, answers.Job]:
-        return {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
+    async def _list_jobs(self) -> dict[str, job_types.Job]:
+        return {one.name: one for one in (await self._control.list_jobs(requests.Empty())).jobs}
 
-    async def _list_rules(self) -> dict[str, answers.Rule]:
-        return {rule.name: rule for rule in (await self._control.list_rules(requests.Empty())).rules}
+    async def _list_rules(self) -> dict[str, rule_types.Rule]:
+        return {one.name: one for one in (await self._control.list_rules(requests.Empty())).rules}
 
-    async def _list_health(self) -> dict[str, answers.RuleHealth]:
-        return {health.rule: health for health in (await self._control.rule_health(requests.Empty())).rules}
+    async def _list_health(self) -> dict[str, rule_types.RuleHealth]:
+        return {one.rule: one for one in (await self._control.rule_health(requests.Empty())).rules}

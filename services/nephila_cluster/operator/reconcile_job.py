@@ -13,7 +13,7 @@ from typing import Any
 
 from nephila.kernel.documents import job_document
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import answers, requests
+from nephila_control import job_types
 
 from nephila_cluster.operator.plan import (
     FINALIZER,
@@ -29,7 +29,7 @@ from nephila_cluster.operator.plan import (
 from nephila_cluster.operator.reconcile import Observed, Verdict, delete, fault, generic, is_accepted, write_status
 from nephila_cluster.operator.status import MAX_REFUSED
 
-REASONS: dict[answers.JobState, str] = {
+REASONS: dict[job_types.JobState, str] = {
     "new": "Starting",
     "running": "Crawling",
     "paused": "Paused",
@@ -39,7 +39,7 @@ REASONS: dict[answers.JobState, str] = {
     "idle": "Idle",
 }
 """State of a job → reason of its conditions."""
-MESSAGES: dict[answers.JobState, str] = {
+MESSAGES: dict[job_types.JobState, str] = {
     "new": "no scheduler has reported on this generation yet",
     "running": "URLs are queued or in flight",
     "paused": "nothing is fetched",
@@ -54,9 +54,9 @@ MESSAGES: dict[answers.JobState, str] = {
 class ObservedJob(Observed):
     """The job of a resource in the control API."""
 
-    job: answers.Job | None = None
+    job: job_types.Job | None = None
     """None: there is no such job."""
-    applied: answers.JobApplied | None = None
+    applied: job_types.JobApplied | None = None
     """The answer to the request of this reconciliation."""
 
 
@@ -69,7 +69,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Recon
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
-        request = None if seen.job is None else requests.JobName(name=body["metadata"]["name"])
+        request = None if seen.job is None else job_types.JobName(name=body["metadata"]["name"])
         return delete(body, seen, "job", request, report)
     if FINALIZER not in finalizers_of(body):
         return ReconcilePlan(finalizers=[*finalizers_of(body), FINALIZER])
@@ -83,7 +83,7 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Recon
     if is_accepted(body) and seen.job is not None:
         before = find(body["status"], "Accepted")
         return report(("True", before["reason"], before["message"]), "interval")
-    return ReconcilePlan(request=requests.ApplyJob(job=document))
+    return ReconcilePlan(request=job_types.ApplyJob(job=document))
 
 
 def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
@@ -119,7 +119,7 @@ def _progressing(seen: ObservedJob) -> Verdict:
     return moves, *_state(seen.job)
 
 
-def _state(job: answers.Job) -> tuple[str, str]:
+def _state(job: job_types.Job) -> tuple[str, str]:
     """Reason and message of the state of a job."""
     return REASONS[job.state], job.held_by or MESSAGES[job.state]
 
@@ -134,7 +134,7 @@ def _values(seen: ObservedJob) -> dict[str, Any]:
     return values
 
 
-def _numbers(job: answers.Job) -> dict[str, Any]:
+def _numbers(job: job_types.Job) -> dict[str, Any]:
     return {
         "state": job.state,
         "jobGeneration": job.generation,
@@ -150,7 +150,7 @@ def _numbers(job: answers.Job) -> dict[str, Any]:
     }
 
 
-def _answer(applied: answers.JobApplied) -> str:
+def _answer(applied: job_types.JobApplied) -> str:
     held = "; it begins when its seeds are read" if applied.held else ""
     refused = (
         f"; {applied.refused_count:,} seeds were refused, see status.refusedSeeds" if applied.refused_count else ""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import answers, requests
+from nephila_control import rule_types
 from nephila_rules.runtime import load
 
 from nephila_cluster.operator.plan import (
@@ -37,9 +37,9 @@ FILE_ERROR = "nephila.dev/file-error"
 class ObservedRule(Observed):
     """The rule of a resource in the control API."""
 
-    rule: answers.Rule | None = None
+    rule: rule_types.Rule | None = None
     """The rule that pages are read by; None: there is none of this name."""
-    health: answers.RuleHealth | None = None
+    health: rule_types.RuleHealth | None = None
 
 
 def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> ReconcilePlan:
@@ -51,7 +51,7 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Rec
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
-        request = None if seen.rule is None else requests.RuleName(name=body["metadata"]["name"])
+        request = None if seen.rule is None else rule_types.RuleName(name=body["metadata"]["name"])
         return delete(body, seen, "rule", request, report)
     if FINALIZER not in finalizers_of(body):
         return ReconcilePlan(finalizers=[*finalizers_of(body), FINALIZER])
@@ -61,8 +61,8 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Rec
         return report(("False", "Invalid", error), "interval")
     if (verdict := fault(body, seen)) is not None:
         return report(verdict, "retry")
-    if seen.rule is None or seen.rule.document != target:
-        return ReconcilePlan(request=requests.ApplyRules(rules=[document]))
+    if seen.rule is None or seen.rule.document != wanted:
+        return ReconcilePlan(request=rule_types.ApplyRules(rules=[document]))
     if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR, ""):
         return report(("False", "InvalidFile", error), "interval")
     return report(("True", "Applied", f"pages are read by version {seen.rule.version}"), "interval")

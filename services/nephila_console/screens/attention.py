@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from nephila.kernel.figures import count, share
 from nephila.kernel.runtime.errors import UserError
-from nephila_control import answers, requests, screen_types
+from nephila_control import job_types, requests, rule_types, screen_types, system_types
 from nephila_control.api import Control
 
 from nephila_console.messages import translate as _
@@ -35,14 +35,14 @@ class Need(NamedTuple):
 
 async def needs_of(
     control: Control,
-    status: answers.Status,
-    jobs: list[answers.Job],
-    health: list[answers.RuleHealth],
+    status: system_types.Status,
+    jobs: list[job_types.Job],
+    health: list[rule_types.RuleHealth],
     samples: Sequence[screen_types.Sample],
 ) -> list[Need]:
     """All that needs a person, the most urgent first."""
     letters, hooks, sites = await asyncio.gather(
-        optional(control.list_dead_letters(requests.ListDeadLetters(limit=100))),
+        optional(control.list_dead_letters(system_types.ListDeadLetters(limit=100))),
         optional(control.list_webhooks(requests.Empty())),
         optional(control.list_directories(requests.Empty())),
     )

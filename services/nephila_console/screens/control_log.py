@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import requests
+from nephila_control import system_types
 from nephila_control.api import OPERATIONS
 from starlette.responses import Response
 
@@ -15,7 +15,7 @@ async def control_log(view: View) -> Response:
     """GET /console/log"""
     asked = {name: view.field(name) for name in ("who", "operation", "search", "before")}
     try:
-        request = msgspec.convert(asked, requests.ListControlLog)
+        request = msgspec.convert(asked, system_types.ListControlLog)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
     found = await view.control.list_control_log(request)

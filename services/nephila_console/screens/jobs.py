@@ -11,7 +11,7 @@ import yaml
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila_control import answers, requests, screen_types
+from nephila_control import job_types, requests, screen_types
 from starlette.responses import Response
 
 from nephila_console.estimate import estimate
@@ -62,7 +62,7 @@ async def _is_fixed(view: View) -> bool:
 
 async def job(view: View) -> Response:
     """GET /console/jobs/NAME"""
-    name = requests.JobName(name=view.name)
+    name = job_types.JobName(name=view.name)
     detail = await view.control.get_job(name)
     of_job = screen_types.OfJob(job=view.name)
     fixed, outcomes, series, quarantines = await asyncio.gather(
@@ -125,7 +125,7 @@ async def create(view: View) -> Response:
 
 async def edit(view: View) -> Response:
     """GET /console/jobs/NAME/edit"""
-    detail = await view.control.get_job(requests.JobName(name=view.name))
+    detail = await view.control.get_job(job_types.JobName(name=view.name))
     values = {"text": _text(detail.document), "generation": str(detail.status.generation)}
     return _form(view, values, [], yaml=True, name=view.name)
 
@@ -148,7 +148,7 @@ async def _apply_text(view: View, name: str, generation: int) -> Response:
         if documents[0].files:
             raise UsageError(_("files of seeds are read by nephila jobs apply, not by the console"))
         if name:
-            status = (await view.control.get_job(requests.JobName(name=name))).status
+            status = (await view.control.get_job(job_types.JobName(name=name))).status
             if status.generation != generation:
                 values["generation"] = str(status.generation)
                 raise UserError(
@@ -164,12 +164,12 @@ async def _apply_text(view: View, name: str, generation: int) -> Response:
 
 async def _apply(view: View, document: job_document.JobDocument, name: str) -> Response:
     if not name:
-        known = await optional(view.control.get_job(requests.JobName(name=document.name)))
+        known = await optional(view.control.get_job(job_types.JobName(name=document.name)))
         if known is not None:
             raise UserError(
                 _("there is a job %(name)s already; edit it, or choose another name") % {"name": document.name}
             )
-    answer = await view.control.apply_job(requests.ApplyJob(job=document.content))
+    answer = await view.control.apply_job(job_types.ApplyJob(job=document.content))
     return go(path("jobs", answer.name, notice=answer.verdict))
 
 
@@ -216,25 +216,25 @@ spec:
 
 async def pause(view: View) -> Response:
     """POST /console/jobs/NAME/pause"""
-    answer = await view.control.pause_job(requests.JobName(name=view.name))
+    answer = await view.control.pause_job(job_types.JobName(name=view.name))
     return go(path("jobs", view.name, notice=answer.verdict))
 
 
 async def resume(view: View) -> Response:
     """POST /console/jobs/NAME/resume"""
-    answer = await view.control.resume_job(requests.JobName(name=view.name))
+    answer = await view.control.resume_job(job_types.JobName(name=view.name))
     return go(path("jobs", view.name, notice=answer.verdict))
 
 
 async def ask_delete(view: View) -> Response:
     """GET /console/jobs/NAME/delete"""
-    detail = await view.control.get_job(requests.JobName(name=view.name))
+    detail = await view.control.get_job(job_types.JobName(name=view.name))
     return view.render("job_delete.html", job=detail.status)
 
 
 async def delete(view: View) -> Response:
     """POST /console/jobs/NAME/delete"""
-    await view.control.delete_job(requests.JobName(name=view.name))
+    await view.control.delete_job(job_types.JobName(name=view.name))
     return go(path("jobs", notice="deleted"))
 
 
@@ -245,18 +245,18 @@ PATTERNS = 20
 
 async def exclude(view: View) -> Response:
     """GET /console/jobs/NAME/exclude?re=…: the expressions, one a line, and what they would remove."""
-    detail = await view.control.get_job(requests.JobName(name=view.name))
+    detail = await view.control.get_job(job_types.JobName(name=view.name))
     return await _exclusions(view, detail, view.field("re"))
 
 
-async def _exclusions(view: View, detail: answers.JobDetail, text: str, refused: str = "") -> Response:
+async def _exclusions(view: View, detail: job_types.JobDetail, text: str, refused: str = "") -> Response:
     """`refused`: why the exclusion was not applied."""
     wanted = _lines(text)
     tried, problem = None, refused
     if wanted and not refused:
         try:
             _check_lines(wanted)
-            tried = await view.control.try_exclusion(requests.ExcludeUrls(name=view.name, exclude=wanted))
+            tried = await view.control.try_exclusion(job_types.ExcludeUrls(name=view.name, exclude=wanted))
         except UsageError as error:
             problem = str(error)
     return view.render(
@@ -290,14 +290,14 @@ async def apply_exclusion(view: View) -> Response:
         _check_lines(wanted)
         if not wanted:
             raise UsageError(_("write an expression"))
-        request = requests.ExcludeUrls(
+        request = job_types.ExcludeUrls(
             name=view.name, exclude=wanted, generation=int(generation) if generation.isdecimal() else 0
         )
         answer = await view.control.exclude(request)
     except NotReadyError:
         raise
     except UserError as error:
-        detail = await view.control.get_job(requests.JobName(name=view.name))
+        detail = await view.control.get_job(job_types.JobName(name=view.name))
         return await _exclusions(view, detail, text, str(error))
     return go(path("jobs", view.name, notice=answer.verdict))
 
@@ -305,5 +305,5 @@ async def apply_exclusion(view: View) -> Response:
 async def release(view: View) -> Response:
     """POST /console/jobs/NAME/release"""
     host, pattern = view.form.get("host", ""), view.form.get("pattern", "")
-    await view.control.release_quarantine(requests.ReleaseQuarantine(name=view.name, host=host, pattern=pattern))
+    await view.control.release_quarantine(job_types.ReleaseQuarantine(name=view.name, host=host, pattern=pattern))
     return go(path("jobs", view.name, notice="released"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from nephila.kernel.figures import count
-from nephila_control import answers, requests, screen_types
+from nephila_control import requests, screen_types, system_types
 from starlette.responses import Response
 
 from nephila_console.messages import translate as _
@@ -40,7 +40,7 @@ async def overview(view: View) -> Response:
     )
 
 
-def sentence(status: answers.Status, needs: list[Need]) -> str:
+def sentence(status: system_types.Status, needs: list[Need]) -> str:
     """The state in one sentence."""
     if not status.jobs:
         return _("There is no job yet.")

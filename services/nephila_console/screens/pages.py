@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nephila.kernel.figures import span
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import answers, requests, screen_types
+from nephila_control import job_types, requests, screen_types
 from starlette.responses import Response
 
 from nephila_console.messages import translate as _
@@ -99,7 +99,7 @@ async def page(view: View) -> Response:
     if not url:
         return view.render("page.html", 404, url="", explained=None, detail=None, tab=tab, tabs=TABS, steps=[], job=job)
     detail = await optional(view.control.get_page(screen_types.GetPage(url=url, job=job)))
-    about = requests.ExplainUrl(url=url, job=job or (detail.page.job if detail is not None else ""))
+    about = job_types.ExplainUrl(url=url, job=job or (detail.page.job if detail is not None else ""))
     explained = await optional(view.control.explain(about))
     return view.render(
         "page.html",
@@ -136,7 +136,7 @@ async def _body(view: View, url: str, form: str) -> screen_types.Body | None:
     return found
 
 
-def steps(explained: answers.Explained | None, detail: screen_types.PageDetail | None) -> list[Step]:
+def steps(explained: job_types.Explained | None, detail: screen_types.PageDetail | None) -> list[Step]:
     """The verdict as a time line, in the order in which the crawler decides."""
     line = _decisions(explained) if explained is not None else []
     found = explained.explanation if explained is not None else None
@@ -153,7 +153,7 @@ def steps(explained: answers.Explained | None, detail: screen_types.PageDetail |
     return line
 
 
-def _decisions(explained: answers.Explained) -> list[Step]:
+def _decisions(explained: job_types.Explained) -> list[Step]:
     found = explained.explanation
     line = [Step("done" if found.scope.admitted else "stop", _("In scope") if found.scope.admitted
                  else _("Out of scope"), found.scope.rule)]  # fmt: skip

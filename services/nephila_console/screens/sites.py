@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
-from nephila_control import answers, requests
+from nephila_control import job_types, requests, site_types
 from starlette.responses import Response
 
 from nephila_console.screens.attention import optional
@@ -18,8 +18,8 @@ SHOWN: Final = 100
 class Row(NamedTuple):
     """A list of a site, or a site without one."""
 
-    site: answers.Directory
-    list: answers.ListState | None
+    site: site_types.Directory
+    list: site_types.ListState | None
     cost: float
     """Fetches for each stored page, of the whole job; 0: none is stored."""
 
@@ -62,7 +62,7 @@ async def sites(view: View) -> Response:
     )
 
 
-def rows_of(directories: list[answers.Directory], jobs: list[answers.Job]) -> list[Row]:
+def rows_of(directories: list[site_types.Directory], jobs: list[job_types.Job]) -> list[Row]:
     """The rows of all sites."""
     costs = {job.name: (job.stored + job.denied + job.failed + job.dropped) / job.stored for job in jobs if job.stored}
     return [

@@ -6,7 +6,7 @@ import io
 import zipfile
 
 from nephila.kernel.runtime.errors import UserError
-from nephila_control import requests, studio_types
+from nephila_control import rule_types, studio_types
 from starlette.responses import Response
 
 from nephila_console.screens.studio_state import draft_of
@@ -41,7 +41,7 @@ async def apply(view: View) -> Response:
     """POST /console/studio/STATE/save: pages are read by the rule from now on."""
     found = await _rule(view)
     try:
-        await view.control.apply_rules(requests.ApplyRules(rules=[found.document]))
+        await view.control.apply_rules(rule_types.ApplyRules(rules=[found.document]))
     except UserError as error:
         return await _save(view, str(error))
     return go(path("rules", name=found.document["metadata"]["name"], notice="changed"))

@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila_control import requests
+from nephila_control import requests, system_types
 from starlette.responses import Response
 
 from nephila_console.screens.attention import optional
@@ -21,7 +21,7 @@ async def system(view: View) -> Response:
         view.control.status(empty),
         optional(view.control.list_members(empty)),
         optional(view.control.get_settings(empty)),
-        optional(view.control.list_dead_letters(requests.ListDeadLetters(limit=50))),
+        optional(view.control.list_dead_letters(system_types.ListDeadLetters(limit=50))),
         optional(view.control.list_topics(empty)),
     )
     return view.render(
@@ -45,7 +45,7 @@ async def change_setting(view: View) -> Response:
     except msgspec.DecodeError:
         value = text
     try:
-        request = msgspec.convert({"settings": {name: value}, "member": member}, requests.ChangeSettings)
+        request = msgspec.convert({"settings": {name: value}, "member": member}, system_types.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
     await view.control.change_settings(request)
@@ -55,7 +55,7 @@ async def change_setting(view: View) -> Response:
 async def replay(view: View) -> Response:
     """POST /console/system/replay: one dead letter, or all."""
     letter = view.form.get("id", "")
-    request = requests.ReplayDeadLetters(ids=[letter]) if letter else requests.ReplayDeadLetters(all=True)
+    request = system_types.ReplayDeadLetters(ids=[letter]) if letter else system_types.ReplayDeadLetters(all=True)
     found = await view.control.replay_dead_letters(request)
     if refused := [one.refused for one in found.dead_letters if not one.replayed]:
         raise UserError(f"{len(refused):,} of {len(found.dead_letters):,} were not published again: {refused[0]}")

@@ -20,7 +20,7 @@ from nephila.kernel.messages import ControlChange
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UNREADABLE, UserError
 
-from nephila_control import answers, requests
+from nephila_control import system_types
 from nephila_control.api import OPERATIONS
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class ChangeLog(Protocol):
         """Keep a change; it is durable when this returns. A log that cannot be written is reported in the log of the
         program: the change itself is done."""
 
-    async def read(self, request: requests.ListControlLog) -> answers.ControlLog:
+    async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
         """Some entries, the newest first. Raises `UserError`."""
 
 
@@ -64,19 +64,19 @@ def _is_batch(operation: str) -> bool:
     return declared is not None and declared.log is not None and declared.log.batches
 
 
-def select(entries: Iterable[ControlChange], request: requests.ListControlLog) -> answers.ControlLog:
+def select(entries: Iterable[ControlChange], request: system_types.ListControlLog) -> system_types.ControlLog:
     """The entries that a request asks for. `entries`: the newest first."""
-    found: list[answers.ControlLogEntry] = []
+    found: list[system_types.ControlLogEntry] = []
     for one in entries:
         if (request.before and one.id >= request.before) or not _wanted(one, request):
             continue
         if len(found) == request.limit:
-            return answers.ControlLog(entries=found, next=found[-1].id)
+            return system_types.ControlLog(entries=found, next=found[-1].id)
         found.append(_entry(one))
-    return answers.ControlLog(entries=found)
+    return system_types.ControlLog(entries=found)
 
 
-def _wanted(one: ControlChange, request: requests.ListControlLog) -> bool:
+def _wanted(one: ControlChange, request: system_types.ListControlLog) -> bool:
     text = request.search.lower()
     return (
         (not request.who or one.who == request.who)
@@ -85,9 +85,9 @@ def _wanted(one: ControlChange, request: requests.ListControlLog) -> bool:
     )
 
 
-def _entry(one: ControlChange) -> answers.ControlLogEntry:
+def _entry(one: ControlChange) -> system_types.ControlLogEntry:
     at = int(one.id.partition("-")[0]) / 1000
-    return answers.ControlLogEntry(
+    return system_types.ControlLogEntry(
         id=one.id, at=at, who=one.who, operation=one.operation, subject=one.subject, change=one.change
     )
 
@@ -123,7 +123,7 @@ class FileLog:
     def _before(self) -> Path:
         return self._path.with_suffix(".1.jsonl")
 
-    async def read(self, request: requests.ListControlLog) -> answers.ControlLog:
+    async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
         """See `ChangeLog.read`."""
         return await asyncio.to_thread(lambda: select(self._entries(), request))
 

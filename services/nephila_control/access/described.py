@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nephila_control import answers, requests, site_requests
+from nephila_control import job_types, requests, rule_types, site_types
 from nephila_control.declaration import Logged
 
 
@@ -13,17 +13,17 @@ def _job_name(request: Any) -> str:
     return f"job {request.name}"
 
 
-def _applied_name(request: requests.ApplyJob) -> str:
+def _applied_name(request: job_types.ApplyJob) -> str:
     metadata = request.job.get("metadata")
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-async def _applied_job(control: Any, request: requests.ApplyJob) -> Any:
-    return (await control.get_job(requests.JobName(name=_applied_name(request)))).document
+async def _applied_job(control: Any, request: job_types.ApplyJob) -> Any:
+    return (await control.get_job(job_types.JobName(name=_applied_name(request)))).document
 
 
 async def _job(control: Any, request: Any) -> Any:
-    return (await control.get_job(requests.JobName(name=request.name))).document
+    return (await control.get_job(job_types.JobName(name=request.name))).document
 
 
 def _names(documents: Sequence[Any]) -> list[str]:
@@ -31,29 +31,29 @@ def _names(documents: Sequence[Any]) -> list[str]:
     return [str(fields.get("name", "")) for fields in metadata if isinstance(fields, dict)]
 
 
-async def _rules(control: Any, request: requests.ApplyRules) -> Any:
+async def _rules(control: Any, request: rule_types.ApplyRules) -> Any:
     names = set(_names(request.rules))
     rules = (await control.list_rules(requests.Empty())).rules
     return {rule.name: rule.document for rule in rules if rule.name in names}
 
 
-async def _rule(control: Any, request: requests.RuleName) -> Any:
+async def _rule(control: Any, request: rule_types.RuleName) -> Any:
     rules = (await control.list_rules(requests.Empty())).rules
     return next((rule.document for rule in rules if rule.name == request.name), None)
 
 
-async def _sites(control: Any, request: site_requests.ApplySites) -> Any:
+async def _sites(control: Any, request: site_types.ApplySites) -> Any:
     names = set(_names(request.sites))
     sites = (await control.list_sites(requests.Empty())).sites
     return {site.name: _by_name(site.document) for site in sites if request.prune or site.name in names}
 
 
-async def _site(control: Any, request: site_requests.DeleteSite) -> Any:
-    return _by_name((await control.get_site(site_requests.SiteName(name=request.name))).document)
+async def _site(control: Any, request: site_types.DeleteSite) -> Any:
+    return _by_name((await control.get_site(site_types.SiteName(name=request.name))).document)
 
 
 async def _directory(control: Any, site: str, name: str) -> Any:
-    document = (await control.get_site(site_requests.SiteName(name=site))).document
+    document = (await control.get_site(site_types.SiteName(name=site))).document
     return _by_name(document)["spec"].get("directories", {}).get(name)
 
 
@@ -65,7 +65,7 @@ def _by_name(document: dict[str, Any]) -> dict[str, Any]:
     return {"name": document["metadata"]["name"], "spec": spec}
 
 
-def _directory_name(request: site_requests.ApplyDirectory) -> str:
+def _directory_name(request: site_types.ApplyDirectory) -> str:
     return str(request.directory.get("name", ""))
 
 
@@ -73,7 +73,7 @@ async def _settings(control: Any, request: Any) -> Any:
     return (await control.get_settings(requests.Empty())).settings
 
 
-def _seeds(answer: answers.SeedsAdded) -> str:
+def _seeds(answer: job_types.SeedsAdded) -> str:
     return f"{answer.refused_count} refused" if answer.refused_count else "queued"
 
 

@@ -19,7 +19,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.read import reader
 
-from nephila_control import answers, api, job_view, requests, screen_types, system_types
+from nephila_control import api, job_types, job_view, screen_types, system_types
 from nephila_control.access.change_log import ChangeLog
 from nephila_control.backend import Backend, DeadLetters
 from nephila_control.series import JobSeries
@@ -40,7 +40,7 @@ class TenantBackend(Backend):
     def __init__(self, inner: Backend, tenants: frozenset[str]) -> None:
         self._inner = inner
         self._own = tenants
-        self.kind: answers.SystemKind = inner.kind
+        self.kind: system_types.SystemKind = inner.kind
         self.place = ""
         self.clock = inner.clock
         self.rows = inner.rows
@@ -94,13 +94,13 @@ class TenantBackend(Backend):
     def reported_generation(self, uid: str) -> int:
         return self._inner.reported_generation(uid)
 
-    def report(self, job: CrawlJob) -> answers.Job:
+    def report(self, job: CrawlJob) -> job_types.Job:
         return self._inner.report(job)
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:
         return await self._inner.publish(job, seeds)
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
         return await self._inner.send_seeds(self._known(uid), seeds)
 
     def expect_seeds(self, job: CrawlJob) -> None:
@@ -126,10 +126,10 @@ class TenantBackend(Backend):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         await self._inner.release(self._known(uid), host, pattern)
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
         return await self._inner.forget(job, urls)
 
-    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> job_types.ExclusionTried:
         return await self._inner.try_exclusion(job, exclude)
 
     async def explain(self, url: str, name: str) -> Explanation:
@@ -190,10 +190,10 @@ class TenantBackend(Backend):
 
     # ---- the system
 
-    def members(self) -> list[answers.Member]:
+    def members(self) -> list[system_types.Member]:
         raise UserError(CLOSED)
 
-    async def complete(self, status: answers.Status) -> None:
+    async def complete(self, status: system_types.Status) -> None:
         """The sums over the own jobs are all there is."""
         return
 
@@ -219,8 +219,8 @@ class TenantBackend(Backend):
 class _NoLetters:
     """Messages may be of any job."""
 
-    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         raise api.Forbidden(CLOSED)
 
-    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         raise api.Forbidden(CLOSED)

@@ -37,7 +37,7 @@ from nephila.native import UrlError, parse_url
 from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
-from nephila_control import answers, job_view, requests, screen_types, system_types
+from nephila_control import job_types, job_view, screen_types, system_types
 from nephila_control.access.change_log import ChangeLog
 from nephila_control.backend import Backend, DeadLetters, Topics, next_generation
 from nephila_control.cluster.held_jobs import HeldJobs
@@ -73,7 +73,7 @@ class ClusterBus(Bus, Protocol):
 class ClusterBackend(Backend):
     """See `nephila_control.backend.Backend` for its methods. Build it before the bus is started."""
 
-    kind: answers.SystemKind = "cluster"
+    kind: system_types.SystemKind = "cluster"
     at_once = False
 
     def __init__(
@@ -178,7 +178,7 @@ class ClusterBackend(Backend):
         status = self._statuses.get(uid)
         return status[0] if status is not None else JobStatus(uid)
 
-    def report(self, job: CrawlJob) -> answers.Job:
+    def report(self, job: CrawlJob) -> job_types.Job:
         now = self.clock.monotonic()
         status, at = self._statuses.get(job.uid) or (JobStatus(job.uid), self._started)
         answer = job_report(job, status, self._rates.of(job.uid, now, finished(status)))
@@ -188,7 +188,7 @@ class ClusterBackend(Backend):
     def _totals(self) -> dict[str, int]:
         return {uid: finished(status) for uid, (status, _) in self._statuses.items()}
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:
         await self._put(job)
         return await self.send_seeds(job.uid, seeds)
 
@@ -216,15 +216,15 @@ class ClusterBackend(Backend):
                 "answers again see nephila jobs list, and repeat the command"
             ) from None
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
-        refused: list[answers.RefusedSeed] = []
-        for start in range(0, len(seeds), requests.SEED_BATCH):
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
+        refused: list[job_types.RefusedSeed] = []
+        for start in range(0, len(seeds), job_types.SEED_BATCH):
             receipts = []
-            for seed in seeds[start : start + requests.SEED_BATCH]:
+            for seed in seeds[start : start + job_types.SEED_BATCH]:
                 try:
                     partition = self._bus.layout.of(parse_url(seed.url).fingerprint)
                 except UrlError as error:
-                    refused.append(answers.RefusedSeed(url=seed.url, reason=str(error)))
+                    refused.append(job_types.RefusedSeed(url=seed.url, reason=str(error)))
                 else:
                     receipts.append(self._publish(SEEDS, partition, seed))
             await self._taken(*receipts)
@@ -244,10 +244,10 @@ class ClusterBackend(Backend):
     async def release(self, uid: str, host: str, pattern: str) -> None:
         await self._queries.release(uid, host, pattern)
 
-    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> job_types.ExclusionTried:
         return await self._queries.try_exclusion(job, exclude)
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
         return await self._queries.forget(job, urls)
 
     async def explain(self, url: str, name: str) -> Explanation:
@@ -282,10 +282,10 @@ class ClusterBackend(Backend):
 
     # ---- the system
 
-    def members(self) -> list[answers.Member]:
+    def members(self) -> list[system_types.Member]:
         return self._members.list()
 
-    async def complete(self, status: answers.Status) -> None:
+    async def complete(self, status: system_types.Status) -> None:
         status.problems = [*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()]
         if failed := self.failed_backup:
             status.problems.append(failed)

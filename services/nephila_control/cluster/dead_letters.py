@@ -26,7 +26,7 @@ from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.wire import HEADERS, UnknownFormat, message_of, unseal
 
-from nephila_control import answers, requests
+from nephila_control import system_types
 from nephila_control.api import NotFound
 
 MAX_BYTES = 64 << 20
@@ -170,12 +170,12 @@ class KafkaDeadLetters:
         self._config = config
         self._claim_store = claim_store
 
-    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         """Some letters. Raises `UserError`."""
         found, next_place = await self._some((), request.job, request.after, request.limit)
-        return answers.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
+        return system_types.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
 
-    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
         if bool(request.ids) == request.all:
             raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
@@ -196,8 +196,8 @@ class KafkaDeadLetters:
             raise await admin.trouble_with(config, error) from None
         finally:
             await producer.stop()
-        done = [answers.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
-        return answers.ReplayedList(dead_letters=done, next=next_place)
+        done = [system_types.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
+        return system_types.ReplayedList(dead_letters=done, next=next_place)
 
     async def _some(self, places: Sequence[str], job: str, after: str, limit: int) -> tuple[list[Found], str]:
         """Letters, and the place behind which more are; empty when these were the last."""
@@ -215,9 +215,9 @@ class KafkaDeadLetters:
         return found, ""
 
 
-def _row(one: Found) -> answers.DeadLetter:
+def _row(one: Found) -> system_types.DeadLetter:
     letter = one.letter
-    return answers.DeadLetter(
+    return system_types.DeadLetter(
         id=one.place,
         at=round(one.at, 3),
         service=letter.service,

@@ -11,7 +11,7 @@ from nephila.kernel.messages import ControlChange
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 
-from nephila_control import answers, requests
+from nephila_control import system_types
 from nephila_control.access.change_log import Entries, select
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,6 @@ class TopicLog:
         except UserError as error:
             log.error("the log of changes cannot be written", exc_info=error)
 
-    async def read(self, request: requests.ListControlLog) -> answers.ControlLog:
+    async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
         """See `ChangeLog.read`."""
         return select(reversed(self._entries), request)

@@ -13,13 +13,13 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import BACKUP
 
-from nephila_control import answers
+from nephila_control import system_types
 
 OVERDUE, SILENT = 1.5, 3.0
 """Intervals since the last report of a member after which the next one is overdue, and its state is silent."""
 FORGOTTEN_S = 86_400.0
 """A member that has not reported for so long is not listed."""
-MEMBER_STATES: dict[MemberState, answers.MemberState] = {
+MEMBER_STATES: dict[MemberState, system_types.MemberState] = {
     MemberState.UNSPECIFIED: "starting",
     MemberState.READY: "ready",
     MemberState.NOT_READY: "not_ready",
@@ -50,7 +50,7 @@ class Members:
         else:
             self.settings[setting.name] = msgspec.json.decode(setting.value)
 
-    def list(self) -> list[answers.Member]:
+    def list(self) -> list[system_types.Member]:
         """Members by service and name."""
         owners: dict[tuple[str, int], str] = {}
         for one in sorted(self._members.values(), key=lambda one: one.at):
@@ -66,13 +66,13 @@ class Members:
         hours = max(self._clock.now() - backup.at, 0.0) / 3600
         return f"the newest backup failed {hours:.1f} h ago on {backup.host}: {backup.problem}"
 
-    def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> answers.Member:
+    def _member(self, one: MemberStatus, owners: Mapping[tuple[str, int], str]) -> system_types.Member:
         """`owners`: (service, partition) → the member that was the last to report it. A member that is silent has lost
         its partitions: its session is shorter."""
         reported_s = max(self._clock.now() - one.at, 0.0)
         overdue = 0.0 if one.state == MemberState.ENDED else reported_s / max(one.interval_s, 1.0)
         silent = overdue > SILENT
-        return answers.Member(
+        return system_types.Member(
             name=one.member,
             service=one.service,
             state="silent" if silent else MEMBER_STATES[one.state],

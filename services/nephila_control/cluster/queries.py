@@ -25,7 +25,7 @@ from nephila.native import UrlError, parse_url
 from nephila.scheduler.explain.exclusion_trial import EXAMPLES
 from nephila.scheduler.explain.explain import Explanation
 
-from nephila_control import answers, api
+from nephila_control import api, job_types
 
 FORGET_BATCH = 100
 """URLs of one query: with 8,192 characters each they fit into a message."""
@@ -59,14 +59,14 @@ class Queries:
             raise self._no_answer(f"for {missing} of {self._layout().count} partitions")
         return sorted((one for answer in found for one in answer.quarantines), key=lambda one: (one.host, one.place))
 
-    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> job_types.ExclusionTried:
         """See `Backend.try_exclusion`. Partitions that do not answer are not counted. Raises `NotReadyError` when none
         does."""
         query = ExplainQuery(job=job.uid, slot="exclusions", try_exclude=list(exclude))
         found, missing = await self._ask_all(query)
         if not found:
             raise self._no_answer("for any partition")
-        return answers.ExclusionTried(
+        return job_types.ExclusionTried(
             name=job.uid,
             generation=job.generation,
             queued=sum(one.queued for one in found),
@@ -98,14 +98,14 @@ class Queries:
             raise UsageError(f"{host[:100]!r} is no host: {error}") from None
         await self._ask(ExplainQuery(url=href, job=uid, release=pattern))
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
         """See `Backend.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
         parts: dict[int, list[tuple[str, Outcome]]] = {}
         routes = keeps_routes(spec_of(job))
         for url, outcome in urls:
             number = self._layout().of(parse_for(routes, url).fingerprint)
             parts.setdefault(number, []).append((url, outcome))
-        total = answers.UrlsForgotten(name=job.uid, forgotten=0)
+        total = job_types.UrlsForgotten(name=job.uid, forgotten=0)
         for part in parts.values():
             for start in range(0, len(part), FORGET_BATCH):
                 batch = part[start : start + FORGET_BATCH]

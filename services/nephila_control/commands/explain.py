@@ -53,7 +53,7 @@ def _lane(target: ControlTarget, answer: Explanation) -> str:
 def _explanation(target: ControlTarget, href: str, job: str) -> Explanation:
     from nephila_control.commands.client import call
     from nephila_control.http.client import at_directory
-    from nephila_control.requests import ExplainUrl
+    from nephila_control.job_types import ExplainUrl
 
     if target.is_directory and at_directory(target.out) is None:
         from nephila.programs.output_directory import OutputDirectory

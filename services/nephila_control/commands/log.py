@@ -12,7 +12,7 @@ from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.explain.explain import utc
 
-from nephila_control import requests
+from nephila_control import system_types
 from nephila_control.commands.client import call
 from nephila_control.commands.rows import Limit
 from nephila_control.commands.target import ControlTarget, with_target
@@ -32,7 +32,7 @@ def log(
     """Show who changed what over the control API, the newest first."""
     fields = {"search": search, "who": who, "operation": operation, "before": before, "limit": limit}
     try:
-        request = msgspec.convert(fields, requests.ListControlLog)
+        request = msgspec.convert(fields, system_types.ListControlLog)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
     found = call(target, lambda control: control.list_control_log(request))

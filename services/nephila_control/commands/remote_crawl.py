@@ -28,7 +28,7 @@ from nephila.programs.crawl.run import CrawlRequest, read_all_seeds, read_job, s
 from nephila.programs.options import IN_SERVICE
 from nephila.programs.output_directory import RunFile
 
-from nephila_control import answers, api, requests
+from nephila_control import api, job_types, requests, rule_types, system_types
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.jobs.command import send_seeds
@@ -83,7 +83,7 @@ def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *
     refused: Refused = []
     seeds = read_all_seeds(run, plan, refused, already_read=False)
 
-    async def work(control: Control) -> tuple[answers.Job, Counter[str] | None]:
+    async def work(control: Control) -> tuple[job_types.Job, Counter[str] | None]:
         began = time.time()
         generation = await _submit(control, plan, rules, seeds, refused)
         if not (quiet or as_json):
@@ -128,13 +128,13 @@ async def _submit(
     """Rules, job, seeds, in this order. Returns the generation of the job with all of them."""
     name = plan.job.uid
     try:
-        await control.get_job(requests.JobName(name=name))
+        await control.get_job(job_types.JobName(name=name))
     except api.NotFound:
         pass
     else:
         raise UserError(f"there is a job {name!r} already; give yours another name, or delete that one")
     if rules:
-        await control.apply_rules(requests.ApplyRules(rules=rules))
+        await control.apply_rules(rule_types.ApplyRules(rules=rules))
     spec = spec_of(plan.job)
     lists = lists_of(spec)
     rest = (seed.url for seed in seeds if seed.source not in ("sitemap", "feed"))
@@ -142,7 +142,7 @@ async def _submit(
     seeds_of_job = [*(SeedOfJob(url=url) for url in first), *(SeedOfJob(**{kind: url}) for kind, url in lists)]
     job = document_of(with_spec(plan.job, seeds=seeds_of_job))
     more = next(rest, None)
-    answer = await control.apply_job(requests.ApplyJob(job=job, seeds_follow=more is not None))
+    answer = await control.apply_job(job_types.ApplyJob(job=job, seeds_follow=more is not None))
     refused += [(one.url, one.reason) for one in answer.refused]
     if more is None:
         return answer.generation
@@ -151,13 +151,13 @@ async def _submit(
     return last.generation
 
 
-async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> answers.Job:
+async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> job_types.Job:
     """The job once it is done. Raises `UserError` when it is deleted, no scheduler reports, or the broker is gone."""
     progress, began = _Progress(), time.monotonic()
     answered = began
     while True:
         try:
-            job = (await control.get_job(requests.JobName(name=name))).status
+            job = (await control.get_job(job_types.JobName(name=name))).status
         except api.NotFound:
             raise UserError(f"job {name!r} was deleted") from None
         finished = job.state == "idle" or (job.state in ("limit", "quota", "window") and not job.in_flight)
@@ -181,13 +181,13 @@ async def follow(control: Control, name: str, generation: int, *, quiet: bool) -
         await asyncio.sleep(POLL_S)
 
 
-async def _silence(control: Control, job: answers.Job) -> UserError:
+async def _silence(control: Control, job: job_types.Job) -> UserError:
     """The error of a job without reports. A job that no scheduler has read is withdrawn: otherwise it would begin when
     the next scheduler starts, after its user has gone."""
     line = f"no scheduler has reported on job {job.name!r} for {SILENT_S:g} s"
     if job.observed_generation:
         return UserError(f"{line}; the job stays, and continues when a scheduler runs")
-    await control.delete_job(requests.JobName(name=job.name))
+    await control.delete_job(job_types.JobName(name=job.name))
     return UserError(f"{line}: the job is withdrawn; start the services and repeat the command")
 
 
@@ -198,7 +198,7 @@ class _Progress:
         self._shown = ""
         self._next = 0.0
 
-    def show(self, job: answers.Job) -> None:
+    def show(self, job: job_types.Job) -> None:
         """The job stands so."""
         line, now = f"{job.name}: {_line(job)}", time.monotonic()
         if line != self._shown and now >= self._next:
@@ -206,7 +206,7 @@ class _Progress:
             note(line)
 
 
-def _line(job: answers.Job) -> str:
+def _line(job: job_types.Job) -> str:
     ended = f"{job.stored:,} stored, {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped"
     return f"{ended}; {job.queued:,} queued, {job.in_flight:,} in flight"
 
@@ -216,13 +216,15 @@ async def dead_letters(control: Control, job: str, since: float) -> Counter[str]
     found: Counter[str] = Counter()
     after = ""
     while True:
-        page = await control.list_dead_letters(requests.ListDeadLetters(after=after, limit=requests.MAX_DEAD_LETTERS))
+        page = await control.list_dead_letters(
+            system_types.ListDeadLetters(after=after, limit=system_types.MAX_DEAD_LETTERS)
+        )
         found.update(one.topic for one in page.dead_letters if one.job in (job, "") and one.at >= since)
         if not (after := page.next):
             return found
 
 
-def _print_summary(job: answers.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
+def _print_summary(job: job_types.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:
     spent = {"limit": "max_pages", "quota": "quota", "window": "waiting"}.get(job.state, "done")
     words = {"max_pages": "the page budget is spent", "quota": job.quota, "waiting": job.window, "done": "done"}
     if as_json:

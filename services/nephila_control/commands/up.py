@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from nephila_harvest.webhooks.sender import WebhookSender
     from prometheus_client.registry import Collector
 
-    from nephila_control.answers import Job
     from nephila_control.api import Control
     from nephila_control.control_servers import TcpAddress
+    from nephila_control.job_types import Job
 
     Companion = Callable[[Control, asyncio.Event], Awaitable[None]]
 

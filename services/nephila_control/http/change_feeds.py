@@ -17,7 +17,7 @@ from typing import Any
 
 from lxml import etree
 
-from nephila_control.answers import Change
+from nephila_control.system_types import Change
 
 ATOM = "http://www.w3.org/2005/Atom"
 TITLE = "Changes found by Nephila"

@@ -32,7 +32,7 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
 from nephila.storage.source import Source
 
-from nephila_control import answers, api, job_view, requests, screen_types
+from nephila_control import api, job_types, job_view, screen_types, system_types
 from nephila_control.backend import Backend, DeadLetters, is_held, next_generation
 from nephila_control.local.explain import LocalExplain
 from nephila_control.local.rule_store import RuleStore
@@ -52,17 +52,17 @@ HOLD_S = 60.0
 class NoDeadLetters:
     """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""
 
-    async def page(self, request: requests.ListDeadLetters) -> answers.DeadLetterList:
+    async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         """None."""
-        return answers.DeadLetterList(dead_letters=[])
+        return system_types.DeadLetterList(dead_letters=[])
 
-    async def replay(self, request: requests.ReplayDeadLetters) -> answers.ReplayedList:
+    async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         """Raises `NotFound` for a named one."""
         if request.ids:
             raise api.NotFound(
                 "one program keeps no dead letters; fetch such URLs again with nephila crawl --retry-failed"
             )
-        return answers.ReplayedList(dead_letters=[])
+        return system_types.ReplayedList(dead_letters=[])
 
 
 class LocalBackend(Backend):
@@ -87,7 +87,7 @@ class LocalBackend(Backend):
         """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
         applied. `sites`: their file; by default that of the directory."""
         home = Home(str(directory), many=not once, running=True)
-        self.kind: answers.SystemKind = "crawl" if once else "up"
+        self.kind: system_types.SystemKind = "crawl" if once else "up"
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
@@ -188,39 +188,39 @@ class LocalBackend(Backend):
     def jobs(self) -> Mapping[str, CrawlJob]:
         return job_facts.specs(self._scheduler)
 
-    def report(self, job: CrawlJob) -> answers.Job:
+    def report(self, job: CrawlJob) -> job_types.Job:
         total = job_facts.ended_total(self._scheduler, job.uid)
         return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
 
-    def _reports(self) -> list[answers.Job]:
+    def _reports(self) -> list[job_types.Job]:
         return [self.report(job) for job in self.jobs().values()]
 
     def _totals(self) -> dict[str, int]:
         return {uid: job_facts.ended_total(self._scheduler, uid) for uid in job_facts.specs(self._scheduler)}
 
-    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[answers.RefusedSeed]:
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:
         """The first seeds are published in the same turn: what is queued would be out of their scope and dropped."""
         refused = await self._publish([self._bus.publish(JOBS, 0, job)], seeds)
         self._on_change()
         return refused
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
         if uid in self._held:
             self._hold(uid, self._held[uid][0])
         return await self._publish([], seeds)
 
-    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[answers.RefusedSeed]:
+    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
         refused = []
-        for start in range(0, max(len(seeds), 1), requests.SEED_BATCH):
+        for start in range(0, max(len(seeds), 1), job_types.SEED_BATCH):
             self._scheduler.take_refused_seeds()
-            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + requests.SEED_BATCH]]
+            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + job_types.SEED_BATCH]]
             refused += self._scheduler.take_refused_seeds()
             for receipt in pending:
                 if not receipt.done:
                     await receipt
             pending.clear()
         await self._scheduler.durable()
-        return [answers.RefusedSeed(url=url, reason=reason) for url, reason in refused]
+        return [job_types.RefusedSeed(url=url, reason=reason) for url, reason in refused]
 
     def expect_seeds(self, job: CrawlJob) -> None:
         """The job continues after HOLD_S without seeds."""
@@ -255,7 +255,7 @@ class LocalBackend(Backend):
             raise api.NotFound(f"{host}{pattern} is not in quarantine; see nephila jobs quarantines {uid}")
         await self._scheduler.durable()
 
-    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> answers.ExclusionTried:
+    async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> job_types.ExclusionTried:
         async with self._trying:
             trial = self._scheduler.try_exclusion(job.uid, exclude)
             if trial is None:
@@ -264,7 +264,7 @@ class LocalBackend(Backend):
             while not trial.done:
                 trial.step()
                 await asyncio.sleep(0)  # the crawl works between two steps
-        return answers.ExclusionTried(
+        return job_types.ExclusionTried(
             name=job.uid,
             generation=job.generation,
             queued=queued,
@@ -274,12 +274,12 @@ class LocalBackend(Backend):
             examples=trial.examples,
         )
 
-    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> answers.UrlsForgotten:
+    async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
         found = self._scheduler.forget(job.uid, urls)
         if found is None:
             raise api.NotFound(f"job {job.uid!r} was deleted just now")
         await self._scheduler.durable()
-        return answers.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
+        return job_types.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
 
     async def explain(self, url: str, name: str) -> Explanation:
         return await self._explain.explain(url, name)
@@ -333,10 +333,10 @@ class LocalBackend(Backend):
 
     # ---- the system
 
-    def members(self) -> list[answers.Member]:
+    def members(self) -> list[system_types.Member]:
         processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
         members = [
-            answers.Member(
+            system_types.Member(
                 name=f"{service}-{process}",
                 service=service,
                 state="ready",
@@ -358,7 +358,7 @@ class LocalBackend(Backend):
             raise UserError("worker processes fetch here, each with its own DNS cache and proxies; see /metrics")
         return self._parts.downloaders
 
-    async def complete(self, status: answers.Status) -> None:
+    async def complete(self, status: system_types.Status) -> None:
         status.in_flight = job_facts.in_flight(self._scheduler)
         status.hosts_waiting = self._scheduler.hosts_waiting()
         status.formats = list(self._formats)

@@ -18,7 +18,7 @@ import msgspec
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import answers, requests, screen_types
+from nephila_control import job_types, requests, screen_types
 from nephila_control.access.authority import given_token
 from nephila_control.access.caller import digest
 from nephila_control.api import Control, NotFound
@@ -187,9 +187,9 @@ class FirecrawlApi:
         if hook is not None or wanted.schema is not None:
             await self._webhooks.keep(kept)
         try:
-            applied = await self._control.apply_job(requests.ApplyJob(job=job))
+            applied = await self._control.apply_job(job_types.ApplyJob(job=job))
             if applied.refused and applied.refused_count >= len(job["spec"]["seeds"]):
-                await self._control.delete_job(requests.JobName(name=crawl))
+                await self._control.delete_job(job_types.JobName(name=crawl))
                 raise Refused(400, f"{applied.refused[0].url[:200]}: {applied.refused[0].reason}")
         except Exception:
             await asyncio.to_thread(self._kept.delete, crawl)
@@ -265,7 +265,7 @@ class FirecrawlApi:
             if known is None or now - known.begun < KEPT_S:
                 continue
             if job.has_ended:
-                await self._control.delete_job(requests.JobName(name=job.name))
+                await self._control.delete_job(job_types.JobName(name=job.name))
                 await asyncio.to_thread(self._kept.delete, job.name)
 
     async def status(self, request: Request, crawl: str, kind: str) -> Any:
@@ -297,7 +297,7 @@ class FirecrawlApi:
     async def _state(self, crawl: str) -> tuple[str, int, int]:
         """(status, URLs, documents). A crawl whose limit or quota is used up has completed."""
         try:
-            detail = await self._control.get_job(requests.JobName(name=crawl))
+            detail = await self._control.get_job(job_types.JobName(name=crawl))
         except NotFound:
             raise Refused(404, f"there is no crawl {crawl[:100]!r}, or it has expired") from None
         job = detail.status
@@ -311,7 +311,7 @@ class FirecrawlApi:
             return "scraping", ended + left, documents
         return ("completed" if documents else "failed"), ended, documents
 
-    async def _raised(self, crawl: str, detail: answers.JobDetail, lists: int) -> bool:
+    async def _raised(self, crawl: str, detail: job_types.JobDetail, lists: int) -> bool:
         """Whether the page budget was raised by the sitemaps and feeds, which take a place of it and are no
         documents."""
         limit = self._limits.get(crawl, 0)
@@ -319,7 +319,7 @@ class FirecrawlApi:
         if not limit or scope["maxPages"] >= limit + lists or not detail.status.queued:
             return False
         scope["maxPages"] = limit + lists
-        await self._control.apply_job(requests.ApplyJob(job=detail.document))
+        await self._control.apply_job(job_types.ApplyJob(job=detail.document))
         return True
 
     async def cancel(self, request: Request, crawl: str, kind: str) -> Any:
@@ -327,7 +327,7 @@ class FirecrawlApi:
         if state in ("completed", "failed"):
             raise Refused(409, f"the crawl {crawl} has ended already")
         if state != "cancelled":
-            await self._control.pause_job(requests.JobName(name=crawl))
+            await self._control.pause_job(job_types.JobName(name=crawl))
         return {"success": True, "status": "cancelled"}
 
     async def errors(self, request: Request, crawl: str, kind: str) -> Any:
@@ -356,7 +356,7 @@ class FirecrawlApi:
         for job in found.jobs:
             known = options.read_id(job.name)
             if known is not None and known.kind == "crawl" and not job.has_ended:
-                detail = await self._control.get_job(requests.JobName(name=job.name))
+                detail = await self._control.get_job(job_types.JobName(name=job.name))
                 seeds = detail.document.get("spec", {}).get("seeds", [])
                 url = seeds[0].get("url", "") if seeds and isinstance(seeds[0], dict) else ""
                 crawls.append({"id": job.name, "teamId": job.tenant, "url": url, "options": None})

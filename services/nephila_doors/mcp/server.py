@@ -20,7 +20,7 @@ from mcp.types import ToolAnnotations
 from nephila import __version__
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
-from nephila_control import requests
+from nephila_control import job_types, requests
 from nephila_control.api import Control
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -98,7 +98,7 @@ def _add_resources(server: MCPServer[Any], tools: Tools) -> None:
 
     async def crawl(name: str) -> str:
         """One crawl, with its document."""
-        return _json(await tools.control.get_job(requests.JobName(name=name)))
+        return _json(await tools.control.get_job(job_types.JobName(name=name)))
 
     async def page(url: str) -> str:
         """A stored page of at most a day, else the page as it is fetched now."""

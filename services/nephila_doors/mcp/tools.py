@@ -12,7 +12,7 @@ from nephila.kernel.documents.job_document import crawl_job
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.waits import sleep
-from nephila_control import answers, requests, screen_types
+from nephila_control import job_types, requests, rule_types, screen_types, system_types
 from nephila_control.api import Control
 from pydantic import Field
 
@@ -84,7 +84,7 @@ class Tools:
         """Start a crawl, or change the one of this name. It goes on in the background: see crawl_status."""
         bounds = {"mode": scope, "maxDepth": max_depth, "maxPages": max_pages, "include": include, "exclude": exclude}
         spec = {"seeds": [absolute_url(url)], "scope": bounds, "sitemaps": True, "links": True, "rules": rules}
-        return _plain(await self.control.apply_job(requests.ApplyJob(job=crawl_job(name, spec))))
+        return _plain(await self.control.apply_job(job_types.ApplyJob(job=crawl_job(name, spec))))
 
     async def crawl_status(
         self,
@@ -94,7 +94,7 @@ class Tools:
         """How a crawl stands: its state, whether it has ended, pages by outcome, what is queued, why pages failed."""
         end = self._clock.monotonic() + wait_s
         while True:
-            status = (await self.control.get_job(requests.JobName(name=name))).status
+            status = (await self.control.get_job(job_types.JobName(name=name))).status
             if status.has_ended or self._clock.monotonic() >= end:
                 break
             await sleep(self._clock, 0.5)
@@ -104,19 +104,19 @@ class Tools:
 
     async def pause_crawl(self, name: Name) -> dict[str, Any]:
         """Dispatch nothing more of a crawl; its queue is kept."""
-        return _plain(await self.control.pause_job(requests.JobName(name=name)))
+        return _plain(await self.control.pause_job(job_types.JobName(name=name)))
 
     async def resume_crawl(self, name: Name) -> dict[str, Any]:
         """Continue a paused crawl."""
-        return _plain(await self.control.resume_job(requests.JobName(name=name)))
+        return _plain(await self.control.resume_job(job_types.JobName(name=name)))
 
     async def delete_crawl(self, name: Name) -> dict[str, Any]:
         """Delete a crawl and its queue; stored pages stay."""
-        return _plain(await self.control.delete_job(requests.JobName(name=name)))
+        return _plain(await self.control.delete_job(job_types.JobName(name=name)))
 
     async def list_crawls(self) -> dict[str, Any]:
         """How all crawls stand."""
-        found: answers.JobList = await self.control.list_jobs(requests.Empty())
+        found: job_types.JobList = await self.control.list_jobs(requests.Empty())
         return {"crawls": [_plain(one) for one in found.jobs[:200]], "total": len(found.jobs)}
 
     async def list_pages(
@@ -179,7 +179,7 @@ class Tools:
 
     async def explain_url(self, url: Url, crawl: Job = "") -> dict[str, Any]:
         """What became of a URL in a crawl, and why: fetched, queued or refused."""
-        found = (await self.control.explain(requests.ExplainUrl(url=absolute_url(url), job=crawl))).explanation
+        found = (await self.control.explain(job_types.ExplainUrl(url=absolute_url(url), job=crawl))).explanation
         return {name: getattr(found, name) for name in ("url", "job", "kind", "state", "sentence")}
 
     async def list_changes(
@@ -190,7 +190,7 @@ class Tools:
     ) -> dict[str, Any]:
         """Pages that are new, changed, moved, gone or returned, in the order of their ids."""
         try:
-            wanted = msgspec.convert({"job": crawl, "since": since, "limit": limit}, requests.ListChanges)
+            wanted = msgspec.convert({"job": crawl, "since": since, "limit": limit}, system_types.ListChanges)
         except msgspec.ValidationError as error:
             raise UsageError(str(error)) from None
         return _plain(await self.control.list_changes(wanted))
@@ -203,7 +203,7 @@ class Tools:
         self, rule: Annotated[dict[str, Any], Field(description="A ParseRule document.")]
     ) -> dict[str, Any]:
         """Create or change a rule; pages are read by it from then on."""
-        return _plain(await self.control.apply_rules(requests.ApplyRules(rules=[rule])))
+        return _plain(await self.control.apply_rules(rule_types.ApplyRules(rules=[rule])))
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.programs.output_directory import find_rows
 from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
-from nephila_control import answers, requests
+from nephila_control import system_types
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
@@ -69,9 +69,9 @@ def changes(
         raise UsageError(f"--format {format!r} {none_of(format, FEEDS)}")
     if format and (follow or json):
         raise UsageError("--format writes one document; leave out --follow and --json")
-    request = requests.ListChanges(since=since, job=job, change=change, limit=requests.MAX_CHANGES)  # type: ignore[arg-type]
+    wanted = system_types.ListChanges(since=since, job=job, change=change, limit=system_types.MAX_CHANGES)  # type: ignore[arg-type]
     if format:
-        request.limit, request.newest = min(limit or FEED_ENTRIES, requests.MAX_CHANGES), True
+        wanted.limit, wanted.newest = min(limit or FEED_ENTRIES, system_types.MAX_CHANGES), True
 
     async def work(control: Control) -> None:
         if format:
@@ -92,13 +92,15 @@ async def _run(control: Control, work: Callable[[Control], Awaitable[None]]) -> 
     await work(control)
 
 
-async def _print_all(control: Control, request: requests.ListChanges, limit: int, *, follow: bool, json: bool) -> None:
+async def _print_all(
+    control: Control, request: system_types.ListChanges, limit: int, *, follow: bool, json: bool
+) -> None:
     left = limit or sys.maxsize
     while left > 0:
-        request.limit = min(left, requests.MAX_CHANGES)
-        answer = await control.list_changes(request)
-        for change in answer.changes:
-            print_json(change) if json else _print(change)
+        request.limit = min(left, system_types.MAX_CHANGES)
+        found = await control.list_changes(request)
+        for one in found.changes:
+            print_json(one) if json else _print(one)
         sys.stdout.flush()
         left -= len(answer.changes)
         request.since = answer.next
@@ -108,16 +110,14 @@ async def _print_all(control: Control, request: requests.ListChanges, limit: int
             await asyncio.sleep(POLL_S)
 
 
-def _print(change: answers.Change) -> None:
-    title = sanitize(change.title, 200)
-    typer.echo(
-        f"{change.seq}  {change.at}  {change.change:<8}  {sanitize(change.url, 2000)}" + (f"  {title}" if title else "")
-    )
-    for line in sanitize_lines(change.diff):
+def _print(one: system_types.Change) -> None:
+    title = sanitize(one.title, 200)
+    typer.echo(f"{one.seq}  {one.at}  {one.change:<8}  {sanitize(one.url, 2000)}" + (f"  {title}" if title else ""))
+    for line in sanitize_lines(one.diff):
         typer.echo(f"    {line}")
 
 
-def _write_feed(rows: list[answers.Change], format: str, target: ControlTarget) -> None:
+def _write_feed(found: list[system_types.Change], format: str, target: ControlTarget) -> None:
     from nephila_control.declaration import PREFIX
     from nephila_control.http.change_feeds import FORMATS
 

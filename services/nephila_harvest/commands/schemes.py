@@ -13,7 +13,7 @@ from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import find_rows
-from nephila_control import answers, api, requests
+from nephila_control import api, job_types, rule_types
 from nephila_control.api import Control
 from nephila_control.commands.client import POLL_S, call
 from nephila_control.commands.jobs.command import START_S
@@ -208,33 +208,36 @@ class JobsOfControl:
 
     async def job(self, name: str) -> dict[str, Any] | None:
         try:
-            return (await self._control.get_job(requests.JobName(name=name))).document
+            return (await self._control.get_job(job_types.JobName(name=name))).document
         except api.NotFound:
             return None
 
     async def apply_rules(self, rules: list[dict[str, Any]]) -> None:
-        await self._control.apply_rules(requests.ApplyRules(rules=rules))
+        """See `applying.Target`."""
+        await self._control.apply_rules(rule_types.ApplyRules(rules=rules))
 
     async def apply_job(self, document: dict[str, Any]) -> None:
-        await self._control.apply_job(requests.ApplyJob(job=document))
+        """See `applying.Target`."""
+        await self._control.apply_job(job_types.ApplyJob(job=document))
 
     async def delete_job(self, name: str) -> None:
-        await self._control.delete_job(requests.JobName(name=name))
+        """See `applying.Target`."""
+        await self._control.delete_job(job_types.JobName(name=name))
 
     async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
         from nephila_harvest.schemes.applying import context_of
 
-        contexts = [requests.SeedContext(**context_of(seed)) for seed in seeds]
-        request = requests.AddSeeds(name=name, urls=[seed.url for seed in seeds], contexts=contexts, last=last)
+        contexts = [job_types.SeedContext(**context_of(seed)) for seed in seeds]
+        request = job_types.AddSeeds(name=name, urls=[seed.url for seed in seeds], contexts=contexts, last=last)
         answer = await self._control.add_seeds(request)
         return [(refusal.url, refusal.reason) for refusal in answer.refused]
 
 
-def _state(target: ControlTarget, job: str) -> tuple[answers.JobDetail, Schemes]:
+def _state(target: ControlTarget, job: str) -> tuple[job_types.JobDetail, Schemes]:
     """The job and its schemes. Raises `UserError`."""
     from nephila_harvest.schemes.applying import state_of
 
-    detail = call(target, lambda control: control.get_job(requests.JobName(name=job)))
+    detail = call(target, lambda control: control.get_job(job_types.JobName(name=job)))
     state = state_of(detail.document)
     if state is None:
         raise UserError(f"the job {job!r} has no schemes; see nephila schemes apply")
@@ -288,7 +291,7 @@ def _print_stored(stored: EvaluationReport | None, *, unchanged: bool = False) -
         note(f"{number:,} stored pages: {REMEDIES[doubt]}")
 
 
-def _progress(origin: str, detail: answers.JobDetail, state: Schemes) -> SchemeProgress:
+def _progress(place: str, detail: job_types.JobDetail, state: Schemes) -> SchemeProgress:
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     from nephila_harvest.schemes import progress

@@ -21,7 +21,7 @@ from nephila_control.commands.target import Bootstrap, ControlTarget, Server, To
 from nephila_harvest.commands.sites_target import SitesFile, SitesTarget, all_sites, open_sites, sites_target
 
 if TYPE_CHECKING:
-    from nephila_control import answers
+    from nephila_control import site_types
     from nephila_control.api import Control
 
     from nephila_harvest.site_runner import PageRows, SiteRunner
@@ -199,18 +199,18 @@ def delete(
         with open_sites(target) as store:
             _print_changes(_changes(store.edit(lambda present: without(present, names))), json=json)
         return
-    from nephila_control import site_requests
+    from nephila_control import site_types
     from nephila_control.commands.client import call
 
     present = Sites(all_sites(target))
     edit = without(present, names)
     etags = {site.name: present.sites[site.name].etag for site in edit.sites}
 
-    async def work(control: Control) -> list[answers.SiteChange]:
-        request = site_requests.ApplySites(sites=[site.content for site in edit.sites], etags=etags)
+    async def work(control: Control) -> list[site_types.SiteChange]:
+        request = site_types.ApplySites(sites=[site.content for site in edit.sites], etags=etags)
         changes = list((await control.apply_sites(request)).sites) if edit.sites else []
         for name in edit.deleted:
-            request_of = site_requests.DeleteSite(name=name, etag=present.sites[name].etag)
+            request_of = site_types.DeleteSite(name=name, etag=present.sites[name].etag)
             changes.append(await control.delete_site(request_of))
         return changes
 
@@ -344,10 +344,10 @@ def _read(name: str, limit: int = 0) -> tuple[bytes, str]:
 
 def _apply(new: list[SiteDocument], target: SitesTarget, *, prune: bool, json: bool) -> None:
     if target.server:
-        from nephila_control import site_requests
+        from nephila_control import site_types
         from nephila_control.commands.client import call
 
-        request = site_requests.ApplySites(sites=[site.content for site in new], prune=prune)
+        request = site_types.ApplySites(sites=[site.content for site in new], prune=prune)
         _print_changes(call(target, lambda control: control.apply_sites(request)).sites, json=json)
         return
     with open_sites(target, create=True) as store:
@@ -362,13 +362,13 @@ def _apply(new: list[SiteDocument], target: SitesTarget, *, prune: bool, json: b
                 note(f"{rendered[0]} needs a browser (render), and nephila sites run cannot start one here: {reason}")
 
 
-def _changes(changes: Iterable[AppliedSite]) -> list[answers.SiteChange]:
+def _changes(changes: Iterable[AppliedSite]) -> list[site_types.SiteChange]:
     from nephila_control.sites import change_answer
 
     return [change_answer(site) for site in changes]
 
 
-def _print_changes(changes: list[answers.SiteChange], *, json: bool) -> None:
+def _print_changes(changes: list[site_types.SiteChange], *, json: bool) -> None:
     if json:
         print_json(changes)
         return
@@ -383,7 +383,7 @@ def _print_changes(changes: list[answers.SiteChange], *, json: bool) -> None:
             typer.echo(f"{name}: removed; {rest}")
 
 
-def _row(row: answers.Directory) -> dict[str, Any]:
+def _row(row: site_types.Directory) -> dict[str, Any]:
     from nephila_harvest.sites import resolve
 
     first = next((list_state for list_state in row.lists if list_state.fault), row.lists[0] if row.lists else None)

@@ -10,7 +10,7 @@ import typer
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
-from nephila_control import answers, requests
+from nephila_control import requests, rule_types
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import ControlTarget, with_target
@@ -30,14 +30,14 @@ def deploy(
     from nephila_rules.files import read_all
 
     documents = read_all(places or [Path("rules")])
-    request = requests.ApplyRules(rules=[document.content for document in documents])
-    names = {document.name for document in documents}
+    request = rule_types.ApplyRules(rules=[document.content for document in documents])
+    wanted = {document.name for document in documents}
 
-    async def work(control: Control) -> list[answers.RuleChange]:
+    async def work(control: Control) -> list[rule_types.RuleChange]:
         done = list((await control.apply_rules(request)).rules)
         if prune:
-            gone = [rule.name for rule in (await control.list_rules(requests.Empty())).rules if rule.name not in names]
-            done += [await control.delete_rule(requests.RuleName(name=name)) for name in gone]
+            gone = [one.name for one in (await control.list_rules(requests.Empty())).rules if one.name not in wanted]
+            done += [await control.delete_rule(rule_types.RuleName(name=name)) for name in gone]
         return done
 
     for applied in call(target, work):
@@ -65,7 +65,7 @@ def delete_rule(
     json: Json = False,
 ) -> None:
     """Delete a rule; its items stay."""
-    answer = call(target, lambda control: control.delete_rule(requests.RuleName(name=name)))
+    answer = call(target, lambda control: control.delete_rule(rule_types.RuleName(name=name)))
     print_json(answer) if json else typer.echo(f"{answer.name}: {answer.verdict}")
 
 
@@ -79,7 +79,7 @@ def status(target: ControlTarget, json: Json = False) -> None:
         print_json(row) if json else typer.echo(sanitize(f"{row.rule} (version {row.version}): {_line(row)}", 500))
 
 
-def _health(target: ControlTarget) -> list[answers.RuleHealth]:
+def _health(target: ControlTarget) -> list[rule_types.RuleHealth]:
     from nephila_control.http.client import at_directory
 
     if target.is_directory and at_directory(target.out) is None:
@@ -87,16 +87,16 @@ def _health(target: ControlTarget) -> list[answers.RuleHealth]:
     return call(target, lambda control: control.rule_health(requests.Empty())).rules
 
 
-def _stored(directory: Path) -> list[answers.RuleHealth]:
+def _stored(directory: Path) -> list[rule_types.RuleHealth]:
     from nephila_rules.health import states
 
-    names = answers.RuleHealth.__struct_fields__
-    return [answers.RuleHealth(**{name: getattr(state, name) for name in names}) for state in states(directory)]
+    names = rule_types.RuleHealth.__struct_fields__
+    return [rule_types.RuleHealth(**{name: getattr(one, name) for name in names}) for one in states(directory)]
 
 
-def _line(state: answers.RuleHealth) -> str:
-    pages = f"{state.pages:,} pages"
-    if not state.degraded:
-        return f"healthy, {state.fill_rate:.0%} of its last pages have items; {pages}"
-    since = datetime.fromtimestamp(state.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"degraded: {state.findings}; since {since}, {pages}"
+def _line(one: rule_types.RuleHealth) -> str:
+    pages = f"{one.pages:,} pages"
+    if not one.degraded:
+        return f"healthy, {one.fill_rate:.0%} of its last pages have items; {pages}"
+    since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"degraded: {one.findings}; since {since}, {pages}"

@@ -9,7 +9,7 @@ import pytest
 from nephila_cluster.operator.plan import FINALIZER, ReconcilePlan, Refusal
 from nephila_cluster.operator.reconcile_job import MESSAGES, REASONS, ObservedJob, reconcile_job
 from nephila_cluster.operator.status import CrawlJobStatus
-from nephila_control import answers, requests
+from nephila_control import job_types
 
 from tests.cluster.operator.fake_control import job
 
@@ -22,9 +22,9 @@ def resource(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, A
     return {"metadata": given, "spec": SPEC if spec is None else spec}
 
 
-def applied(**changes: Any) -> answers.JobApplied:
+def applied(**changes: Any) -> job_types.JobApplied:
     values = {"verdict": "created", "generation": 1, "refused": [], "refused_count": 0, **changes}
-    return answers.JobApplied(name="news", **values)
+    return job_types.JobApplied(name="news", **values)
 
 
 def conditions(plan: ReconcilePlan) -> dict[str, tuple[str, str]]:
@@ -53,7 +53,7 @@ def test_a_new_resource_is_applied_as_its_document_without_defaults() -> None:
     # The API server fills in the defaults of its CRD; an earlier control API may not know these keys.
     filled = {**SPEC, "paused": False, "politeness": {"delay": "1s"}, "browser": {"wait": {}}}
     request = reconcile_job(resource(filled), ObservedJob(), NOW).request
-    assert isinstance(request, requests.ApplyJob)
+    assert isinstance(request, job_types.ApplyJob)
     assert request.job == {
         "apiVersion": "nephila.dev/v1",
         "kind": "CrawlJob",
@@ -106,7 +106,7 @@ def test_every_state_of_a_job_has_its_conditions(state: str, ready: Any, progres
 
 
 def test_the_tables_have_all_states_of_the_control_api() -> None:
-    assert set(REASONS) == set(MESSAGES) == set(get_args(answers.JobState))
+    assert set(REASONS) == set(MESSAGES) == set(get_args(job_types.JobState))
 
 
 def test_a_used_up_quota_is_named_in_the_conditions() -> None:
@@ -147,7 +147,7 @@ def test_a_change_is_applied_again(seen: ObservedJob) -> None:
     body = live()
     if seen.job is not None:
         body["metadata"]["generation"] = 4
-    assert isinstance(reconcile_job(body, seen, NOW).request, requests.ApplyJob)
+    assert isinstance(reconcile_job(body, seen, NOW).request, job_types.ApplyJob)
 
 
 def test_a_job_that_was_paused_elsewhere_stays_paused() -> None:
@@ -219,7 +219,7 @@ def test_without_the_control_api_what_was_accepted_stays_accepted() -> None:
 
 
 def test_seeds_that_were_refused_are_listed() -> None:
-    refused = [answers.RefusedSeed(url=f"http://{n}/", reason="bad") for n in range(30)]
+    refused = [job_types.RefusedSeed(url=f"http://{n}/", reason="bad") for n in range(30)]
     plan = reconcile_job(
         resource(), ObservedJob(job=job("news"), applied=applied(refused=refused, refused_count=30)), NOW
     )
@@ -231,7 +231,7 @@ def test_seeds_that_were_refused_are_listed() -> None:
 def test_deletion_removes_the_job_and_then_the_finalizer() -> None:
     body = live(deletionTimestamp=NOW, finalizers=["other", FINALIZER])
     plan = reconcile_job(body, ObservedJob(job=job("news")), NOW)
-    assert isinstance(plan.request, requests.JobName)
+    assert isinstance(plan.request, job_types.JobName)
     assert plan.request.name == "news"
     plan = reconcile_job(body, ObservedJob(), NOW)
     assert plan.finalizers == ["other"]

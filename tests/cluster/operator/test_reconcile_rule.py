@@ -9,7 +9,7 @@ import pytest
 from nephila_cluster.operator.plan import FINALIZER, ReconcilePlan, Refusal
 from nephila_cluster.operator.reconcile_rule import FILE_ERROR, ObservedRule, reconcile_rule
 from nephila_cluster.operator.status import ParseRuleStatus
-from nephila_control import answers, requests
+from nephila_control import rule_types
 from nephila_rules.runtime import load
 
 NOW = "2026-01-01T00:00:00Z"
@@ -21,11 +21,11 @@ def resource(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, A
     return {"metadata": given, "spec": SPEC if spec is None else spec}
 
 
-def rule(spec: dict[str, Any] | None = None) -> answers.Rule:
+def rule(spec: dict[str, Any] | None = None) -> rule_types.Rule:
     """The rule as the control API lists it."""
     document = {"apiVersion": "nephila.dev/v1", "kind": "ParseRule", "metadata": {"name": "shop"}, "spec": spec or SPEC}
     found = load.from_json(document)
-    return answers.Rule(name="shop", version=found.rule.version, document=found.content)
+    return rule_types.Rule(name="shop", version=found.rule.version, document=found.content)
 
 
 def conditions(plan: ReconcilePlan) -> dict[str, tuple[str, str]]:
@@ -41,7 +41,7 @@ def message(plan: ReconcilePlan) -> str:
 def test_a_rule_that_is_absent_or_different_is_applied() -> None:
     for seen in (ObservedRule(), ObservedRule(rule=rule({**SPEC, "priority": 3}))):
         request = reconcile_rule(resource(), seen, NOW).request
-        assert isinstance(request, requests.ApplyRules)
+        assert isinstance(request, rule_types.ApplyRules)
         assert request.rules[0]["spec"] == SPEC
 
 
@@ -52,7 +52,7 @@ def test_defaults_that_the_api_server_fills_in_are_no_difference() -> None:
 
 
 def test_the_status_has_version_pages_and_health() -> None:
-    health = answers.RuleHealth(
+    health = rule_types.RuleHealth(
         rule="shop", version=1, degraded=True, findings="title is empty", pages=40, fill_rate=0.25
     )
     plan = reconcile_rule(resource(), ObservedRule(rule=rule(), health=health), NOW)
@@ -111,6 +111,6 @@ def test_a_refusal_is_tried_again() -> None:
 def test_deletion_removes_the_rule_and_then_the_finalizer() -> None:
     assert reconcile_rule(resource(finalizers=[]), ObservedRule(), NOW).finalizers == [FINALIZER]
     body = resource(deletionTimestamp=NOW)
-    assert isinstance(reconcile_rule(body, ObservedRule(rule=rule()), NOW).request, requests.RuleName)
+    assert isinstance(reconcile_rule(body, ObservedRule(rule=rule()), NOW).request, rule_types.RuleName)
     assert reconcile_rule(body, ObservedRule(), NOW).finalizers == []
     assert reconcile_rule(body, ObservedRule(problem="down"), NOW).again == "retry"

@@ -6,7 +6,7 @@ import pytest
 from nephila.kernel.messages import ControlChange
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError
-from nephila_control import requests
+from nephila_control import system_types
 from nephila_control.access import change_log
 from nephila_control.access.change_log import FileLog
 from nephila_control.cluster.log import TopicLog
@@ -40,7 +40,7 @@ def rig(request, tmp_path):
 
 
 async def entries(log, **asked):
-    found = await log.read(requests.ListControlLog(**asked))
+    found = await log.read(system_types.ListControlLog(**asked))
     return [(one.who, one.operation, one.subject) for one in found.entries]
 
 
@@ -53,7 +53,7 @@ async def test_changes_are_there_after_a_restart(rig):
         clock.advance(1)
     log = opened()
     assert await entries(log) == [("anna", "pause_job", "job shop"), ("anna", "pause_job", "job news")]
-    (first, second) = (await log.read(requests.ListControlLog())).entries
+    (first, second) = (await log.read(system_types.ListControlLog())).entries
     assert first.at - second.at == pytest.approx(1)
     assert first.change == "spec.paused: false → true"
 
@@ -69,7 +69,7 @@ async def test_filters_and_pages(rig):
     assert len(await entries(log, operation="delete_job")) == 3
     assert await entries(log, search="j4") == [("user 0", "apply_job", "job J4")]
     shown, before = [], ""
-    while page := await log.read(requests.ListControlLog(limit=2, before=before)):
+    while page := await log.read(system_types.ListControlLog(limit=2, before=before)):
         shown += [one.subject for one in page.entries]
         if not (before := page.next):
             break

@@ -11,7 +11,7 @@ import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import parse_url
 from nephila.programs.control_port import Parts
-from nephila_control import requests, screen_types
+from nephila_control import job_types, requests, rule_types, screen_types, system_types
 from nephila_control.access.caller import Caller
 from nephila_control.access.guard import guarded
 from nephila_control.access.roles import Role
@@ -21,7 +21,7 @@ from nephila_control.backend import Backend
 from nephila_control.local.backend import LocalBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
-from nephila_control.site_requests import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
+from nephila_control.site_types import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
 
 from tests.control.documents import document, rule
 from tests.scheduler.world import World, site
@@ -61,10 +61,10 @@ async def control(tmp_path):
 
     turning = asyncio.ensure_future(turn())
     rules = [rule("acme.shop", css="h1"), rule("bravo.shop", css="quagga"), rule("shop", css="quagga")]
-    await control.apply_rules(requests.ApplyRules(rules=rules))
+    await control.apply_rules(rule_types.ApplyRules(rules=rules))
     for job, tenant, host in (("ajob", "acme", "own"), ("bjob", "bravo", "zebra"), ("free", "", "zebra")):
         spec = {"seeds": [f"http://{host}.test/0"], "paused": True, **({"tenant": tenant} if tenant else {})}
-        await control.apply_job(requests.ApplyJob(job=document(job, **spec)))
+        await control.apply_job(job_types.ApplyJob(job=document(job, **spec)))
     yield control
     turning.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -125,7 +125,7 @@ async def test_no_answer_has_anything_of_another_tenant(control, question):
 
 async def state(control):
     """What the other tenant has."""
-    jobs = [(await control.get_job(requests.JobName(name=name))).document for name in ("bjob", "free")]
+    jobs = [(await control.get_job(job_types.JobName(name=name))).document for name in ("bjob", "free")]
     return jobs, [one.document for one in (await control.list_rules(requests.Empty())).rules if one.name != "acme.shop"]
 
 
@@ -138,9 +138,9 @@ async def test_what_is_the_tenants_own_is_shown(control):
     assert (await own.search_pages(screen_types.SearchPages(query="page"))).total == 3
     assert sum(one.fetches for one in (await own.count_outcomes(screen_types.OfJob())).counts) == 3
     assert (await own.get_page(screen_types.GetPage(url="http://own.test/1"))).page.job == "ajob"
-    assert (await own.explain(requests.ExplainUrl(url="http://own.test/1"))).explanation.job == "ajob"
+    assert (await own.explain(job_types.ExplainUrl(url="http://own.test/1"))).explanation.job == "ajob"
     assert (await own.status(requests.Empty())).jobs == 1
-    assert (await own.pause_job(requests.JobName(name="ajob"))).verdict == "unchanged"
+    assert (await own.pause_job(job_types.JobName(name="ajob"))).verdict == "unchanged"
 
 
 @pytest.mark.parametrize(
@@ -155,27 +155,27 @@ async def test_what_is_the_tenants_own_is_shown(control):
 async def test_a_job_of_another_tenant_is_not_made(control, job, says):
     """Nor taken over."""
     with pytest.raises(UserError, match=says):
-        await guarded(control, ANNA).apply_job(requests.ApplyJob(job=job))
+        await guarded(control, ANNA).apply_job(job_types.ApplyJob(job=job))
 
 
 async def test_a_name_with_rows_of_an_earlier_job_is_not_given_away(control):
     """The rows stay when a job is deleted; a job of its name would show them."""
-    await control.delete_job(requests.JobName(name="bjob"))
+    await control.delete_job(job_types.JobName(name="bjob"))
     own = guarded(control, ANNA)
     with pytest.raises(UserError, match=r"is taken|rows of an earlier job"):
-        await own.apply_job(requests.ApplyJob(job=document("bjob", tenant="acme", paused=True)))
+        await own.apply_job(job_types.ApplyJob(job=document("bjob", tenant="acme", paused=True)))
     assert (await own.list_pages(screen_types.ListPages(job="bjob"))).pages == []
 
 
 async def test_a_tenant_makes_jobs_and_rules_of_its_own(control):
     """And they are in the log, with its name."""
     own = guarded(control, ANNA)
-    await own.apply_rules(requests.ApplyRules(rules=[rule("acme.more")]))
+    await own.apply_rules(rule_types.ApplyRules(rules=[rule("acme.more")]))
     with pytest.raises(UserError, match=r"named acme\.NAME"):
-        await own.apply_rules(requests.ApplyRules(rules=[rule("more")]))
+        await own.apply_rules(rule_types.ApplyRules(rules=[rule("more")]))
     job = document("mine", tenant="acme", rules=["acme.more"], paused=True)
-    assert (await own.apply_job(requests.ApplyJob(job=job))).verdict == "created"
-    log = (await control.list_control_log(requests.ListControlLog())).entries
+    assert (await own.apply_job(job_types.ApplyJob(job=job))).verdict == "created"
+    log = (await control.list_control_log(system_types.ListControlLog())).entries
     assert [(one.who, one.subject) for one in log] == [("anna", "job mine"), ("anna", "rules acme.more")]
 
 

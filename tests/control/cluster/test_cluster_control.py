@@ -10,7 +10,7 @@ from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStat
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
-from nephila_control import answers, requests
+from nephila_control import job_types, requests, system_types
 from nephila_control.cluster import backend, held_jobs
 from nephila_control.cluster.backend import ClusterBackend
 from nephila_control.commands import remote_crawl as remote
@@ -40,10 +40,10 @@ class System:
         self.received.append(delivery.message)
         delivery.ack()
 
-    async def apply(self, seeds: int = 1, **spec) -> answers.JobApplied:
+    async def apply(self, seeds: int = 1, **spec) -> job_types.JobApplied:
         """A job with so many seeds in its document."""
         urls = [f"http://a.test/{n}" for n in range(seeds)]
-        return await self.control.apply_job(requests.ApplyJob(job=document("j", seeds=urls, **spec)))
+        return await self.control.apply_job(job_types.ApplyJob(job=document("j", seeds=urls, **spec)))
 
     async def report(self, generation: int, **fields: object) -> list[object]:
         """The next status; returns what it has led to."""
@@ -54,9 +54,9 @@ class System:
             await asyncio.sleep(0)
         return list(self.received)
 
-    async def job(self) -> answers.Job:
+    async def job(self) -> job_types.Job:
         """How it stands."""
-        return (await self.control.get_job(requests.JobName(name="j"))).status
+        return (await self.control.get_job(job_types.JobName(name="j"))).status
 
 
 def jobs(received: list[object]) -> list[tuple[int, bool]]:
@@ -83,7 +83,7 @@ async def test_seeds_come_behind_the_job_and_the_job_once_more():
 async def test_with_many_seeds_the_job_is_paused_until_all_were_read():
     """Else a link to a host whose seed comes later would be outside the scope."""
     system = System()
-    applying = asyncio.create_task(system.apply(requests.SEED_BATCH + 5))
+    applying = asyncio.create_task(system.apply(job_types.SEED_BATCH + 5))
     while len(jobs(system.received)) < 2:  # noqa: ASYNC110
         await asyncio.sleep(0)
     assert jobs(system.received) == [(1, True), (2, True)]
@@ -98,10 +98,10 @@ async def test_seeds_of_files_hold_the_job_until_the_last(monkeypatch):
     """A request waits for the schedulers for a while only; the release comes later all the same."""
     monkeypatch.setattr(held_jobs, "RELEASE_S", 0.01)
     system = System()
-    request = requests.ApplyJob(job=document("j"), seeds_follow=True)
+    request = job_types.ApplyJob(job=document("j"), seeds_follow=True)
     answer = await system.control.apply_job(request)
     assert answer.held
-    more = (f"http://a.test/{n}" for n in range(requests.SEED_BATCH + 1))
+    more = (f"http://a.test/{n}" for n in range(job_types.SEED_BATCH + 1))
     last = await send_seeds(system.control, "j", more, [], answer.generation)
     assert last.held
     assert system.backend.held.waiting == ["j"]
@@ -115,8 +115,8 @@ async def test_a_held_job_that_is_changed_is_left_as_it_is(monkeypatch):
     """A pause of a person is not undone when the seeds were read."""
     monkeypatch.setattr(held_jobs, "RELEASE_S", 0.01)
     system = System()
-    answer = await system.control.apply_job(requests.ApplyJob(job=document("j"), seeds_follow=True))
-    name = requests.JobName(name="j")
+    answer = await system.control.apply_job(job_types.ApplyJob(job=document("j"), seeds_follow=True))
+    name = job_types.JobName(name="j")
     await system.control.resume_job(name)
     await system.control.pause_job(name)
     last = await send_seeds(system.control, "j", iter(()), [], answer.generation)
@@ -138,7 +138,7 @@ async def test_a_seed_that_is_no_url_is_refused_and_the_others_are_taken():
     """Each with its reason."""
     system = System()
     await system.apply()
-    answer = await system.control.add_seeds(requests.AddSeeds(name="j", urls=["http://a.test/9", "no url"]))
+    answer = await system.control.add_seeds(job_types.AddSeeds(name="j", urls=["http://a.test/9", "no url"]))
     assert [one.url for one in answer.refused] == ["no url"]
     assert answer.refused_count == 1
     assert system.received[-1].url == "http://a.test/9"
@@ -173,10 +173,10 @@ async def test_one_that_follows_ends_with_the_job(monkeypatch):
     answer = await system.apply()
     following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
     await system.report(1, done=True)
-    await system.control.pause_job(requests.JobName(name="j"))
+    await system.control.pause_job(job_types.JobName(name="j"))
     await system.report(3, paused=True, done=True)
     assert not following.done()
-    await system.control.resume_job(requests.JobName(name="j"))
+    await system.control.resume_job(job_types.JobName(name="j"))
     await system.report(4, done=True, stored=7)
     assert (await following).stored == 7
 
@@ -187,7 +187,7 @@ async def test_one_that_follows_a_deleted_job_is_told_in_one_line(monkeypatch):
     system = System()
     answer = await system.apply()
     following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
-    await system.control.delete_job(requests.JobName(name="j"))
+    await system.control.delete_job(job_types.JobName(name="j"))
     with pytest.raises(UserError, match="job 'j' was deleted"):
         await following
 
@@ -231,7 +231,7 @@ async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
     await system.apply()
     system.bus.slow, system.bus.broker.failures = True, 10**9
     with pytest.raises(NotReadyError, match=r"the broker at broker:1 has not confirmed this .* may still take it"):
-        await system.control.pause_job(requests.JobName(name="j"))
+        await system.control.pause_job(job_types.JobName(name="j"))
     assert (await system.control.status(requests.Empty())).problems == ["the broker at broker:1 does not answer"]
 
 
@@ -302,11 +302,13 @@ async def test_dead_letters_of_a_crawl_are_counted_by_topic():
         async def list_dead_letters(self, request):
             number = int(request.after or 0)
             topic, job, at = rows[number]
-            letter = answers.DeadLetter(
+            letter = system_types.DeadLetter(
                 id=str(number), at=at, service="s", topic=topic, message="", job=job, url="", url_key="", partition=0,
                 attempts=1, error="", bytes=0, refused="",
             )  # fmt: skip
-            return answers.DeadLetterList(dead_letters=[letter], next=str(number + 1) if number + 1 < len(rows) else "")
+            return system_types.DeadLetterList(
+                dead_letters=[letter], next=str(number + 1) if number + 1 < len(rows) else ""
+            )
 
     assert await remote.dead_letters(Letters(), "j", 100.0) == {"outlinks": 1, "pages": 1}
 
@@ -360,7 +362,7 @@ async def test_a_setting_of_one_member_is_stored_under_its_name():
 
     async def change(member: str, **settings: object) -> dict[str, object]:
         return (
-            await system.control.change_settings(requests.ChangeSettings(settings=settings, member=member))
+            await system.control.change_settings(system_types.ChangeSettings(settings=settings, member=member))
         ).settings
 
     assert await change("a", speed=2, connections=5) == {"downloader/a:connections": 5, "downloader/a:speed": 2}

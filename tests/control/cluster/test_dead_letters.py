@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from nephila.kernel.messages import DeadLetter, Frame
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.wire import HEADERS, frame_of, seal
-from nephila_control import api, requests
+from nephila_control import api, system_types
 from nephila_control.cluster.dead_letters import Found, KafkaDeadLetters
 
 from tests.contracts.buses import config_for
@@ -79,25 +79,27 @@ async def test_letters_are_listed_and_their_messages_published_again(broker):
     async with producer(config) as one:
         for frames in ([small], [small, Frame(b"", large.encoding, "dead/1")]):
             await one.send_and_wait(config.prefix + "dead", seal(frames), partition=0, headers=HEADERS)
-    bare = await KafkaDeadLetters(config, None).page(requests.ListDeadLetters())
+    bare = await KafkaDeadLetters(config, None).page(system_types.ListDeadLetters())
     assert [(row.id, row.refused) for row in bare.dead_letters] == [
         ("0:0", ""),
         ("0:1.0", ""),
         ("0:1.1", "it lies in the blob store, and none is set (kafka: blobs)"),
     ]
     letters = KafkaDeadLetters(config, store)
-    rows = (await letters.page(requests.ListDeadLetters())).dead_letters
+    rows = (await letters.page(system_types.ListDeadLetters())).dead_letters
     assert [(row.id, row.message, row.job, row.attempts, row.bytes) for row in rows] == [
         ("0:0", "Page", "news", 3, 6),
         ("0:1.0", "Page", "news", 3, 6),
         ("0:1.1", "Page", "news", 3, 12),
     ]
-    assert [row.id for row in (await letters.page(requests.ListDeadLetters(after="0:1.0"))).dead_letters] == ["0:1.1"]
-    answer = await letters.replay(requests.ReplayDeadLetters(ids=["0:1"]))
+    assert [row.id for row in (await letters.page(system_types.ListDeadLetters(after="0:1.0"))).dead_letters] == [
+        "0:1.1"
+    ]
+    answer = await letters.replay(system_types.ReplayDeadLetters(ids=["0:1"]))
     assert [(row.id, row.replayed, row.refused) for row in answer.dead_letters] == [
         ("0:1.0", True, ""),
         ("0:1.1", True, ""),
     ]
     assert await records(config, "pages", 2) == [b"a page", b"a large page"]
     with pytest.raises(api.NotFound, match="no dead letter at 0:2"):
-        await letters.replay(requests.ReplayDeadLetters(ids=["0:2"]))
+        await letters.replay(system_types.ReplayDeadLetters(ids=["0:2"]))

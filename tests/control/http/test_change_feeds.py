@@ -7,13 +7,13 @@ import json
 
 import feedparser
 import pytest
-from nephila_control import answers
+from nephila_control import system_types
 from nephila_control.http.change_feeds import FORMATS
 
 LINK = "http://crawler.test/api/v1/changes/feed/rss"
 
 
-def change(number: int, **fields) -> answers.Change:
+def change(number: int, **fields) -> system_types.Change:
     """A change."""
     values = {
         "seq": number,
@@ -30,7 +30,7 @@ def change(number: int, **fields) -> answers.Change:
         "text_hash": "",
         "diff": "-old\n+new",
     }
-    return answers.Change(**{**values, **fields})
+    return system_types.Change(**{**values, **fields})
 
 
 @pytest.mark.parametrize("name", ["rss", "atom"])

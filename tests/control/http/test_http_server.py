@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila_control import answers, api, requests
+from nephila_control import api, job_types, requests, system_types
 from nephila_control.access.authority import Authority, administrator
 from nephila_control.api import OPERATIONS
 from nephila_control.http import application
@@ -46,7 +46,7 @@ class Echo:
             raise RuntimeError("not\nexpected")
         if request.name == "refused":
             raise UserError("the present state refuses this")
-        return answers.JobChanged(name=request.name, verdict="paused", generation=1)
+        return job_types.JobChanged(name=request.name, verdict="paused", generation=1)
 
     def __getattr__(self, name):
         async def nothing(request):
@@ -76,7 +76,7 @@ class Changes(Echo):
     async def list_changes(self, request):
         """The same change each time."""
         self.request = request
-        one = answers.Change(
+        one = system_types.Change(
             seq=1,
             id="a" * 32,
             at="2026-11-22T10:00:00.000Z",
@@ -91,7 +91,7 @@ class Changes(Echo):
             text_hash="",
             diff="",
         )
-        return answers.ChangeList(changes=[one], next="")
+        return system_types.ChangeList(changes=[one], next="")
 
 
 @pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, (_, kind) in FORMATS.items()])
@@ -235,7 +235,7 @@ async def test_more_requests_than_allowed(server, tmp_path):
             break
     assert json.loads(answer[1])["error"]["code"] == "unavailable"
     with pytest.raises(NotReadyError, match="64 requests are under way"):
-        await at_directory(tmp_path).pause_job(requests.JobName(name="a"))
+        await at_directory(tmp_path).pause_job(job_types.JobName(name="a"))
     for probe in ("/healthz", "/readyz"):
         assert (await ask(tmp_path, request(method="GET", path=probe)))[0] == 200
     for _, writer in clients:
@@ -355,7 +355,7 @@ async def test_a_directory_with_a_long_name(tmp_path):
     server = unix_server(application.application(Echo()), deep)
     await server.open()
     assert stat.S_IMODE((deep / NAME).stat().st_mode) == 0o600
-    assert (await at_directory(deep).pause_job(requests.JobName(name="a"))).name == "a"
+    assert (await at_directory(deep).pause_job(job_types.JobName(name="a"))).name == "a"
     await server.close()
     assert not (deep / NAME).exists()
     assert len(os.listdir("/proc/self/fd")) <= before + 1
@@ -375,10 +375,10 @@ async def tcp():
 
 async def test_a_port_takes_its_token_only(tcp):
     """Without it, or with another, the answer is 401 and nothing is done."""
-    assert (await at_url(tcp, TOKEN).pause_job(requests.JobName(name="a"))).verdict == "paused"
+    assert (await at_url(tcp, TOKEN).pause_job(job_types.JobName(name="a"))).verdict == "paused"
     for token in ("", TOKEN[:-1], TOKEN + "x", "x"):
         with pytest.raises(UserError, match="refuses the token"):
-            await at_url(tcp, token).pause_job(requests.JobName(name="a"))
+            await at_url(tcp, token).pause_job(job_types.JobName(name="a"))
 
 
 @pytest.mark.parametrize(
@@ -433,10 +433,10 @@ async def test_errors_come_back_as_the_errors_they_were(tcp):
     """Over there and here."""
     control = at_url(tcp, TOKEN)
     with pytest.raises(UserError, match="the present state refuses this") as error:
-        await control.pause_job(requests.JobName(name="refused"))
+        await control.pause_job(job_types.JobName(name="refused"))
     assert not isinstance(error.value, UsageError | api.NotFound | NotReadyError)
     with pytest.raises(UsageError, match=r"length.* \(\$\.name\)"):
-        await control.pause_job(requests.JobName(name="x" * 2000))
+        await control.pause_job(job_types.JobName(name="x" * 2000))
 
 
 async def test_a_server_that_is_not_there_is_one_line():
@@ -444,7 +444,7 @@ async def test_a_server_that_is_not_there_is_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(UserError, match=f"http://127.0.0.1:{port} cannot be reached"):
-        await at_url(f"http://127.0.0.1:{port}").pause_job(requests.JobName(name="a"))
+        await at_url(f"http://127.0.0.1:{port}").pause_job(job_types.JobName(name="a"))
 
 
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "http://a/b", "http://a:x", "http://u:p@a", "http://[1"])

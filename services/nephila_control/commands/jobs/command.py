@@ -12,7 +12,7 @@ from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
 
-from nephila_control import answers, requests
+from nephila_control import job_types, requests
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.jobs.table import print_table
@@ -66,7 +66,7 @@ def apply(
             for name in [
                 one.name for one in (await control.list_jobs(requests.Empty())).jobs if one.name not in wanted
             ]:
-                _print_change(await control.delete_job(requests.JobName(name=name)), as_json=json)
+                _print_change(await control.delete_job(job_types.JobName(name=name)), as_json=json)
 
     call(target, work, START_S)
 
@@ -91,28 +91,28 @@ def list_jobs(target: ControlTarget, json: Json = False) -> None:
 @with_target()
 def get(name: Name, target: ControlTarget, json: AlwaysJson = True) -> None:
     """Show one job and its document, in JSON."""
-    print_json(call(target, lambda control: control.get_job(requests.JobName(name=name))))
+    print_json(call(target, lambda control: control.get_job(job_types.JobName(name=name))))
 
 
 @app.command()
 @with_target()
 def pause(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Dispatch nothing more of a job; what is in flight still ends."""
-    _change(target, lambda control: control.pause_job(requests.JobName(name=name)), as_json=json)
+    _change(target, lambda control: control.pause_job(job_types.JobName(name=name)), as_json=json)
 
 
 @app.command()
 @with_target()
 def resume(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Continue a paused job."""
-    _change(target, lambda control: control.resume_job(requests.JobName(name=name)), as_json=json)
+    _change(target, lambda control: control.resume_job(job_types.JobName(name=name)), as_json=json)
 
 
 @app.command()
 @with_target()
 def delete(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Forget a job and its URLs; the rows of the table pages stay."""
-    _change(target, lambda control: control.delete_job(requests.JobName(name=name)), as_json=json)
+    _change(target, lambda control: control.delete_job(job_types.JobName(name=name)), as_json=json)
 
 
 @app.command()
@@ -139,7 +139,7 @@ def seeds(
         if file:
             yield from read_seeds(file, lambda place, reason: refused.append((place, reason)), "--file ")
 
-    async def work(control: Control) -> answers.SeedsAdded:
+    async def work(control: Control) -> job_types.SeedsAdded:
         return await send_seeds(control, name, given(), refused)
 
     answer = call(target, work)
@@ -154,7 +154,7 @@ def seeds(
 @with_target()
 def quarantines(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Show the parts of hosts that a job no longer fetches from, and why."""
-    found = call(target, lambda control: control.list_quarantines(requests.JobName(name=name))).quarantines
+    found = call(target, lambda control: control.list_quarantines(job_types.JobName(name=name))).quarantines
     if json:
         print_json(found)
         return
@@ -178,7 +178,7 @@ def exclude(
     json: Json = False,
 ) -> None:
     """Try exclusions on the queue of a job: how many URLs they remove, and some of them."""
-    request = requests.ExcludeUrls(name=name, exclude=expressions)
+    request = job_types.ExcludeUrls(name=name, exclude=expressions)
     if apply:
         _print_change(call(target, lambda control: control.exclude(request)), as_json=json)
         return
@@ -205,16 +205,18 @@ def release(
     json: Json = False,
 ) -> None:
     """Fetch from a quarantined part of a host again."""
-    request = requests.ReleaseQuarantine(name=name, host=host, pattern=pattern)
+    request = job_types.ReleaseQuarantine(name=name, host=host, pattern=pattern)
     answer = call(target, lambda control: control.release_quarantine(request))
     print_json(answer) if json else typer.echo(f"{name}: {sanitize(host)}{sanitize(pattern)} released")
 
 
-def _change(target: ControlTarget, work: Callable[[Control], Awaitable[answers.JobChanged]], *, as_json: bool) -> None:
+def _change(
+    target: ControlTarget, work: Callable[[Control], Awaitable[job_types.JobChanged]], *, as_json: bool
+) -> None:
     _print_change(call(target, work), as_json=as_json)
 
 
-def _print_change(answer: answers.JobChanged | answers.JobApplied, *, as_json: bool) -> None:
+def _print_change(answer: job_types.JobChanged | job_types.JobApplied, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
@@ -231,12 +233,12 @@ def _check_sources(documents: Iterable[Any]) -> None:
                 raise UsageError(f"{document.location}: cannot read the seeds {name}: {error.strerror}") from None
 
 
-async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> answers.JobApplied:
+async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> job_types.JobApplied:
     """The job, then the seeds of its files in batches; each is taken before the next is read."""
     from nephila.programs.job_files import read_sources
 
     files = bool(document.files)
-    answer = await control.apply_job(requests.ApplyJob(job=document.content, seeds_follow=files))
+    answer = await control.apply_job(job_types.ApplyJob(job=document.content, seeds_follow=files))
     refused += [(one.url, one.reason) for one in answer.refused]
     if files:
         held = answer.generation if answer.held else 0
@@ -249,15 +251,15 @@ async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]
 
 async def send_seeds(
     control: Control, name: str, urls: Iterator[str], refused: list[tuple[str, str]], held: int = 0
-) -> answers.SeedsAdded:
+) -> job_types.SeedsAdded:
     """Add seeds in batches of bounded number and size. `held`: the generation of a job that waits for them. Returns the
     last answer; its `refused_count` is of those that are not in `refused`."""
     more = 0
     for batch in batches(urls):
-        answer = await control.add_seeds(requests.AddSeeds(name=name, urls=batch))
+        answer = await control.add_seeds(job_types.AddSeeds(name=name, urls=batch))
         refused += [(one.url, one.reason) for one in answer.refused]
         more += answer.refused_count - len(answer.refused)
-    answer = await control.add_seeds(requests.AddSeeds(name=name, last=True, held_generation=held))
+    answer = await control.add_seeds(job_types.AddSeeds(name=name, last=True, held_generation=held))
     answer.refused_count = more
     return answer
 
@@ -269,7 +271,7 @@ def batches(urls: Iterator[str]) -> Iterator[list[str]]:
     for url in urls:
         batch.append(url)
         size += len(url)
-        if len(batch) >= requests.SEED_BATCH or size >= BATCH_CHARS:
+        if len(batch) >= job_types.SEED_BATCH or size >= BATCH_CHARS:
             yield batch
             batch, size = [], 0
     if batch:

@@ -12,7 +12,7 @@ from nephila.cli.output import note, print_json
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.output_directory import OutputDirectory
 
-from nephila_control import answers, requests
+from nephila_control import job_types, requests
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import ControlTarget, with_target
@@ -35,7 +35,7 @@ def forget(
 
     hrefs = [seed_url(url) for url in urls or []]
 
-    def work(control: Control) -> Awaitable[answers.UrlsForgotten]:
+    def work(control: Control) -> Awaitable[job_types.UrlsForgotten]:
         return _forget(control, hrefs, match, job)
 
     answer = _where_nothing_runs(target, work) if _is_stopped(target) else call(target, work)
@@ -54,27 +54,29 @@ def _is_stopped(target: ControlTarget) -> bool:
 
 
 def _where_nothing_runs(
-    target: ControlTarget, work: Callable[[Control], Awaitable[answers.UrlsForgotten]]
-) -> answers.UrlsForgotten:
+    target: ControlTarget, work: Callable[[Control], Awaitable[job_types.UrlsForgotten]]
+) -> job_types.UrlsForgotten:
     from nephila_control.stopped_frontier import stopped_frontier
 
-    async def main() -> answers.UrlsForgotten:
+    async def main() -> job_types.UrlsForgotten:
         async with stopped_frontier(OutputDirectory(target.out)) as control:
             return await work(control)
 
     return asyncio.run(main())
 
 
-async def _forget(control: Control, urls: list[str], match: str, job: str) -> answers.UrlsForgotten:
+async def _forget(control: Control, urls: list[str], match: str, job: str) -> job_types.UrlsForgotten:
     if not job:
         names = [one.name for one in (await control.list_jobs(requests.Empty())).jobs]
         if len(names) != 1:
             raise UsageError(f"name one of the jobs by --job: {', '.join(names[:10])}" if names else "there is no job")
         job = names[0]
-    total = answers.UrlsForgotten(name=job, forgotten=0)
-    for start in range(0, max(len(urls), 1), requests.SEED_BATCH):
+    total = job_types.UrlsForgotten(name=job, forgotten=0)
+    for start in range(0, max(len(urls), 1), job_types.SEED_BATCH):
         part = await control.forget(
-            requests.ForgetUrls(name=job, urls=urls[start : start + requests.SEED_BATCH], match="" if start else match)
+            job_types.ForgetUrls(
+                name=job, urls=urls[start : start + job_types.SEED_BATCH], match="" if start else match
+            )
         )
         total.forgotten += part.forgotten
         total.open += part.open

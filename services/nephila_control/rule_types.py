@@ -1,0 +1,74 @@
+"""The types of the operations on rules: requests and answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from nephila_control.requests import Name, Request
+
+
+class ApplyRules(Request):
+    """Create rules or change them; all of them or, where one is wrong, none."""
+
+    rules: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1000)]
+    """ParseRule documents (docs/parserule.schema.json)."""
+
+
+class RuleName(Request):
+    """One rule."""
+
+    name: Name
+
+
+class Rule(msgspec.Struct, kw_only=True):
+    """A rule that pages are read by."""
+
+    name: str
+    version: int
+    document: dict[str, Any]
+
+
+class RuleList(msgspec.Struct, kw_only=True):
+    """All rules by name."""
+
+    rules: list[Rule]
+
+
+class RuleChange(msgspec.Struct, kw_only=True):
+    """What a change did to one rule."""
+
+    name: str
+    verdict: Literal["created", "changed", "unchanged", "deleted"]
+    version: int = 0
+    warning: str = ""
+    """Why fields of the rule stay empty in this program, with the remedy. Services over Kafka log it instead."""
+
+
+class RulesApplied(msgspec.Struct, kw_only=True):
+    """What an apply changed, in the order of the request."""
+
+    rules: list[RuleChange]
+
+
+class RuleHealth(msgspec.Struct, kw_only=True):
+    """Whether a rule still fits its site."""
+
+    rule: str
+    version: int
+    degraded: bool
+    findings: str = ""
+    """What is different from before, in one line."""
+    since: float = 0.0
+    """Seconds since 1970 UTC at which the rule became degraded; 0 while it is not."""
+    pages: int
+    fill_rate: float
+    """Share of its last pages that had items."""
+
+
+class RuleHealthList(msgspec.Struct, kw_only=True):
+    """Degraded rules first, then by name."""
+
+    rules: list[RuleHealth]
