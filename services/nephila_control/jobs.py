@@ -29,36 +29,36 @@ class JobOperations(Part):
         backend = self._backend
         backend.check_change()
         document = job_document.from_json(request.job)
-        wanted = document.job
+        job = document.job
         sources = source_seeds(document, seeds_follow=request.seeds_follow)
         backend.check_job(document)
         check_tenant(document, backend.tenants)
-        known = backend.spec(wanted.uid)
-        present = known if known is not None and not known.deleted else None
+        before = backend.spec(job.uid)
+        present = before if before is not None and not before.deleted else None
         if present is None and len(backend.jobs()) >= api.MAX_JOBS:
             raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
-        wanted.generation = known.generation if known is not None else backend.reported_generation(wanted.uid)
+        job.generation = before.generation if before is not None else backend.reported_generation(job.uid)
         sent = set(urls_of(spec_of(present))) if present is not None and not backend.at_once else set()
-        seeds = [*(Seed(wanted.uid, url, "job") for url in urls_of(document.spec) if url not in sent), *sources]
-        if wanted == known:
-            return self._applied(wanted, "unchanged", await backend.send_seeds(wanted.uid, seeds))
+        seeds = [*(Seed(job.uid, url, "job") for url in urls_of(document.spec) if url not in sent), *sources]
+        if job == before:
+            return self._applied(job, "unchanged", await backend.send_seeds(job.uid, seeds))
         # The scope is anchored at the seeds. Where they come in pieces the job is paused until all are in: a link to a
         # host whose seed comes later would be out of scope.
         anchored = (
             spec_of(present).scope.mode != document.spec.scope.mode if present is not None else not backend.at_once
         )
-        hold = anchored and not wanted.paused and (request.seeds_follow or len(seeds) > job_types.SEED_BATCH)
-        wanted = next_generation(wanted, paused=wanted.paused or hold)
-        refused = await backend.publish(wanted, seeds)
+        hold = anchored and not job.paused and (request.seeds_follow or len(seeds) > job_types.SEED_BATCH)
+        job = next_generation(job, paused=job.paused or hold)
+        refused = await backend.publish(job, seeds)
         if hold and request.seeds_follow:
-            backend.expect_seeds(wanted)
+            backend.expect_seeds(job)
         elif hold:
-            hold = not await self._resume_held(wanted.uid, wanted.generation)
+            hold = not await self._resume_held(job.uid, job.generation)
         elif seeds and not request.seeds_follow:
-            await backend.republish(wanted)
-        answer = self._applied(wanted, "changed" if present is not None else "created", refused, held=hold)
+            await backend.republish(job)
+        answer = self._applied(job, "changed" if present is not None else "created", refused, held=hold)
         if present is not None and spec_of(present).scope != document.spec.scope:
-            answer.links_lost = backend.report(wanted).links_lost
+            answer.links_lost = backend.report(job).links_lost
         return answer
 
     def _applied(
@@ -97,12 +97,12 @@ class JobOperations(Part):
 
     async def _change(self, name: str, verdict: Any, **changed: bool) -> job_types.JobChanged:
         self._backend.check_change()
-        known = self._job(name)
-        if all(getattr(known, field) == value for field, value in changed.items()):
-            return job_types.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
-        wanted = next_generation(known, **changed)
-        await self._backend.publish(wanted)
-        return job_types.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
+        job = self._job(name)
+        if all(getattr(job, field) == value for field, value in changed.items()):
+            return job_types.JobChanged(name=job.uid, verdict="unchanged", generation=job.generation)
+        following = next_generation(job, **changed)
+        await self._backend.publish(following)
+        return job_types.JobChanged(name=job.uid, verdict=verdict, generation=following.generation)
 
     async def add_seeds(self, request: job_types.AddSeeds) -> job_types.SeedsAdded:
         self._backend.check_change()
@@ -123,8 +123,8 @@ class JobOperations(Part):
 
     async def list_quarantines(self, request: job_types.JobName) -> job_types.QuarantineList:
         name = self._job(request.name).uid
-        found = await self._backend.quarantines(name)
-        return job_types.QuarantineList(name=name, quarantines=[job_view.quarantine(one) for one in found])
+        quarantines = await self._backend.quarantines(name)
+        return job_types.QuarantineList(name=name, quarantines=[job_view.quarantine(part) for part in quarantines])
 
     async def release_quarantine(self, request: job_types.ReleaseQuarantine) -> job_types.QuarantineReleased:
         name = self._job(request.name).uid
@@ -144,8 +144,8 @@ class JobOperations(Part):
                 f"job {job.uid!r} was changed since the exclusion was tried (generation {job.generation}); try it again"
             )
         # The seeds stay as they are: none has to be read or sent again.
-        wanted = with_exclusions(document_of(job), request.exclude)
-        return await self.apply_job(job_types.ApplyJob(job=wanted, seeds_follow=True))
+        document = with_exclusions(document_of(job), request.exclude)
+        return await self.apply_job(job_types.ApplyJob(job=document, seeds_follow=True))
 
     async def forget(self, request: job_types.ForgetUrls) -> job_types.UrlsForgotten:
         job, rows = self._job(request.name), self._backend.rows

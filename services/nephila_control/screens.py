@@ -16,10 +16,10 @@ class ScreenOperations(Part):
         def search() -> screen_types.SearchResults:
             return stored_rows.search_results(self._backend.rows, request, self._rows_of(request.job))
 
-        found = await asyncio.to_thread(search)
-        if found.behind and self._shared.search_reader is not None and await self._shared.search_reader.read_on():
-            found = await asyncio.to_thread(search)
-        return found
+        results = await asyncio.to_thread(search)
+        if results.behind and self._shared.search_reader is not None and await self._shared.search_reader.read_on():
+            results = await asyncio.to_thread(search)
+        return results
 
     async def get_page(self, request: screen_types.GetPage) -> screen_types.PageDetail:
         jobs = self._rows_of(request.job)
