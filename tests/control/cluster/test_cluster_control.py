@@ -273,7 +273,7 @@ async def test_one_that_waits_for_seeds_gives_a_broker_up_that_is_gone(monkeypat
     monkeypatch.setattr(held_jobs, "RELEASE_S", 0.0)
     monkeypatch.setattr(held_jobs, "LOOK_S", 0.0)
     monkeypatch.setattr(held_jobs, "GONE_S", -1.0)
-    monkeypatch.setattr(requests, "SEED_BATCH", 2)
+    monkeypatch.setattr(job_types, "SEED_BATCH", 2)
     system = System()
     await system.apply(5)
     assert system.backend.held.waiting == ["j"]
