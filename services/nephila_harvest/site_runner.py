@@ -105,9 +105,8 @@ class ExplainedRows:
         self.readable = False
 
     async def row(self, job: str, url: str) -> Mapping[str, Any] | None:
-        """See `PageRows`."""
-        found = (await self._control.explain(job_types.ExplainUrl(url=url, job=job))).explanation
-        if found.row is not None:
+        explanation = (await self._control.explain(job_types.ExplainUrl(url=url, job=job))).explanation
+        if explanation.row is not None:
             self.readable = True
             return explanation.row
         if explanation.recrawl is None or not explanation.recrawl.fetched_at or explanation.recrawl.missing:

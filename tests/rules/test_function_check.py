@@ -9,7 +9,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.crawl.plan import check_rules
 from nephila_rules.function_check import check_functions
 
-from tests.parser.rule_rig import HEAD, rule
+from tests.rules.execution.rule_rig import HEAD, rule
 
 SPEC = "fields: {a: {css: h1, py: 'words:upper'}, b: {css: h1, py: 'words:lower'}, c: {css: h1, py: 'broken:f'}}"
 

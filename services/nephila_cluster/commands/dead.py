@@ -110,11 +110,11 @@ def replay(
         typer.echo(f"{counts[True]} of {counts[True] + counts[False]} published again")
 
 
-def _line(one: system_types.DeadLetter) -> str:
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
-    if not one.topic:
-        return f"{one.id}  {at}  {sanitize(one.error)}"
-    what = f"{one.message or one.topic} on {sanitize(one.topic)}/{one.partition}"
-    tries = f"{one.attempts} attempt{'' if one.attempts == 1 else 's'}"
-    why = f"{tries}: {sanitize(one.error, 300)}"
-    return "  ".join((one.id, at, sanitize(one.service), what, sanitize(one.url, 500), why))
+def _line(letter: system_types.DeadLetter) -> str:
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(letter.at))
+    if not letter.topic:
+        return f"{letter.id}  {at}  {sanitize(letter.error)}"
+    message = f"{letter.message or letter.topic} on {sanitize(letter.topic)}/{letter.partition}"
+    tries = f"{letter.attempts} attempt{'' if letter.attempts == 1 else 's'}"
+    why = f"{tries}: {sanitize(letter.error, 300)}"
+    return "  ".join((letter.id, at, sanitize(letter.service), message, sanitize(letter.url, 500), why))

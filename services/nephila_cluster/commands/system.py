@@ -119,7 +119,7 @@ def _changes(texts: list[str], member: str) -> system_types.ChangeSettings | Non
         except UNREADABLE:
             values[name] = value
     try:
-        return msgspec.convert({"settings": given, "member": member}, system_types.ChangeSettings)
+        return msgspec.convert({"settings": values, "member": member}, system_types.ChangeSettings)
     except msgspec.ValidationError as error:
         raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
 

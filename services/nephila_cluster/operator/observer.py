@@ -95,10 +95,10 @@ class Observer:
         return None
 
     async def _list_jobs(self) -> dict[str, job_types.Job]:
-        return {one.name: one for one in (await self._control.list_jobs(requests.Empty())).jobs}
+        return {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
 
     async def _list_rules(self) -> dict[str, rule_types.Rule]:
-        return {one.name: one for one in (await self._control.list_rules(requests.Empty())).rules}
+        return {rule.name: rule for rule in (await self._control.list_rules(requests.Empty())).rules}
 
     async def _list_health(self) -> dict[str, rule_types.RuleHealth]:
-        return {one.rule: one for one in (await self._control.rule_health(requests.Empty())).rules}
+        return {health.rule: health for health in (await self._control.rule_health(requests.Empty())).rules}

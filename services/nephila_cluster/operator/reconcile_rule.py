@@ -61,7 +61,7 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Rec
         return report(("False", "Invalid", error), "interval")
     if (verdict := fault(body, seen)) is not None:
         return report(verdict, "retry")
-    if seen.rule is None or seen.rule.document != wanted:
+    if seen.rule is None or seen.rule.document != target:
         return ReconcilePlan(request=rule_types.ApplyRules(rules=[document]))
     if error := (body["metadata"].get("annotations") or {}).get(FILE_ERROR, ""):
         return report(("False", "InvalidFile", error), "interval")

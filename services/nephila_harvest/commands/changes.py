@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 from nephila.cli.options import DEFAULT_OUT, Json
@@ -20,7 +20,6 @@ from nephila.programs.output_directory import find_rows
 from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
 from nephila_control import system_types
-from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
 
@@ -33,6 +32,12 @@ FEEDS = ("rss", "atom", "jsonfeed")
 Rows = Annotated[
     str, typer.Option("--out", metavar="DIR|URL", help="Directory of the crawl, or the URL of a database with rows.")
 ]
+
+
+class ChangeReader(Protocol):
+    """What the command needs of a control API."""
+
+    async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList: ...
 
 
 def changes_target(
@@ -69,11 +74,11 @@ def changes(
         raise UsageError(f"--format {format!r} {none_of(format, FEEDS)}")
     if format and (follow or json):
         raise UsageError("--format writes one document; leave out --follow and --json")
-    wanted = system_types.ListChanges(since=since, job=job, change=change, limit=system_types.MAX_CHANGES)  # type: ignore[arg-type]
+    request = system_types.ListChanges(since=since, job=job, change=change, limit=system_types.MAX_CHANGES)  # type: ignore[arg-type]
     if format:
-        wanted.limit, wanted.newest = min(limit or FEED_ENTRIES, system_types.MAX_CHANGES), True
+        request.limit, request.newest = min(limit or FEED_ENTRIES, system_types.MAX_CHANGES), True
 
-    async def work(control: Control) -> None:
+    async def work(control: ChangeReader) -> None:
         if format:
             _write_feed((await control.list_changes(request)).changes, format, target)
         else:
@@ -88,19 +93,19 @@ def changes(
         call(target, work)
 
 
-async def _run(control: Control, work: Callable[[Control], Awaitable[None]]) -> None:
+async def _run(control: ChangeReader, work: Callable[[ChangeReader], Awaitable[None]]) -> None:
     await work(control)
 
 
 async def _print_all(
-    control: Control, request: system_types.ListChanges, limit: int, *, follow: bool, json: bool
+    control: ChangeReader, request: system_types.ListChanges, limit: int, *, follow: bool, json: bool
 ) -> None:
     left = limit or sys.maxsize
     while left > 0:
         request.limit = min(left, system_types.MAX_CHANGES)
-        found = await control.list_changes(request)
-        for one in found.changes:
-            print_json(one) if json else _print(one)
+        answer = await control.list_changes(request)
+        for change in answer.changes:
+            print_json(change) if json else _print(change)
         sys.stdout.flush()
         left -= len(answer.changes)
         request.since = answer.next
@@ -110,14 +115,16 @@ async def _print_all(
             await asyncio.sleep(POLL_S)
 
 
-def _print(one: system_types.Change) -> None:
-    title = sanitize(one.title, 200)
-    typer.echo(f"{one.seq}  {one.at}  {one.change:<8}  {sanitize(one.url, 2000)}" + (f"  {title}" if title else ""))
-    for line in sanitize_lines(one.diff):
+def _print(change: system_types.Change) -> None:
+    title = sanitize(change.title, 200)
+    typer.echo(
+        f"{change.seq}  {change.at}  {change.change:<8}  {sanitize(change.url, 2000)}" + (f"  {title}" if title else "")
+    )
+    for line in sanitize_lines(change.diff):
         typer.echo(f"    {line}")
 
 
-def _write_feed(found: list[system_types.Change], format: str, target: ControlTarget) -> None:
+def _write_feed(rows: list[system_types.Change], format: str, target: ControlTarget) -> None:
     from nephila_control.declaration import PREFIX
     from nephila_control.http.change_feeds import FORMATS
 

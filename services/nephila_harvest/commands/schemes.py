@@ -213,15 +213,12 @@ class JobsOfControl:
             return None
 
     async def apply_rules(self, rules: list[dict[str, Any]]) -> None:
-        """See `applying.Target`."""
         await self._control.apply_rules(rule_types.ApplyRules(rules=rules))
 
     async def apply_job(self, document: dict[str, Any]) -> None:
-        """See `applying.Target`."""
         await self._control.apply_job(job_types.ApplyJob(job=document))
 
     async def delete_job(self, name: str) -> None:
-        """See `applying.Target`."""
         await self._control.delete_job(job_types.JobName(name=name))
 
     async def add_seeds(self, name: str, seeds: list[NavigationSeed], *, last: bool) -> list[tuple[str, str]]:
@@ -291,7 +288,7 @@ def _print_stored(stored: EvaluationReport | None, *, unchanged: bool = False) -
         note(f"{number:,} stored pages: {REMEDIES[doubt]}")
 
 
-def _progress(place: str, detail: job_types.JobDetail, state: Schemes) -> SchemeProgress:
+def _progress(origin: str, detail: job_types.JobDetail, state: Schemes) -> SchemeProgress:
     from nephila.storage.ledgers.read_connection import open_for_reading
 
     from nephila_harvest.schemes import progress

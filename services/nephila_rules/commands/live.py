@@ -31,12 +31,12 @@ def deploy(
 
     documents = read_all(places or [Path("rules")])
     request = rule_types.ApplyRules(rules=[document.content for document in documents])
-    wanted = {document.name for document in documents}
+    names = {document.name for document in documents}
 
     async def work(control: Control) -> list[rule_types.RuleChange]:
         done = list((await control.apply_rules(request)).rules)
         if prune:
-            gone = [one.name for one in (await control.list_rules(requests.Empty())).rules if one.name not in wanted]
+            gone = [rule.name for rule in (await control.list_rules(requests.Empty())).rules if rule.name not in names]
             done += [await control.delete_rule(rule_types.RuleName(name=name)) for name in gone]
         return done
 
@@ -91,12 +91,12 @@ def _stored(directory: Path) -> list[rule_types.RuleHealth]:
     from nephila_rules.health import states
 
     names = rule_types.RuleHealth.__struct_fields__
-    return [rule_types.RuleHealth(**{name: getattr(one, name) for name in names}) for one in states(directory)]
+    return [rule_types.RuleHealth(**{name: getattr(state, name) for name in names}) for state in states(directory)]
 
 
-def _line(one: rule_types.RuleHealth) -> str:
-    pages = f"{one.pages:,} pages"
-    if not one.degraded:
-        return f"healthy, {one.fill_rate:.0%} of its last pages have items; {pages}"
-    since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"degraded: {one.findings}; since {since}, {pages}"
+def _line(state: rule_types.RuleHealth) -> str:
+    pages = f"{state.pages:,} pages"
+    if not state.degraded:
+        return f"healthy, {state.fill_rate:.0%} of its last pages have items; {pages}"
+    since = datetime.fromtimestamp(state.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"degraded: {state.findings}; since {since}, {pages}"
