@@ -9,9 +9,7 @@ present state refuses, `NotReadyError` while the system cannot be reached.
 """
 
 # mypy: disable-error-code="empty-body"
-# The decorator gives each signature its body.
-
-from __future__ import annotations
+# The decorator gives each signature its body. It reads the types, so annotations are values, not texts (ADR 3).
 
 from typing import Final
 

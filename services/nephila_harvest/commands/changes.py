@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 from nephila.cli.options import DEFAULT_OUT, Json
@@ -20,6 +20,7 @@ from nephila.programs.output_directory import find_rows
 from nephila.storage.changes import FEED_CHANGES
 from nephila.storage.source import is_url
 from nephila_control import system_types
+from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import Bootstrap, ControlTarget, Server, TokenFile, with_target
 
@@ -32,12 +33,6 @@ FEEDS = ("rss", "atom", "jsonfeed")
 Rows = Annotated[
     str, typer.Option("--out", metavar="DIR|URL", help="Directory of the crawl, or the URL of a database with rows.")
 ]
-
-
-class ChangeReader(Protocol):
-    """What the command needs of a control API."""
-
-    async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList: ...
 
 
 def changes_target(
@@ -78,7 +73,7 @@ def changes(
     if format:
         request.limit, request.newest = min(limit or FEED_ENTRIES, system_types.MAX_CHANGES), True
 
-    async def work(control: ChangeReader) -> None:
+    async def work(control: Control) -> None:
         if format:
             _write_feed((await control.list_changes(request)).changes, format, target)
         else:
@@ -93,12 +88,12 @@ def changes(
         call(target, work)
 
 
-async def _run(control: ChangeReader, work: Callable[[ChangeReader], Awaitable[None]]) -> None:
+async def _run(control: Control, work: Callable[[Control], Awaitable[None]]) -> None:
     await work(control)
 
 
 async def _print_all(
-    control: ChangeReader, request: system_types.ListChanges, limit: int, *, follow: bool, json: bool
+    control: Control, request: system_types.ListChanges, limit: int, *, follow: bool, json: bool
 ) -> None:
     left = limit or sys.maxsize
     while left > 0:
