@@ -195,5 +195,5 @@ def test_the_chart_renders_with_the_values_of_the_example():
 def test_each_folder_is_in_the_table():
     table = (EXAMPLES / "README.md").read_text()
     folders = [one.name for one in EXAMPLES.iterdir() if one.is_dir()]
-    assert len(folders) == 8
+    assert len(folders) == 9
     assert [name for name in folders if f"[{name}]({name}/run.sh)" not in table] == []

@@ -198,7 +198,7 @@ def export_archive(
     out: Path | None,
     *,
     job: str | None = None,
-    on_progress: Shown | None = None,
+    shown: Shown | None = None,
 ) -> Packed:
     """Write the CDXJ index of the WARC files of a directory, or a WACZ package of them. Returns its number of lines or
     pages, and the number of stored pages that a package does not have. `out` None is standard output, for WACZ
@@ -206,4 +206,4 @@ def export_archive(
     warc_files(directory)
     if format == "wacz":
         return write_file(out or directory / "export.wacz", lambda part: write_wacz(directory, source, part, job))
-    return Packed(write_rows(out, lambda stream: write_cdxj(directory, stream), on_progress), 0)
+    return Packed(write_rows(out, lambda stream: write_cdxj(directory, stream), shown), 0)
