@@ -9,7 +9,6 @@ from nephila.parser.sandbox.child_queue import ChildProcessQueue
 
 from nephila_rules.execution.executor import RuleExecutor
 from nephila_rules.fit.collector import RuleStatsCollector
-from nephila_rules.fit.judge import RuleJudge
 
 
 def make_engine(bus: Bus, clock: Clock, child_queue: ChildProcessQueue, config: ParserConfig) -> RuleExecutor:
@@ -18,8 +17,3 @@ def make_engine(bus: Bus, clock: Clock, child_queue: ChildProcessQueue, config: 
     return RuleExecutor(
         clock, child_queue, health=health, scripts=config.rule_scripts, functions_dir=config.rule_functions_dir
     )
-
-
-def make_judge(bus: Bus, clock: Clock) -> RuleJudge:
-    """What judges the rules of the partitions of one program."""
-    return RuleJudge(bus, clock)

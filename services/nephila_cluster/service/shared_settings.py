@@ -16,20 +16,12 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import listed
 from nephila.kernel.runtime.errors import UsageError
-from nephila.parser.config import ParserConfig
+from nephila.programs.option_fields import config_classes
 from nephila.programs.robots_names import TOKENS, Sections, check_names, given_in, variable_of
-from nephila.scheduler.config import SchedulerConfig
-from nephila.storage.config import StorageConfig
 from nephila.storage.source import without_password
 from nephila_control.config import ControlConfig
 
-CONFIGS: dict[str, type[msgspec.Struct]] = {
-    "scheduler": SchedulerConfig,
-    "downloader": DownloaderConfig,
-    "parser": ParserConfig,
-    "storage": StorageConfig,
-    "api": ControlConfig,
-}
+CONFIGS: dict[str, type[msgspec.Struct]] = {**config_classes(), "api": ControlConfig}
 HOME = {
     "user_agent": "downloader",
     "contact": "downloader",

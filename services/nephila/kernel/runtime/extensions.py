@@ -44,7 +44,7 @@ EXTENSIONS: Final = {
     "rule-documents": Extension("nephila_rules.files:write_documents", "items by rules"),
     "rule-engine": Extension("nephila_rules.engine:make_engine", "items by rules"),
     "rule-files": Extension("nephila_rules.watch:RuleWatcher", "items by rules"),
-    "rule-judge": Extension("nephila_rules.engine:make_judge", "items by rules"),
+    "rule-judge": Extension("nephila_rules.fit.judge:RuleJudge", "items by rules"),
     "rule-functions": Extension("nephila_rules.runtime.function_directory:FunctionDirectory", "functions of rules"),
     "rule-versions": Extension("nephila_rules.function_check:checked_versions", "items by rules"),
     "search": Extension("nephila_stores.search.search:find", "search"),
