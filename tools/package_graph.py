@@ -2,7 +2,8 @@
 
     python -m tools.package_graph [--check]
 
-Every package imports the core, which imports none: those arrows are left out. An arrow is wider for more imports.
+Every package imports the core, which imports none: those arrows are left out. So are the imports of commands and
+programs, which stand in a higher tier than their package (tools/package_tiers.py). An arrow is wider for more imports.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import Final
 
 import grimp
 
+from tools.package_tiers import read_tiers, tier_of
+
 ROOT: Final = Path(__file__).parents[1]
 PICTURE: Final = ROOT / "docs" / "packages.svg"
 ROWS: Final = (
     ("tools", "console", "doors"),
-    ("harvest", "control"),
-    ("cluster", "rules", "stores", "browser", "proxies", "documents"),
+    ("control",),
+    ("harvest", "cluster"),
+    ("rules", "stores", "browser", "proxies", "documents"),
 )
 CORE: Final = "nephila"
 WIDTH, ROW, BOX, HEIGHT = 1120, 130, 176, 54
@@ -46,12 +50,14 @@ def packages() -> list[str]:
 
 def imports() -> Counter[tuple[str, str]]:
     """(importer, imported) → imports between their modules."""
+    tiers = read_tiers()
     graph = grimp.build_graph(CORE, *packages(), cache_dir=None)
     return Counter(
         (package, other)
         for module in graph.modules
         for target in graph.find_modules_directly_imported_by(module)
         if (package := module.partition(".")[0]) != (other := target.partition(".")[0])
+        and tier_of(module, tiers) <= tier_of(package, tiers)
     )
 
 
