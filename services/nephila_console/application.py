@@ -111,7 +111,7 @@ LIVE: Final = {
 
 
 def routes(access: Access) -> list[BaseRoute]:
-    """The console below /console; the root of the server leads there."""
+    """The root of the server leads to /console."""
 
     async def root(request: Request) -> Response:
         return RedirectResponse(f"{BASE}/", 303)
@@ -120,8 +120,6 @@ def routes(access: Access) -> list[BaseRoute]:
 
 
 class _Console:
-    """The screens of one server."""
-
     def __init__(self, access: Access) -> None:
         self._access = access
         self._logins = Logins(access)
@@ -129,11 +127,10 @@ class _Console:
         self._under_way = 0
 
     def application(self) -> Starlette:
-        """The ASGI application."""
-        found: dict[str, dict[str, Screen]] = {}
+        by_path: dict[str, dict[str, Screen]] = {}
         for method, path, screen in SCREENS:
-            found.setdefault(path, {})[method] = screen
-        inside = [Route(path, self._guarded(screens), methods=list(screens)) for path, screens in found.items()]
+            by_path.setdefault(path, {})[method] = screen
+        inside = [Route(path, self._guarded(screens), methods=list(screens)) for path, screens in by_path.items()]
         app = Starlette(
             routes=[
                 Mount("/static", app=_Static(packages=[("nephila_console", "static")])),
@@ -153,7 +150,7 @@ class _Console:
     # ---- what every request passes
 
     def _open(self, work: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """An endpoint behind the check of Host, with the headers of every answer."""
+        """Wraps an endpoint: it checks Host and sets the headers of every answer."""
 
         async def endpoint(request: Request) -> Response:
             self._access.refresh()
@@ -204,7 +201,7 @@ class _Console:
     # ---- fresh figures
 
     async def _watch(self, view: View) -> Response:
-        """GET /console/live?at=…: events with the part of a screen that changes."""
+        """GET /console/live?at=…: sends the changing part of a screen as events."""
         at = urlsplit(view.field("at"))
         screen = LIVE.get(at.path.removeprefix(BASE)) or (jobs.job if _is_job(at.path) else None)
         session = view.session
@@ -225,8 +222,8 @@ class _Console:
         key = (caller.role, caller.tenants, words, at.path, at.query)
 
         def csrf() -> str:
-            found = self._logins.watching(view.request)
-            return found.csrf if found is not None else ""
+            watching = self._logins.watching(view.request)
+            return watching.csrf if watching is not None else ""
 
         events = self._live.events(key, render, csrf)
         return StreamingResponse(events, media_type="text/event-stream")
@@ -259,14 +256,14 @@ class _Static(StaticFiles):
     """Style sheet and script. They hold no secret, and the login page needs them."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
-        """See `StaticFiles.file_response`."""
         response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         response.headers["cache-control"] = "public, max-age=300"
         return gate.protect(response)
 
 
 def _failed(view: View, error: UserError) -> Response:
-    """A refusal of the control API. One that is not reachable says since when, and the page is loaded again."""
+    """Shows a refusal of the control API. A system that cannot be reached is shown with the time since then, and the
+    page reloads."""
     away = isinstance(error, NotReadyError)
     kinds: tuple[tuple[type[UserError], int], ...] = ((NotFound, 404), (Forbidden, 403), (UsageError, 400))
     status = 503 if away else next((code for kind, code in kinds if isinstance(error, kind)), 409)

@@ -1,4 +1,5 @@
-"""When a job ends, honestly: a range from its own speed, or why there is none. Pure."""
+"""The end of a job is uncertain, so the estimate is a range from the job's own speed, or the reason why there is none.
+Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +19,15 @@ MIN_S: Final = 10.0
 
 class _Speed(NamedTuple):
     ended: float
-    """URLs that end per second."""
+    """Ended URLs per second."""
     growth: float
     """Queued URLs per second; below zero the queue shrinks."""
     stored: float
 
 
 def estimate(job: Job, samples: Sequence[Sample], limit: int) -> str:
-    """One sentence. `limit`: pages that the job may store; 0: no limit. The range is between the speed of the whole
-    observation and that of its last quarter."""
+    """Writes one sentence. `limit` is the number of pages that the job may store; 0 is no limit. The range lies between
+    the speed of the whole observation and that of its last quarter."""
     if job.state in ("paused", "idle", "limit", "quota", "window", "new"):
         return {
             "paused": _("Paused: it ends after it is resumed."),
@@ -41,16 +42,16 @@ def estimate(job: Job, samples: Sequence[Sample], limit: int) -> str:
     speeds = [_speed(samples), _speed(samples[-max(len(samples) // 4, 2) :])]
     if limit:
         left = max(limit - job.stored, 0)
-        waits = [left / one.stored for one in speeds if one.stored > 0]
+        waits = [left / speed.stored for speed in speeds if speed.stored > 0]
         if len(waits) == 2:
             words = {"count": count(left), "limit": count(limit), "span": _range(waits)}
             return _("%(count)s of %(limit)s pages are left: about %(span)s, if it finds that many.") % words
-    if any(one.ended <= 0 for one in speeds):
+    if any(speed.ended <= 0 for speed in speeds):
         return _("Nothing has ended lately: there is no estimate.")
     if speeds[1].growth >= 0:
         growth = {"growth": rate(speeds[1].growth), "ended": rate(speeds[1].ended)}
         return _("No end in sight: the queue grows by %(growth)s URLs/s while %(ended)s/s end.") % growth
-    waits = [job.queued / -one.growth for one in speeds if one.growth < 0]
+    waits = [job.queued / -speed.growth for speed in speeds if speed.growth < 0]
     # Without new links the queue would end by the plain speed: the earliest end.
     waits.append(job.queued / speeds[1].ended)
     return _("The queue shrinks: done in about %(span)s, if it finds no new part of the site.") % {
@@ -61,7 +62,7 @@ def estimate(job: Job, samples: Sequence[Sample], limit: int) -> str:
 def _speed(samples: Sequence[Sample]) -> _Speed:
     first, last = samples[0], samples[-1]
     length = max(last.at - first.at, 1e-3)
-    ended = [one.stored + one.denied + one.failed + one.dropped for one in (first, last)]
+    ended = [sample.stored + sample.denied + sample.failed + sample.dropped for sample in (first, last)]
     return _Speed(
         (ended[1] - ended[0]) / length, (last.queued - first.queued) / length, (last.stored - first.stored) / length
     )

@@ -39,37 +39,33 @@ HEADERS: Final = {
 
 
 class Refused(Exception):
-    """A request that is not served."""
-
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
 
 class Seal:
-    """Marks texts that this server wrote; a restart ends them."""
+    """Marks texts that this server wrote. A restart makes all marks invalid."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
 
     def mark(self, text: str) -> str:
-        """The mark of a text."""
         return hmac.new(self._key, text.encode(), "sha256").hexdigest()[:32]
 
     def holds(self, text: str, mark: str) -> bool:
-        """Whether this is the mark of the text."""
         return hmac.compare_digest(self.mark(text).encode(), mark.encode("utf-8", "replace"))
 
 
 def protect(response: Response) -> Response:
-    """The answer with the headers that it does not have."""
+    """Adds the headers that the answer does not have."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
 
 
 def check_host(request: Request, names: Collection[str]) -> None:
-    """Raise `Refused` unless Host is an address, localhost, the name of this machine or one of `names`. A page of
+    """Raises `Refused` unless Host is an address, localhost, the name of this machine or one of `names`. A page of
     another site that names an address as its host cannot rebind it."""
     host = request.headers.get("host", "")
     try:
@@ -77,8 +73,8 @@ def check_host(request: Request, names: Collection[str]) -> None:
         port = urlsplit(f"//{host}").port
     except ValueError:
         name, port = "", None
-    known = {"localhost", socket.gethostname().lower(), *(one.lower() for one in names)}
-    if name and port != 0 and (name in known or _is_address(name)):
+    own_names = {"localhost", socket.gethostname().lower(), *(alias.lower() for alias in names)}
+    if name and port != 0 and (name in own_names or _is_address(name)):
         return
     raise Refused(421, "this name is not one of this server; open it by its address, or name it (console hosts)")
 
@@ -107,7 +103,7 @@ def check_csrf(form: dict[str, str], csrf: str) -> None:
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form, each once. Raises `Refused`."""
+    """Returns each field once. Raises `Refused`."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refused(415, "a form is sent as application/x-www-form-urlencoded")
@@ -123,12 +119,13 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def cookie_name(request: Request) -> str:
-    """Cookies are shared by the ports of a host, so the name has the port."""
+    """The name has the port, because the ports of a host share their cookies."""
     return f"nephila_{urlsplit('//' + request.headers.get('host', '')).port or 80}"
 
 
 def set_session(response: Response, request: Request, session_id: str, *, secure: bool = False) -> None:
-    """The cookie of a session; an empty id deletes it. `secure`: browsers reach this server by https alone."""
+    """Sets the cookie of a session; an empty id deletes it. `secure` is true if browsers reach this server by https
+    only."""
     response.set_cookie(
         cookie_name(request),
         session_id,

@@ -25,7 +25,7 @@ Pause = Callable[[float], Awaitable[None]]
 
 
 class Channel:
-    """One screen, as those who may see the same of it see it."""
+    """Viewers with the same rights on the same screen share a channel."""
 
     def __init__(self, render: Render) -> None:
         self._render = render
@@ -34,7 +34,7 @@ class Channel:
         self.viewers = 0
 
     async def produce(self, pause: Pause) -> None:
-        """Render as long as there is a viewer."""
+        """Renders as long as there is a viewer."""
         while self.viewers:
             try:
                 self.event = _event("part", await self._render())
@@ -45,24 +45,23 @@ class Channel:
             await pause(EVERY_S)
 
     async def turn(self) -> None:
-        """Until there is a new event. One that a slow viewer misses is gone: the next has everything."""
+        """Waits for the next event. A slow viewer may miss events, as each has everything."""
         await asyncio.shield(self._next)
 
 
 class Live:
-    """The channels of one server."""
-
     def __init__(self, pause: Pause = asyncio.sleep) -> None:
         self._pause = pause
         self._channels: dict[Hashable, tuple[Channel, asyncio.Task[None]]] = {}
 
     @property
     def viewers(self) -> int:
-        """Open connections."""
+        """Number of open connections."""
         return sum(channel.viewers for channel, _ in self._channels.values())
 
     async def events(self, key: Hashable, render: Render, csrf: Callable[[], str]) -> AsyncIterator[bytes]:
-        """What one viewer is sent. `csrf`: the token of its session; empty when the session has ended."""
+        """Yields the events of one viewer. `csrf` returns the token of its session, or an empty string once the session
+        has ended."""
         channel = self._join(key, render)
         try:
             while True:
@@ -77,14 +76,14 @@ class Live:
             self._leave(key, channel)
 
     def _join(self, key: Hashable, render: Render) -> Channel:
-        found = self._channels.get(key)
-        if found is None:
+        entry = self._channels.get(key)
+        if entry is None:
             channel = Channel(render)
             channel.viewers = 1
             self._channels[key] = channel, asyncio.ensure_future(channel.produce(self._pause))
             return channel
-        found[0].viewers += 1
-        return found[0]
+        entry[0].viewers += 1
+        return entry[0]
 
     def _leave(self, key: Hashable, channel: Channel) -> None:
         channel.viewers -= 1

@@ -1,4 +1,5 @@
-"""How a session begins and ends: by a token, by OIDC, by a proxy before this server; and whose request one is.
+"""A session begins by a token, by OIDC or by a proxy before this server. This module begins and ends sessions, and
+finds that of a request.
 
 Invariant: what a proxy says about a user counts only in requests from an address of the access file, and in each of
 them: a session of one user ends with the first request of another.
@@ -31,8 +32,6 @@ OIDC_PATH: Final = f"{BASE}/oidc"
 
 
 class Access:
-    """Who may open the console of one server."""
-
     def __init__(
         self,
         authority: Authority,
@@ -40,8 +39,8 @@ class Access:
         clock: Clock | None = None,
         live: LiveAccess | None = None,
     ) -> None:
-        """`names`: of this server, in addition to its addresses, localhost and the name of the machine. `live`: login
-        by OIDC and by a proxy; its tokens are those of the authority."""
+        """`names` are names of this server in addition to its addresses, localhost and the name of the machine. `live`
+        adds login by OIDC and by a proxy; its tokens are those of the authority."""
         self._clock = clock or SystemClock()
         self._own_names = names
         self._live = live
@@ -62,21 +61,21 @@ class Access:
 
     @property
     def problem(self) -> str:
-        """Why a changed access file is not used; empty: it is."""
+        """Reason why a changed access file is not used; empty if it is."""
         return self._live.problem if self._live is not None else ""
 
     def refresh(self) -> None:
-        """Take a changed access file. It ends the sessions that could not begin with it."""
+        """Takes a changed access file, and ends the sessions that it would not allow to begin."""
         if self._live is None:
             return
         self._live.refresh()
         if self._live.version != self._version:
             same = self._live.file.oidc == self._oidc
             self._take(self._live.file)
-            self.sessions.end_unless(lambda one: self._stays(one, same))
+            self.sessions.end_unless(lambda session: self._stays(session, same))
 
     def _stays(self, session: Session, same_provider: bool) -> bool:
-        """A session by a proxy is checked with each of its requests."""
+        """Each request checks a session by a proxy, so such a session stays here."""
         if session.by == "token":
             holder = self.authority.holder(session.token)
             return holder is not None and holder.caller == session.caller
@@ -86,42 +85,39 @@ class Access:
 def view_of(
     access: Access, request: Request, session: Session | None = None, form: dict[str, str] | None = None
 ) -> View:
-    """The request of a session, or an anonymous one."""
+    """The view is anonymous without a session."""
     control = access.authority.of(session.caller if session is not None else ANONYMOUS)
     return View(request, control, session, form or {}, access.seal, access.problem)
 
 
 class Logins:
-    """The endpoints."""
-
     def __init__(self, access: Access) -> None:
         self._access = access
 
     def session(self, request: Request) -> Session | None:
-        """The session of a request."""
         return self._session(request, used="x-refresh" not in request.headers)
 
     def watching(self, request: Request) -> Session | None:
-        """The session of a viewer who gets fresh figures: watching is no use of a session."""
+        """Returns the session of a viewer of live figures: watching does not prolong a session."""
         return self._session(request, used=False)
 
     def _session(self, request: Request, *, used: bool) -> Session | None:
         cookie = request.cookies.get(gate.cookie_name(request), "")
-        found = self._access.sessions.find(cookie, used=used)
-        if found is not None and found.by == "proxy" and self._from_proxy(request) != found.caller:
+        session = self._access.sessions.find(cookie, used=used)
+        if session is not None and session.by == "proxy" and self._from_proxy(request) != session.caller:
             self._access.sessions.close(cookie)
             return None
-        return found
+        return session
 
     def _from_proxy(self, request: Request) -> Caller | None:
-        """Who the proxy says that this is."""
+        """Returns the user whom the proxy names; None without a trusted proxy."""
         proxy = self._access.proxy
         if proxy is None or not _is_in(request.client.host if request.client is not None else "", proxy.proxies):
             return None
         users, groups = request.headers.getlist(proxy.user), request.headers.getlist(proxy.groups)
         if len(users) != 1 or not users[0] or len(groups) > 1:  # two values: one of them is not the proxy's
             return None
-        return granted(users[0][:200], [one.strip() for one in "".join(groups).split(",")], proxy.grants)
+        return granted(users[0][:200], [group.strip() for group in "".join(groups).split(",")], proxy.grants)
 
     # ---- by a token, or by a proxy
 
@@ -129,11 +125,11 @@ class Logins:
         """GET and POST /console/login"""
         sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
         tries = self._access.authority.tries
-        given = request.query_params.get("token", "")
+        token = request.query_params.get("token", "")
         if request.method == "POST":
             gate.check_origin(request)
-            given = (await gate.read_form(request)).get("token", "").strip()
-        if not given:
+            token = (await gate.read_form(request)).get("token", "").strip()
+        if not token:
             if self.session(request) is not None:
                 return go(f"{BASE}/")
             caller = self._from_proxy(request) if "out" not in request.query_params else None
@@ -143,7 +139,7 @@ class Logins:
             response = self._form(request, problem, 429)
             response.headers["retry-after"] = f"{wait_s + 1:.0f}"
             return response
-        opened = sessions.redeem(given) or self._by_token(given, request.method)
+        opened = sessions.redeem(token) or self._by_token(token, request.method)
         if not opened:
             tries.failed(address)
             return self._form(request, _("This token is wrong, was used already, or is too old."), 403)
@@ -151,11 +147,11 @@ class Logins:
         gate.set_session(response, request, opened, secure=self._access.secure)
         return response
 
-    def _by_token(self, given: str, method: str) -> str:
-        """A session for a token of the API: by a form only, since addresses are kept in histories and logs."""
+    def _by_token(self, token: str, method: str) -> str:
+        """Opens a session for a token of the API, from a form only: histories and logs keep addresses."""
         authority = self._access.authority
-        caller = authority.caller(given) if method == "POST" and authority.has_tokens else None
-        return self._access.sessions.open(caller, "token", given) if caller is not None else ""
+        caller = authority.caller(token) if method == "POST" and authority.has_tokens else None
+        return self._access.sessions.open(caller, "token", token) if caller is not None else ""
 
     def _form(self, request: Request, problem: str, status: int = 200) -> Response:
         access = self._access
@@ -167,11 +163,11 @@ class Logins:
         return view_of(access, request).render("login.html", status, problem=problem, **ways)
 
     def _opened(self, request: Request, session_id: str) -> Response:
-        """A page that leads on from here: the browser keeps back a strict cookie on the way of a redirect that began
-        at another site."""
+        """The answer is a page that leads on from here: after a redirect from another site, browsers keep back a strict
+        cookie."""
         text = Markup('<!doctype html><meta charset="utf-8"><title>…</title><a href="{}">{}</a>')
-        place = f"{BASE}/"
-        response = HTMLResponse(str(text.format(place, _("Continue"))), headers={"refresh": f"0; url={place}"})
+        address = f"{BASE}/"
+        response = HTMLResponse(str(text.format(address, _("Continue"))), headers={"refresh": f"0; url={address}"})
         gate.set_session(response, request, session_id, secure=self._access.secure)
         return response
 
@@ -186,14 +182,14 @@ class Logins:
     # ---- by OIDC
 
     async def oidc(self, request: Request) -> Response:
-        """GET /console/oidc: to the provider."""
+        """GET /console/oidc: redirects to the provider."""
         url, cookie = await self._provider().begin()
         response = go(url)
         self._set_login(response, request, cookie)
         return response
 
     async def oidc_callback(self, request: Request) -> Response:
-        """GET /console/oidc/callback: back from the provider."""
+        """GET /console/oidc/callback: the provider sends the browser back here."""
         cookie = request.cookies.get(_login_cookie(request), "")
         caller = await self._provider().finish(dict(request.query_params), cookie)
         response = self._opened(request, self._access.sessions.open(caller, "oidc"))
@@ -206,7 +202,7 @@ class Logins:
         return self._access.oidc
 
     def _set_login(self, response: Response, request: Request, value: str) -> None:
-        """The cookie of a login under way. Lax: it has to come along from the provider."""
+        """Sets the cookie of a login under way. It is lax, because it has to come along from the provider."""
         response.set_cookie(
             _login_cookie(request), value, max_age=int(LOGIN_S) if value else 0, path=OIDC_PATH, httponly=True,
             samesite="lax", secure=self._access.secure or request.url.scheme == "https",
@@ -219,8 +215,8 @@ def _login_cookie(request: Request) -> str:
 
 def _is_in(address: str, networks: Collection[str]) -> bool:
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return any((mapped or found) in ipaddress.ip_network(one, strict=False) for one in networks)
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return any((mapped or ip) in ipaddress.ip_network(network, strict=False) for network in networks)

@@ -41,7 +41,7 @@ MISSING: Final = f"login by OIDC needs a library: {install_line('oidc')}"
 
 
 class Provider(NamedTuple):
-    """What the provider says about itself."""
+    """The provider publishes these facts about itself."""
 
     authorize: str
     token: str
@@ -50,8 +50,6 @@ class Provider(NamedTuple):
 
 
 class OidcLogin:
-    """The logins of one server."""
-
     def __init__(self, config: Oidc, seal: Seal, clock: Clock) -> None:
         """Raises `UsageError` without the library, or without the file of the secret."""
         try:
@@ -69,7 +67,7 @@ class OidcLogin:
     # ---- the way there
 
     async def begin(self) -> tuple[str, str]:
-        """(URL of the provider, value of the cookie). Raises `Refused`."""
+        """Returns (URL of the provider, value of the cookie). Raises `Refused`."""
         provider = await self._known_provider()
         cookie = f"{int(self._clock.now())}.{secrets.token_urlsafe(24)}"
         query = {
@@ -90,7 +88,7 @@ class OidcLogin:
     # ---- and back
 
     async def finish(self, query: Mapping[str, str], cookie: str) -> Caller:
-        """Who has logged in. Raises `Refused`."""
+        """Returns the user who has logged in. Raises `Refused`."""
         began = cookie.partition(".")[0]
         fresh = began.isdecimal() and len(began) < 12 and 0 <= self._clock.now() - int(began) + 1 <= LOGIN_S
         if not fresh or not self._seal.holds(f"state {cookie}", query.get("state", "")):
@@ -109,12 +107,12 @@ class OidcLogin:
         return caller
 
     def _name(self, claims: Mapping[str, Any]) -> str:
-        """An address of mail that the provider has not verified may be another person's."""
+        """An unverified mail address may be another person's, so it does not name the user."""
         claim = self._config.user_claim
-        given = claims.get(claim)
+        value = claims.get(claim)
         if claim == "email" and claims.get("email_verified") is False:
-            given = None
-        return (given if isinstance(given, str) and given else str(claims["sub"]))[:200]
+            value = None
+        return (value if isinstance(value, str) and value else str(claims["sub"]))[:200]
 
     async def _id_token(self, code: str, cookie: str) -> str:
         provider = await self._known_provider()
@@ -138,13 +136,13 @@ class OidcLogin:
         return token
 
     async def _claims(self, token: str) -> dict[str, Any]:
-        """The claims of a valid ID token of this provider for this client."""
+        """Verifies that the ID token comes from this provider for this client. Raises `Refused`."""
         from joserfc import jwt
         from joserfc.errors import JoseError
 
         for fresh in (False, True):
             try:
-                found = jwt.decode(token, await self._key_set(fresh=fresh), algorithms=list(ALGORITHMS))
+                id_token = jwt.decode(token, await self._key_set(fresh=fresh), algorithms=list(ALGORITHMS))
                 break
             except (JoseError, ValueError) as error:
                 if fresh:
@@ -159,14 +157,14 @@ class OidcLogin:
             iat={"essential": True},
         )
         try:
-            registry.validate(found.claims)
+            registry.validate(id_token.claims)
         except (JoseError, ValueError, TypeError) as error:
             raise Refused(403, f"the provider's ID token is not valid ({str(error)[:200]})") from None
-        audience = found.claims["aud"]
+        audience = id_token.claims["aud"]
         several = isinstance(audience, list) and len(audience) > 1
-        if (several or "azp" in found.claims) and found.claims.get("azp") != self._config.client_id:
+        if (several or "azp" in id_token.claims) and id_token.claims.get("azp") != self._config.client_id:
             raise Refused(403, "the provider's ID token was made for another client")
-        return dict(found.claims)
+        return dict(id_token.claims)
 
     # ---- what the provider says
 
@@ -174,15 +172,15 @@ class OidcLogin:
         now = self._clock.monotonic()
         if self._provider is None or now - self._provider[1] > KEPT_S:
             issuer = self._config.issuer
-            found = await _ask("GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
-            if found.get("issuer") != issuer:
+            metadata = await _ask("GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+            if metadata.get("issuer") != issuer:
                 raise Refused(502, "the provider says that it is another issuer than oidc.issuer of the access file")
-            methods = found.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+            methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
             self._provider = (
                 Provider(
-                    _place(found, "authorization_endpoint"),
-                    _place(found, "token_endpoint"),
-                    _place(found, "jwks_uri"),
+                    _place(metadata, "authorization_endpoint"),
+                    _place(metadata, "token_endpoint"),
+                    _place(metadata, "jwks_uri"),
                     "client_secret_basic" not in methods,
                 ),
                 now,
@@ -195,9 +193,9 @@ class OidcLogin:
 
         now = self._clock.monotonic()
         if self._keys is None or now - self._keys[1] > (AGAIN_S if fresh else KEPT_S):
-            found = await _ask("GET", (await self._known_provider()).keys)
+            document = await _ask("GET", (await self._known_provider()).keys)
             try:
-                self._keys = KeySet.import_key_set(found), now  # type: ignore[arg-type]
+                self._keys = KeySet.import_key_set(document), now  # type: ignore[arg-type]
             except (JoseError, ValueError, KeyError, TypeError):
                 raise Refused(502, "the provider's keys cannot be read") from None
         return self._keys[0]
@@ -214,8 +212,8 @@ def _challenge(verifier: str) -> str:
     return urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
-def _place(found: Mapping[str, Any], name: str) -> str:
-    url = found.get(name)
+def _place(metadata: Mapping[str, Any], name: str) -> str:
+    url = metadata.get(name)
     parts = urlsplit(url if isinstance(url, str) else "")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")):
         raise Refused(502, f"the provider's {name} is no https URL")
@@ -225,7 +223,7 @@ def _place(found: Mapping[str, Any], name: str) -> str:
 async def _ask(
     method: str, url: str, form: dict[str, str] | None = None, headers: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """The JSON object that the provider answers. Raises `Refused`."""
+    """Returns the JSON object of the answer. Raises `Refused`."""
     try:
         timeout = aiohttp.ClientTimeout(total=ANSWER_S)
         async with (
@@ -237,11 +235,11 @@ async def _ask(
                 body += chunk
                 if len(body) > MAX_ANSWER:
                     raise Refused(502, "the login provider's answer is too long")
-        found = msgspec.json.decode(bytes(body)) if status == 200 else None
+        document = msgspec.json.decode(bytes(body)) if status == 200 else None
     except (aiohttp.ClientError, TimeoutError, OSError):
         raise Refused(502, "the login provider cannot be reached; try again, or log in with a token") from None
     except UNREADABLE:
-        found = None
-    if not isinstance(found, dict):
+        document = None
+    if not isinstance(document, dict):
         raise Refused(502 if status >= 500 else 403, f"the login provider answers {status}; begin again")
-    return found
+    return document

@@ -1,4 +1,5 @@
-"""Plots as inline SVG: numbers and attributes only, coloured by the style sheet. Pure.
+"""The server draws plots as inline SVG, so the console needs no script for them. They hold numbers and attributes only;
+the style sheet colours them. Pure.
 
 Every plot has a title for screen readers; each part its words as a tooltip.
 """
@@ -24,36 +25,37 @@ OUTCOMES: Final = ("stored", "dropped", "denied", "failed")
 
 
 def timeline(bins: Sequence[TimeBin], step_s: int) -> Markup:
-    """Stacked columns of what ended when."""
+    """Draws ended fetches as stacked columns."""
     if not bins:
         return Markup("")
     first, last = bins[0].at, bins[-1].at
     steps = (last - first) // step_s + 1
-    top = _top(max(sum(one.outcomes.values()) for one in bins))
+    top = _top(max(sum(slot.outcomes.values()) for slot in bins))
     parts = [_grid(top)]
     step = (WIDTH - _LEFT) / max(steps, 12)
     gap = min(1.5, step / 5)
-    for one in bins:
-        words = ", ".join(f"{count(one.outcomes[name])} {_(name)}" for name in OUTCOMES if one.outcomes.get(name))
-        parts.append(f"<g><title>{_instant(one.at, last - first)}: {escape(words)}</title>")
+    for slot in bins:
+        words = ", ".join(f"{count(slot.outcomes[name])} {_(name)}" for name in OUTCOMES if slot.outcomes.get(name))
+        parts.append(f"<g><title>{_instant(slot.at, last - first)}: {escape(words)}</title>")
         y = float(HEIGHT - _BOTTOM)
-        x = _LEFT + (one.at - first) // step_s * step
+        x = _LEFT + (slot.at - first) // step_s * step
         for name in OUTCOMES:
-            height = _area(one.outcomes.get(name, 0), top)
+            height = _area(slot.outcomes.get(name, 0), top)
             if height:
                 y -= height
-                place = f'x="{x:.1f}" y="{y:.1f}" width="{step - gap:.1f}" height="{height:.1f}"'
-                parts.append(f'<rect class="fill {name}" {place}/>')
+                box = f'x="{x:.1f}" y="{y:.1f}" width="{step - gap:.1f}" height="{height:.1f}"'
+                parts.append(f'<rect class="fill {name}" {box}/>')
         parts.append("</g>")
     parts.append(_times(first, first + step_s * max(steps, 12)))
     unit = _("second") if step_s == 1 else span(step_s)
     return _svg("".join(parts), _("Fetches that ended per %(unit)s; times in UTC") % {"unit": unit})
 
 
-def interval(found: Precision) -> Markup:
-    """An estimate from 0 to 1 as a point on its interval."""
+def interval(precision: Precision) -> Markup:
+    """Draws an estimate from 0 to 1 as a point on its interval."""
     width = WIDTH - 8
-    low, high, at = (4 + width * min(max(value, 0.0), 1.0) for value in (found.low, found.high, found.estimate))
+    values = (precision.low, precision.high, precision.estimate)
+    low, high, at = (4 + width * min(max(value, 0.0), 1.0) for value in values)
     marks = "".join(f'<path class="grid" d="M{4 + width * tenth / 10:.1f} 4v16"/>' for tenth in range(11))
     bar = f'<rect class="range" x="{low:.1f}" y="8" width="{max(high - low, 2):.1f}" height="8" rx="4"/>'
     label = escape(_("Interval of the precision, from 0 to 100 %"))
@@ -64,22 +66,22 @@ def interval(found: Precision) -> Markup:
 
 
 def curves(samples: Sequence[Sample]) -> Markup:
-    """Queue and ended URLs since the program started."""
+    """Draws queue and ended URLs since the start of the program."""
     if len(samples) < 3:
         return Markup("")
     first, last = samples[0].at, samples[-1].at
     width = max(last - first, 1.0)
     lines = {
-        "queued": [one.queued + one.in_flight for one in samples],
-        "stored": [one.stored for one in samples],
-        "ended": [one.stored + one.denied + one.failed + one.dropped for one in samples],
+        "queued": [sample.queued + sample.in_flight for sample in samples],
+        "stored": [sample.stored for sample in samples],
+        "ended": [sample.stored + sample.denied + sample.failed + sample.dropped for sample in samples],
     }
     top = _top(max(max(values) for values in lines.values()))
     parts = [_grid(top)]
     for name, values in lines.items():
         points = " ".join(
-            f"{_LEFT + (WIDTH - _LEFT) * (one.at - first) / width:.1f},{HEIGHT - _BOTTOM - _area(value, top):.1f}"
-            for one, value in zip(samples, values, strict=True)
+            f"{_LEFT + (WIDTH - _LEFT) * (sample.at - first) / width:.1f},{HEIGHT - _BOTTOM - _area(value, top):.1f}"
+            for sample, value in zip(samples, values, strict=True)
         )
         title = f"{_(name)}: {count(values[-1])}"
         parts.append(f'<polyline class="line {name}" points="{points}"><title>{escape(title)}</title></polyline>')
@@ -123,7 +125,7 @@ def _top(peak: float) -> int:
 
 
 def _tick(peak: float) -> int:
-    """A round step that divides the scale into two to five."""
+    """Chooses a round step that divides the scale into two to five."""
     raw = peak / 4
     magnitude = 10 ** math.floor(math.log10(raw)) if raw >= 1 else 1
     return max(1, next(int(magnitude * factor) for factor in (1, 2, 5, 10) if magnitude * factor >= raw))

@@ -1,4 +1,4 @@
-"""Who may use the console: sessions and one-time addresses. Pure; nothing is written to disk.
+"""Sessions and one-time addresses decide who may use the console. Pure; nothing is written to disk.
 
 Invariants: a session ends `IDLE_S` after its last request and `LONGEST_S` after its login; at most `SESSIONS` are open,
 and a further one ends the one that was idle longest; a one-time token opens one session; only digests of secrets are
@@ -29,20 +29,18 @@ INVITED: Final = Caller("one-time address", Role.ADMIN)
 
 @dataclass(slots=True)
 class Session:
-    """One login."""
-
     caller: Caller
     csrf: str
-    """The value that each form of the session carries."""
+    """Each form of the session carries this value."""
     by: Way
     token: bytes
-    """Digest of the token of the API that opened it; empty for another way."""
+    """Digest of the API token that opened the session; empty for other logins."""
     opened: float
     used: float
 
 
 class Sessions:
-    """The sessions of one server. O(1), but for a login when all sessions are taken."""
+    """O(1), except for a login when all sessions are taken."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,18 +48,18 @@ class Sessions:
         self._invitations: dict[bytes, float] = {}
 
     def invite(self) -> str:
-        """A one-time token."""
+        """Returns a one-time token."""
         token = secrets.token_urlsafe(24)
         self._invitations[digest(token)] = self._clock.monotonic() + INVITATION_S
         return token
 
     def redeem(self, token: str) -> str:
-        """The id of a new session for a one-time token; empty for one that is wrong, used or too old."""
+        """Returns the id of a new session; empty for a one-time token that is wrong, used or too old."""
         until = self._invitations.pop(digest(token), 0.0)
         return self.open(INVITED, "invitation") if until > self._clock.monotonic() else ""
 
     def find(self, session_id: str, *, used: bool = True) -> Session | None:
-        """The open session of this id. `used`: a person used it now, not a page that loads itself again."""
+        """Returns None without an open session of this id. `used` is false for a page that reloads itself."""
         if not session_id:
             return None
         key, now = digest(session_id), self._clock.monotonic()
@@ -76,15 +74,13 @@ class Sessions:
         return session
 
     def close(self, session_id: str) -> None:
-        """End a session."""
         self._sessions.pop(digest(session_id), None)
 
     def end_unless(self, stays: Callable[[Session], bool]) -> None:
-        """End the sessions that may not stay."""
-        self._sessions = {key: one for key, one in self._sessions.items() if stays(one)}
+        self._sessions = {key: session for key, session in self._sessions.items() if stays(session)}
 
     def open(self, caller: Caller, by: Way, token: str = "") -> str:
-        """The id of a new session. `token`: of the API, that opened it."""
+        """Returns the id of a new session. `token` is the API token that opened it."""
         now = self._clock.monotonic()
         if len(self._sessions) >= SESSIONS:
             del self._sessions[min(self._sessions, key=lambda key: self._sessions[key].used)]

@@ -1,4 +1,5 @@
-"""One request to a screen: its fields, the control API, and how a template becomes an answer."""
+"""A view joins a request, its session and the control API, so that a screen is one function from a view to an
+answer."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ NAVIGATION = (
 
 @cache
 def environment() -> Environment:
-    """The templates. Every value is escaped; an unknown name is an error."""
-    found = Environment(
+    """Templates escape every value. An unknown name in a template is an error."""
+    templates = Environment(
         loader=PackageLoader("nephila_console"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -47,13 +48,13 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
+    templates.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
     for name in ("clean", "rate", "when", "host", "cell"):
-        found.filters[name] = getattr(words, name)
+        templates.filters[name] = getattr(words, name)
     # A word of the API in the language of the request. `_()` would read a % in it as a place for a value.
-    found.filters["word"] = translate
-    found.filters |= {"count": figures.count, "size": partial(figures.size, bytes_word="B"), "span": figures.span}
-    found.globals |= {
+    templates.filters["word"] = translate
+    templates.filters |= {"count": figures.count, "size": partial(figures.size, bytes_word="B"), "span": figures.span}
+    templates.globals |= {
         "path": words.path,
         "share": figures.share,
         "followable": words.followable,
@@ -62,12 +63,10 @@ def environment() -> Environment:
         "version": __version__,
         "languages": LANGUAGES,
     }
-    return found
+    return templates
 
 
 class View:
-    """A request of a session."""
-
     def __init__(
         self,
         request: Request,
@@ -77,7 +76,7 @@ class View:
         seal: Seal,
         access_problem: str = "",
     ) -> None:
-        """`access_problem`: why the access file of the server is not used."""
+        """`access_problem` is the reason why the access file of the server is not used."""
         self.request = request
         self.control = control
         self.session = session
@@ -87,30 +86,28 @@ class View:
         self.began = time.perf_counter()
 
     def field(self, name: str, default: str = "") -> str:
-        """A query parameter."""
         return str(self.request.query_params.get(name, default))[:100_000]
 
     def number(self, name: str) -> int:
-        """A query parameter as a whole number; 0 for none."""
+        """Returns a query parameter as a whole number; 0 without one."""
         text = self.field(name)
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
     @property
     def name(self) -> str:
-        """The name in the path."""
         return str(self.request.path_params["name"])
 
     def may(self, operation: str) -> bool:
-        """Whether this session may use an operation: what it may not is left out of the screen."""
+        """Returns whether this session may use an operation; a screen leaves out other operations."""
         return self.session is not None and allowed(self.session.caller, operation)
 
     def _in_language(self, name: str) -> str:
-        """The address of this screen in another language."""
+        """Returns the address of this screen in another language."""
         query = urlencode({**dict(self.request.query_params), "lang": name}, errors="replace")
         return f"{self.request.url.path}?{query}"
 
     def render(self, template: str, code: int = 200, /, **values: Any) -> Response:
-        """The answer of a template. `Server-Timing` has the time since the request began."""
+        """Renders a template. `Server-Timing` has the time since the request began."""
         text = (
             environment()
             .get_template(template)
@@ -133,6 +130,6 @@ class View:
         return HTMLResponse(text.encode("utf-8", "replace"), code, {"server-timing": f"app;dur={passed_ms:.1f}"})
 
 
-def go(place: str) -> Response:
-    """After a change: the browser loads a screen, so that a reload does not repeat the change."""
-    return RedirectResponse(place, 303)
+def go(address: str) -> Response:
+    """Redirects after a change, so that a reload does not repeat the change."""
+    return RedirectResponse(address, 303)

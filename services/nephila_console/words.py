@@ -22,20 +22,20 @@ BASE: Final = "/console"
 
 
 def clean(text: object, limit: int = 0) -> str:
-    """A text from the web, of at most `limit` characters; 0: of any length."""
-    found = str(text)
-    if limit and len(found) > limit:
-        found = found[: limit - 1] + "…"
-    return _HIDDEN.sub("\ufffd", found)
+    """Cleans a text from the web, and cuts it to `limit` characters; 0 is no limit."""
+    chars = str(text)
+    if limit and len(chars) > limit:
+        chars = chars[: limit - 1] + "…"
+    return _HIDDEN.sub("\ufffd", chars)
 
 
 def rate(number: float) -> str:
-    """Per second, with as many digits as it is precise."""
+    """Writes a rate per second with as many digits as it is precise."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.1f}" if number >= 1 else f"{number:.2g}"
 
 
 def ago(seconds: float) -> str:
-    """A length of time in its largest unit."""
+    """Writes a length of time in its largest unit."""
     for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:
             return f"{int(seconds // unit)} {name}"
@@ -43,7 +43,8 @@ def ago(seconds: float) -> str:
 
 
 def when(value: Any) -> Markup:
-    """An instant as a person reads it, the exact one on hover: seconds since 1970 or ISO 8601, in UTC."""
+    """Writes an instant for people, with the exact one on hover. The value is in seconds since 1970 or ISO 8601, in
+    UTC."""
     at = _instant(value)
     if at is None:
         return Markup("<span class=soft>–</span>")
@@ -61,14 +62,13 @@ def _instant(value: Any) -> datetime | None:
     try:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value, UTC) if value else None
-        found = datetime.fromisoformat(str(value)) if value else None
-        return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+        instant = datetime.fromisoformat(str(value)) if value else None
+        return instant.replace(tzinfo=UTC) if instant is not None and instant.tzinfo is None else instant
     except (ValueError, OverflowError, OSError):
         return None
 
 
 def host(url: str) -> str:
-    """The host of a URL."""
     try:
         return urlsplit(url).netloc.rpartition("@")[2].lower() or url
     except ValueError:
@@ -76,23 +76,23 @@ def host(url: str) -> str:
 
 
 def path(*parts: str, **query: Any) -> str:
-    """The address of a screen; fields without a value are left out."""
-    found = {name: value for name, value in query.items() if value not in ("", None, 0)}
-    place = "/".join((BASE, *(urlencode({"": part}, errors="replace")[1:].replace("+", "%20") for part in parts)))
-    return place + (f"?{urlencode(found, errors='replace')}" if found else "")
+    """Builds the address of a screen; fields without a value are left out."""
+    fields = {name: value for name, value in query.items() if value not in ("", None, 0)}
+    address = "/".join((BASE, *(urlencode({"": part}, errors="replace")[1:].replace("+", "%20") for part in parts)))
+    return address + (f"?{urlencode(fields, errors='replace')}" if fields else "")
 
 
 def followable(url: str) -> bool:
-    """Whether a browser may be sent there."""
+    """Returns whether a browser may be sent to the URL."""
     return url.startswith(("http://", "https://"))
 
 
 def cell(value: Any) -> str:
-    """A value of an item in one line."""
+    """Writes a value of an item in one line."""
     if value is None:
         return ""
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {cell(one)}" for name, one in value.items())
+        return ", ".join(f"{name}: {cell(part)}" for name, part in value.items())
     if isinstance(value, list):
-        return " · ".join(cell(one) for one in value)
+        return " · ".join(cell(part) for part in value)
     return str(value)

@@ -34,7 +34,7 @@ from nephila_control.audit_types import (
     Stratum,
     precision_of,
 )
-from nephila_control.part import Part
+from nephila_control.part import OperationPart
 from nephila_control.stored_rows import there
 
 LISTED = 50
@@ -46,7 +46,7 @@ TEXT_CHARS = 20_000
 _OF_EXPRESSION = ("kind", "expression", "hits", "against")
 
 
-class AuditOperations(Part):
+class AuditOperations(OperationPart):
     async def list_samples(self, request: requests.Empty) -> SampleList:
         return await asyncio.to_thread(sample_list, self._backend.rows)
 
@@ -67,18 +67,18 @@ def sample_list(source: Source | None) -> SampleList:
     try:
         with open_store(there(source)) as store:
             newest = store.samples()[-LISTED:][::-1]
-            return SampleList(samples=[_sample(one, store.counts(one.name)) for one in newest])
+            return SampleList(samples=[_sample(info, store.counts(info.name)) for info in newest])
     except NoSample:
         return SampleList(samples=[])
 
 
 def draw(source: Source | None, request: DrawSample) -> SampleOf:
-    place = there(source)
-    if not job_view.is_there(place):
+    database = there(source)
+    if not job_view.is_there(database):
         raise UserError("there are no rows to draw from yet")
     values = {name: getattr(request, name) for name in ("size", "by", "kind", "seed", "job")}
-    info, _ = draw_sample(place, name=request.sample, most=max(DRAWN_FROM, 4 * request.size), **values)
-    with open_store(place) as store:
+    info, _ = draw_sample(database, name=request.sample, most=max(DRAWN_FROM, 4 * request.size), **values)
+    with open_store(database) as store:
         return _sample(info, store.counts(info.name))
 
 
@@ -89,26 +89,26 @@ def detail(source: Source | None, request: GetSample) -> SampleDetail:
     following = next_without_label(ordered, request.number)
     number = request.number or following
     row = _row(there(source), _numbered(drawn, number)) if number else None
-    place = next((place for place, one in enumerate(ordered) if one.number == number), 0)
-    reasons = sum((one.reasons for one in counts), Counter[str]())
+    position = next((position for position, entry in enumerate(ordered) if entry.number == number), 0)
+    reasons = sum((count.reasons for count in counts), Counter[str]())
     return SampleDetail(
         sample=_sample(info, counts),
         row=row,
         next=following,
-        back=ordered[place - 1].number if place else 0,
-        skip=ordered[place + 1].number if place + 1 < len(ordered) else 0,
-        strata=[_stratum(one) for one in sorted(counts, key=lambda one: -one.size) if one.sampled][:STRATA],
+        back=ordered[position - 1].number if position else 0,
+        skip=ordered[position + 1].number if position + 1 < len(ordered) else 0,
+        strata=[_stratum(count) for count in sorted(counts, key=lambda count: -count.size) if count.sampled][:STRATA],
         reasons=dict(reasons.most_common(REASONS)),
     )
 
 
 def label(source: Source | None, request: LabelRow) -> RowLabelled:
     with _opened(source, request.sample) as (store, info):
-        one = _numbered(store.drawn(info.name), request.number)
-        if one.candidate.version != request.version:
+        drawn = _numbered(store.drawn(info.name), request.number)
+        if drawn.candidate.version != request.version:
             raise UserError(f"number {request.number} of the sample is another version; nothing is stored")
         reason = request.reason.strip() if request.verdict == "wrong" else ""
-        store.label([(one.candidate, Label(request.verdict, reason, request.person, now()))])
+        store.label([(drawn.candidate, Label(request.verdict, reason, request.person, now()))])
         following = next_without_label(labelling_order(store.drawn(info.name)), request.number)
         return RowLabelled(sample=_sample(info, store.counts(info.name)), next=following)
 
@@ -116,18 +116,18 @@ def label(source: Source | None, request: LabelRow) -> RowLabelled:
 def outcome(source: Source | None, request: GetAuditOutcome) -> AuditOutcomeOf:
     try:
         with open_store(there(source)) as store:
-            found = outcome_of(store, request.pages, request.links)
+            measured = outcome_of(store, request.pages, request.links)
     except NoSample as error:
         raise api.NotFound(str(error)) from None
     return AuditOutcomeOf(
-        pages=found.pages,
-        links=found.links,
-        precision=precision_of(found.precision),
-        recall=precision_of(found.recall),
+        pages=measured.pages,
+        links=measured.links,
+        precision=precision_of(measured.precision),
+        recall=precision_of(measured.recall),
         proposals=[
-            ProposedExpression(share=share, **{name: getattr(one, name) for name in _OF_EXPRESSION})
-            for one in found.proposals
-            if (share := precision_of(one.share)) is not None
+            ProposedExpression(share=share, **{name: getattr(proposal, name) for name in _OF_EXPRESSION})
+            for proposal in measured.proposals
+            if (share := precision_of(proposal.share)) is not None
         ],
     )
 
@@ -142,24 +142,24 @@ def _opened(source: Source | None, name: str) -> Iterator[tuple[AuditStore, Samp
 
 
 def _numbered(drawn: Sequence[Drawn], number: int) -> Drawn:
-    """The rows have the numbers from 1 on."""
+    """Rows are numbered from 1."""
     if not 1 <= number <= len(drawn):
         raise api.NotFound(f"the sample has the numbers 1 to {len(drawn):,}, not {number:,}")
     return drawn[number - 1]
 
 
-def _row(source: Source, one: Drawn) -> SampleRow:
+def _row(source: Source, drawn: Drawn) -> SampleRow:
     with open_for_reading(source) as rows:
-        found, version = shown(rows, one.candidate), version_now(rows, one.candidate)
-    verdict = one.label or Label("", "", "", "")
+        content, version = shown(rows, drawn.candidate), version_now(rows, drawn.candidate)
+    verdict = drawn.label or Label("", "", "", "")
     return SampleRow(
-        number=one.number,
-        stratum=one.stratum,
-        **{name: getattr(one.candidate, name) for name in ("job", "url", "rule", "version")},
-        title=found.title[:1000] if found is not None else "",
-        text=found.text[:TEXT_CHARS] if found is not None else "",
-        gone=found is None,
-        changed=found is not None and version != one.candidate.version,
+        number=drawn.number,
+        stratum=drawn.stratum,
+        **{name: getattr(drawn.candidate, name) for name in ("job", "url", "rule", "version")},
+        title=content.title[:1000] if content is not None else "",
+        text=content.text[:TEXT_CHARS] if content is not None else "",
+        gone=content is None,
+        changed=content is not None and version != drawn.candidate.version,
         verdict=verdict.verdict,
         reason=verdict.reason,
         person=verdict.person,
@@ -173,12 +173,12 @@ def _sample(info: SampleInfo, counts: Sequence[StratumCount]) -> SampleOf:
         at=info.at,
         kind=msgspec.convert(info.kind, SampleKind),
         by=info.strata,
-        drawn=sum(one.sampled for one in counts),
-        labelled=sum(one.labelled for one in counts),
+        drawn=sum(count.sampled for count in counts),
+        labelled=sum(count.labelled for count in counts),
         precision=precision_of(of_all(counts)),
     )
 
 
-def _stratum(one: StratumCount) -> Stratum:
-    values = {name: getattr(one, name) for name in ("name", "size", "sampled", "right", "wrong")}
-    return Stratum(**values, precision=precision_of(of_stratum(one)))
+def _stratum(count: StratumCount) -> Stratum:
+    values = {name: getattr(count, name) for name in ("name", "size", "sampled", "right", "wrong")}
+    return Stratum(**values, precision=precision_of(of_stratum(count)))

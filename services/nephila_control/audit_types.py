@@ -26,11 +26,11 @@ class DrawSample(Request):
     of strata are then estimates. `nephila audit sample` draws from all."""
 
     sample: Annotated[str, Meta(max_length=200, pattern=r"^[^\x00-\x1f/]*$")] = ""
-    """Its name; empty: the instant."""
+    """Name of the sample; an empty name is the instant."""
     kind: SampleKind = "pages"
     size: Annotated[int, Meta(ge=1, le=MAX_SIZE)] = 300
     by: Literal["directory", "rule", "job", "reason"] = "directory"
-    """What the strata are."""
+    """Kind of the strata."""
     seed: Word = "nephila"
     """The same seed draws the same pages."""
     job: JobFilter = ""
@@ -50,10 +50,10 @@ class LabelRow(Request):
     sample: SampleName
     number: Annotated[int, Meta(ge=1, le=MAX_SIZE)]
     version: Word
-    """That of the row that was shown."""
+    """Version of the row that was shown."""
     verdict: Literal["right", "wrong"]
     reason: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00]*$")] = ""
-    """Why it is wrong."""
+    """Reason why the row is wrong."""
     person: Word = ""
 
 
@@ -65,9 +65,9 @@ class Precision(msgspec.Struct, kw_only=True):
     high: float
 
 
-def precision_of(found: Interval | None) -> Precision | None:
+def precision_of(interval: Interval | None) -> Precision | None:
     """An interval as it is answered; None: there is no label."""
-    return Precision(estimate=found.estimate, low=found.low, high=found.high) if found is not None else None
+    return Precision(estimate=interval.estimate, low=interval.low, high=interval.high) if interval is not None else None
 
 
 class SampleOf(msgspec.Struct, kw_only=True):
@@ -112,11 +112,11 @@ class SampleRow(msgspec.Struct, kw_only=True):
     version: str
     title: str
     text: str
-    """At most 20,000 characters; of an item its data."""
+    """Text of at most 20,000 characters; data of an item."""
     gone: bool
-    """The crawl has this page or item no more."""
+    """True if the crawl no longer has this page or item."""
     changed: bool
-    """It has another text now than when it was drawn."""
+    """True if the text differs from the text that was drawn."""
     verdict: str
     """right, wrong, or empty without a label."""
     reason: str
@@ -129,14 +129,14 @@ class SampleDetail(msgspec.Struct, kw_only=True):
 
     sample: SampleOf
     row: SampleRow | None
-    """None: every row has a label, and none was asked for."""
+    """Null if every row has a label and the request names no row."""
     next: int
     """Number of the next row without a label; 0: there is none."""
     back: int
     skip: int
     """Numbers of the rows before and behind this one, in the order of labelling; 0: there is none."""
     strata: list[Stratum]
-    """Those with rows in the sample, the largest first, 200 at most."""
+    """Strata with rows in the sample, the largest first, 200 at most."""
     reasons: dict[str, int]
     """The most frequent reasons of wrong ones, ten at most."""
 
@@ -165,9 +165,9 @@ class ProposedExpression(msgspec.Struct, kw_only=True):
     expression: str
     """RE2, searched in the full URL."""
     hits: int
-    """Labelled URLs that it is for."""
+    """Labelled URLs that the expression is for."""
     against: int
-    """Labelled URLs of the other kind that it matches."""
+    """Labelled URLs of the other kind that the expression matches."""
     share: Precision
 
 
@@ -180,7 +180,7 @@ class AuditOutcomeOf(msgspec.Struct, kw_only=True):
     """Sample of links; empty: there is none."""
     precision: Precision | None
     recall: Precision | None
-    """Of the wanted pages, the share that is stored; None without labels of both samples."""
+    """Stored share of the wanted pages; null without labels of both samples."""
     proposals: list[ProposedExpression]
 
 
@@ -204,12 +204,12 @@ class FrequencyOutcome(msgspec.Struct, kw_only=True):
     changes: int
     """Changes that were old enough at the end to be judged."""
     found_in_time: Precision | None
-    """Share of them; None without a change."""
+    """Share of the changes that are found in time; null without a change."""
     mean_delay_s: float
     versions_lost: int
     """Changes that another one replaced before a fetch."""
     cut: bool
-    """Only a part was replayed."""
+    """True if only a part of the history was replayed."""
 
 
 class FrequenciesCompared(msgspec.Struct, kw_only=True):

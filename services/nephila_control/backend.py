@@ -31,40 +31,37 @@ if TYPE_CHECKING:
 
 
 class DeadLetters(Protocol):
-    """Messages that a service could not process."""
+    """A dead letter is a message that a service could not process."""
 
     async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
-        """Some of them. Raises `UserError`."""
+        """Raises `UserError`."""
 
     async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
-        """Publish their messages again. Raises `UserError`."""
+        """Publishes messages again. Raises `UserError`."""
 
 
 class Topics(Protocol):
-    """The topics of a broker."""
-
     async def rows(self) -> list[system_types.TopicRow]:
-        """What they hold, and who is behind. Raises `UserError`."""
+        """Raises `UserError`."""
 
 
 class Backend(Protocol):
-    """A coroutine that changes something returns when the change is durable. All raise `UserError` for what the
-    present state refuses."""
+    """A coroutine that changes something returns when the change is durable. Each method raises `UserError` if the
+    present state refuses the request."""
 
     kind: system_types.SystemKind
     place: str
-    """See `system_types.Status.place`."""
+    """The directory, or HOST:PORT of the broker."""
     clock: Clock
     rows: Source | None
-    """The database of the rows; None where it is not known."""
+    """Database of the rows; None if it is not configured."""
     captures: Path | None = None
-    """The directory of what browsers captured of pages; None where it is not known."""
+    """Directory of screenshots and other captures of browsers; None if it is not configured."""
     sites_file: Path | None = None
-    """The file of the sites, which need not exist; None: the sites are not known here."""
+    """File of the sites, which need not exist; None if the system has no sites."""
     letters: DeadLetters
     series: JobSeries
     log: ChangeLog
-    """Who changed what."""
     at_once: bool
     """Seeds are admitted in the turn that receives their job: a new job is not held until its seeds are in, and the
     seeds of its document are sent with each apply. Otherwise only those that are new in the document are sent."""
@@ -73,11 +70,11 @@ class Backend(Protocol):
 
     @property
     def tenants(self) -> Collection[str]:
-        """Names of the tenants in the settings; empty: jobs may name any tenant."""
+        """Tenants in the settings; an empty list lets jobs name any tenant."""
 
     @property
     def own_jobs(self) -> Collection[str] | None:
-        """The jobs whose rows may be read; None: of all jobs, deleted ones too."""
+        """Jobs whose rows may be read; None allows the rows of all jobs, deleted ones too."""
         return None
 
     def check_change(self) -> None:
@@ -88,30 +85,28 @@ class Backend(Protocol):
         """Raise `UserError` for a job that needs a rule, a sink or a library that is missing."""
 
     def spec(self, uid: str) -> CrawlJob | None:
-        """The newest desired state of a job, of a deleted one too; None when there was none."""
+        """Returns the newest desired state of a job, deleted or not; None for an unknown name."""
 
     def jobs(self) -> Mapping[str, CrawlJob]:
-        """All jobs by uid, without deleted ones."""
+        """Maps uid to job, without deleted jobs."""
 
     def reported_generation(self, uid: str) -> int:
-        """The last generation of a job that `spec` does not have; 0: there was none."""
+        """Returns the last generation of a job that `spec` does not have; 0 for a new name."""
         return 0
 
-    def report(self, job: CrawlJob) -> job_types.Job:
-        """How a job stands."""
+    def report(self, job: CrawlJob) -> job_types.Job: ...
 
     async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:
         """Publish a desired state, then seeds."""
 
-    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
-        """Publish seeds of a job."""
+    async def send_seeds(self, uid: str, seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]: ...
 
     def expect_seeds(self, job: CrawlJob) -> None:
-        """A job is held, and its seeds follow with later requests."""
+        """Holds a job whose seeds follow with later requests."""
         return
 
     async def resume_held(self, job: CrawlJob) -> bool:
-        """Continue a held job once its seeds are admitted; False when that happens after the answer."""
+        """Continues a held job once its seeds are admitted. Returns False if that happens after the answer."""
 
     async def republish(self, job: CrawlJob) -> None:
         """Publish a job once more where its receivers are other programs. A scheduler that reports this generation has
@@ -133,17 +128,16 @@ class Backend(Protocol):
         """Forget URLs of a job; each has the outcome of its row."""
 
     async def explain(self, url: str, name: str) -> Explanation:
-        """What became of a canonical URL in a job; without a name in the job with the most facts about it. Raises
-        `NotFound` for an unknown job."""
+        """Explains a canonical URL in a job; without a name, in the job with the most facts about it. Raises `NotFound`
+        for an unknown job."""
 
-    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        """Hosts with queued URLs or requests under way, and why each waits."""
+    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList: ...
 
     # ---- single pages
 
     async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
-        """One page from the web, now, without a job: robots.txt, the egress guard and the limits of size and time
-        count. `browser`: as one has it that does this. Raises `UserError`, also where there is no browser."""
+        """Fetches one page now, without a job. robots.txt, the egress guard and the limits of size and time count.
+        `browser` renders the page. Raises `UserError`, also if there is no browser."""
         if browser is not None:
             raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
         from nephila.downloader.fetch_page import config_of
@@ -154,12 +148,11 @@ class Backend(Protocol):
     # ---- rules
 
     @property
-    def rules(self) -> Mapping[str, ParseRule]:
-        """All rules by name."""
+    def rules(self) -> Mapping[str, ParseRule]: ...
 
     @property
     def rules_directory(self) -> Path | None:
-        """The directory with the rules of files; None: there is none."""
+        """Directory with rules as files; None without one."""
         return None
 
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
@@ -168,48 +161,47 @@ class Backend(Protocol):
 
     @property
     def has_functions(self) -> bool:
-        """False where no Python function of a rule can be called; True where that is not known here."""
+        """False if rules cannot call Python functions; True also if the answer is not known here."""
         return True
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         """Publish rules, deletions too."""
 
-    def verdicts(self) -> Iterable[RuleVerdict]:
-        """Whether rules still fit their sites."""
+    def verdicts(self) -> Iterable[RuleVerdict]: ...
 
     # ---- the system
 
-    def members(self) -> list[system_types.Member]:
-        """The programs that take part."""
+    def members(self) -> list[system_types.Member]: ...
 
     async def complete(self, status: system_types.Status) -> None:
-        """Add the facts that only this kind of system has to the sums over its jobs."""
+        """Adds to the sums over jobs the facts that only this kind of system has."""
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:
-        """The configuration of each service of the program. Raises `UserError` where there are several programs."""
+        """Returns the configuration of each service of the program. Raises `UserError` if there are several
+        programs."""
         raise UserError("each member has its own settings; see its settings file, or nephila service settings")
 
     def downloaders(self) -> Sequence[Downloader]:
-        """What fetches in this process. Raises `UserError` where other programs do."""
+        """Returns the downloaders of this process. Raises `UserError` if other programs fetch."""
         raise UserError("each downloader has its own DNS cache and proxies; see its metrics")
 
     async def topics(self) -> list[system_types.TopicRow]:
-        """The topics of the broker. Raises `UserError` where there is none, or it does not answer."""
+        """Raises `UserError` if there is no broker, or if it does not answer."""
         raise UserError("one program has no topics; its queue is on the overview")
 
     def settings(self) -> dict[str, Any]:
-        """Live settings by key."""
+        """Maps each key to its live setting."""
         return {}
 
     def scope_of(self, member: str, setting: str) -> SettingScope:
-        """The scope of a setting of one member. Raises `UsageError` for an unknown or ambiguous member."""
+        """Finds the scope of a setting of one member. Raises `UsageError` for an unknown or ambiguous member."""
 
     async def put_settings(self, changes: Mapping[str, Any]) -> None:
-        """Key → value; None takes the default back."""
+        """Sets each key to its value; None restores the default."""
 
 
 def next_generation(job: CrawlJob, **changed: Any) -> CrawlJob:
-    """A changed desired state. A message is shared with the services and never changed in place."""
+    """Returns a changed copy: services share a message, so it is never changed in place."""
     return msgspec.structs.replace(job, generation=job.generation + 1, **changed)
 
 

@@ -18,17 +18,17 @@ NO_ROWS = (
 
 
 class TableChanges(api.Control):
-    """The change feed of the rows. The control APIs use it; `nephila changes` also without a running program."""
+    """Reads the change feed of the rows for the control APIs and, without a running program, for `nephila changes`."""
 
     def __init__(self, source: Source | None, jobs: Collection[str] | None = None) -> None:
-        """`jobs`: of these only; None: of all that a request asks for."""
+        """`jobs` limits the feed to these jobs; None is no limit."""
         self._source = source
         self._jobs = jobs
 
     async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList:
-        found = await asyncio.to_thread(self._read, request)
-        rows = [system_types.Change(seq=row.seq, **row.change._asdict()) for row in found.rows]
-        return system_types.ChangeList(changes=rows, next=found.next)
+        batch = await asyncio.to_thread(self._read, request)
+        rows = [system_types.Change(seq=row.seq, **row.change._asdict()) for row in batch.rows]
+        return system_types.ChangeList(changes=rows, next=batch.next)
 
     def _read(self, request: system_types.ListChanges) -> FeedPage:
         if self._source is None:

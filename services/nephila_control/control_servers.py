@@ -31,41 +31,37 @@ BACKLOG = 64
 
 
 class TcpAddress(msgspec.Struct, frozen=True):
-    """Where the API is served in addition to the socket."""
+    """The API is served at this address in addition to the socket."""
 
     host: str
-    """Empty: all addresses."""
+    """An empty host means all addresses."""
     port: int
     token: str = ""
-    """May do everything; empty: only the tokens of `logins` are known."""
+    """The token may do everything; without it only the tokens of `logins` count."""
     logins: LiveAccess | None = None
     names: tuple[str, ...] = ()
     """Names by which browsers open the console, beside addresses, localhost and the name of this machine."""
     firecrawl: bool = False
-    """Serve Firecrawl's API below /v2 too."""
 
 
 def authority_of(control: Control, token: str, logins: LiveAccess | None) -> Authority:
-    """Who may use a server: see `TcpAddress`."""
     from nephila_control.access.authority import Authority, administrator
 
     return Authority(control, administrator(token), logins)
 
 
 class Clients(NamedTuple):
-    """The clients of the control API that its server serves beside it."""
+    """The server of the control API serves these clients of it beside it."""
 
     routes: list[BaseRoute]
     firecrawl: FirecrawlServer | None = None
-    """To start and to close with the server."""
+    """Starts and closes with the server."""
 
     async def start(self) -> None:
-        """Begin what they do without a request."""
         if self.firecrawl is not None:
             await self.firecrawl.start()
 
     async def close(self) -> None:
-        """End it."""
         if self.firecrawl is not None:
             await self.firecrawl.close()
 
@@ -73,18 +69,18 @@ class Clients(NamedTuple):
 def clients_of(
     authority: Authority, logins: LiveAccess | None, names: Sequence[str] = (), *, firecrawl: Path | str | None = None
 ) -> Clients:
-    """The console, and on request Firecrawl's API. `logins`, `names`: as in `TcpAddress`. `firecrawl`: where the rows
-    are; None: it is not served."""
+    """The console is always a client. `firecrawl` is the place of the rows, and adds Firecrawl's API; `logins` and
+    `names` are those of `TcpAddress`."""
     from nephila_console.application import routes  # templates to load
     from nephila_console.logins import Access
 
-    found = list(routes(Access(authority, names, live=logins)))
+    screens = list(routes(Access(authority, names, live=logins)))
     if firecrawl is None:
-        return Clients(found)
+        return Clients(screens)
     from nephila_doors.firecrawl.server import FirecrawlServer
 
     server = FirecrawlServer(authority, firecrawl)
-    return Clients([*found, *server.routes], server)
+    return Clients([*screens, *server.routes], server)
 
 
 class ControlServers:
@@ -99,8 +95,8 @@ class ControlServers:
         metrics: Callable[[], Awaitable[tuple[bytes, str]]],
         store: str = "",
     ) -> None:
-        """`metrics`: what /metrics answers, (text, content type). `store`: URL of the database with the rows; empty:
-        they are in the directory."""
+        """`metrics` returns the answer of /metrics as (text, content type). `store` is the URL of the database with the
+        rows; an empty one means the directory."""
         self.path = directory / NAME
         self._control = control
         self._directory = directory
@@ -160,18 +156,17 @@ class ControlServers:
 
     @property
     def port(self) -> int:
-        """Of the TCP server; 0 without one."""
+        """Port of the TCP server; 0 without one."""
         return self._tcp_server.port if self._tcp_server is not None else 0
 
     @property
     def places(self) -> list[str]:
-        """The socket, and the URL of the TCP server."""
+        """Path of the socket, and URL of the TCP server."""
         host = (self._tcp.host or "0.0.0.0") if self._tcp is not None else ""
         url = f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
         return [str(self.path), *([url] if self._tcp is not None else [])]
 
     async def close(self) -> None:
-        """Take no further requests."""
         if self._loading is not None:
             await self._loading
         if self._listener is not None:
@@ -193,6 +188,5 @@ class ControlServers:
 
 
 def _load() -> None:
-    """Import the HTTP server."""
     import nephila_control.http.application
     import nephila_control.http.server  # noqa: F401

@@ -30,8 +30,6 @@ STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 1
 
 
 class _Counts:
-    """Of one job, or of all of them."""
-
     def __init__(self) -> None:
         self.reasons: Counter[tuple[str, str]] = Counter()
         self.step = 0
@@ -46,22 +44,19 @@ class _Counts:
 
     @property
     def step_s(self) -> int:
-        """Length of a step."""
         last = len(STEPS) - 1
         return STEPS[self.step] if self.step <= last else STEPS[last] << (self.step - last)
 
     def _widen(self) -> None:
         before, self.step = self.step_s, self.step + 1
-        found: dict[int, Counter[str]] = {}
+        bins: dict[int, Counter[str]] = {}
         for number, counts in self.bins.items():
             # A step that does not divide the next one moves fetches by less than its own length.
-            found.setdefault(number * before // self.step_s, Counter()).update(counts)
-        self.bins = found
+            bins.setdefault(number * before // self.step_s, Counter()).update(counts)
+        self.bins = bins
 
 
 class FetchCounts:
-    """The counts of one database."""
-
     def __init__(self, source: Source | None) -> None:
         self._source = source
         self._lock = threading.Lock()
@@ -70,19 +65,19 @@ class FetchCounts:
         self._jobs: dict[str, _Counts] = {}
 
     def read(self, jobs: Collection[str] | None) -> OutcomeCounts:
-        """The counts of these jobs, of all for None; reads the database."""
+        """Reads the database. `jobs` limits the counts; None counts all jobs."""
         with self._lock:
             complete = self._read_on()
-            found = self._all if jobs is None else _sum([self._jobs[job] for job in jobs if job in self._jobs])
+            total = self._all if jobs is None else _sum([self._jobs[job] for job in jobs if job in self._jobs])
             return OutcomeCounts(
                 counts=[
                     OutcomeCount(outcome=outcome, reason=reason, words=words(outcome, reason), fetches=count)
-                    for (outcome, reason), count in found.reasons.most_common()
+                    for (outcome, reason), count in total.reasons.most_common()
                 ],
-                step_s=found.step_s,
+                step_s=total.step_s,
                 timeline=[
-                    TimeBin(at=number * found.step_s, outcomes=dict(sorted(counts.items())))
-                    for number, counts in sorted(found.bins.items())
+                    TimeBin(at=number * total.step_s, outcomes=dict(sorted(counts.items())))
+                    for number, counts in sorted(total.bins.items())
                 ],
                 complete=complete,
             )
@@ -108,18 +103,18 @@ class FetchCounts:
 
 
 def _sum(parts: list[_Counts]) -> _Counts:
-    """The counts of several jobs; their steps become those of the longest."""
+    """The longest step of the jobs becomes the step of the sum."""
     if len(parts) == 1:
         return parts[0]
-    found = _Counts()
-    found.step = max((part.step for part in parts), default=0)
+    total = _Counts()
+    total.step = max((part.step for part in parts), default=0)
     for part in parts:
-        found.reasons.update(part.reasons)
+        total.reasons.update(part.reasons)
         for number, counts in part.bins.items():
-            found.bins.setdefault(number * part.step_s // found.step_s, Counter()).update(counts)
-    while found.bins and max(found.bins) - min(found.bins) >= BINS:
-        found._widen()
-    return found
+            total.bins.setdefault(number * part.step_s // total.step_s, Counter()).update(counts)
+    while total.bins and max(total.bins) - min(total.bins) >= BINS:
+        total._widen()
+    return total
 
 
 def _seconds(text: str) -> int:

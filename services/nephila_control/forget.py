@@ -24,7 +24,7 @@ MAX_URLS = 1_000_000
 
 
 def check(request: job_types.ForgetUrls) -> None:
-    """Raises `UsageError` for a request that names nothing, a URL or an expression that cannot be read."""
+    """Raises `UsageError` for a request that names nothing, or an invalid URL or expression."""
     for number, url in enumerate(request.urls):
         with url_errors(url, f"urls[{number}]: "):
             parse_routed(url)
@@ -40,8 +40,7 @@ def check(request: job_types.ForgetUrls) -> None:
 async def urls_to_forget(
     source: Source | None, job: CrawlJob, request: job_types.ForgetUrls
 ) -> list[tuple[str, Outcome]]:
-    """The URLs of a request with how they have ended. `source`: None where the rows are not known. Raises
-    `UsageError`."""
+    """Returns each URL with its outcome. `source` is None without a database of rows. Raises `UsageError`."""
     check(request)
     if source is not None:
         return await asyncio.to_thread(named_urls, source, job, request)
@@ -51,7 +50,7 @@ async def urls_to_forget(
 
 
 def named_urls(source: Source, job: CrawlJob, request: job_types.ForgetUrls) -> list[tuple[str, Outcome]]:
-    """The URLs of a request, each once, with how they have ended where a row tells it. Reads the rows of the job: about
+    """Returns each URL of a request once, with the outcome of its row if there is one. Reads the rows of the job: about
     1 s per 100,000. Raises `UsageError` for more than MAX_URLS."""
     routes = keeps_routes(spec_of(job))
     left = {parse_for(routes, url).fingerprint: url for url in request.urls}
@@ -62,12 +61,11 @@ def named_urls(source: Source, job: CrawlJob, request: job_types.ForgetUrls) -> 
             if left.pop(key, None) is not None or (expression is not None and expression.search(url)):
                 yield url, outcome
 
-    found = list(islice(ended(), MAX_URLS + 1)) if is_there(source) else []
-    if len(found) > MAX_URLS:
+    matches = list(islice(ended(), MAX_URLS + 1)) if is_there(source) else []
+    if len(matches) > MAX_URLS:
         raise UsageError(f"--match {request.match[:100]!a} matches more than {MAX_URLS:,} URLs; take a narrower one")
-    return found + without_rows(left.values())
+    return matches + without_rows(left.values())
 
 
 def without_rows(urls: Iterable[str]) -> list[tuple[str, Outcome]]:
-    """URLs of which no row is known here."""
     return [(url, Outcome.UNSPECIFIED) for url in urls]

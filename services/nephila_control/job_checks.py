@@ -1,5 +1,5 @@
-"""Checks of a job that comes over the API: its sitemaps, feeds and files of seeds; exclusions that are
-added to it. Pure."""
+"""A job that comes over the API is checked before anything is published: its sitemaps, feeds and files of seeds, and
+added exclusions. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def source_seeds(document: JobDocument, *, seeds_follow: bool) -> list[Seed]:
             f"{document.location}: the file {document.files[0]!r} (spec.seeds) is not read here; send its URLs with "
             "the job (nephila jobs apply -f does it), or add them as seeds"
         )
-    return [Seed(document.name, place, kind) for kind, place in lists_of(document.spec)]
+    return [Seed(document.name, address, kind) for kind, address in lists_of(document.spec)]
 
 
 def with_exclusions(document: Mapping[str, Any], exclude: Sequence[str]) -> dict[str, Any]:
-    """The document of a job with further exclusions behind those it has."""
+    """Appends exclusions to those of the document."""
     spec = document.get("spec", {})
     scope = spec.get("scope", {})
-    wanted = [*dict.fromkeys([*scope.get("exclude", []), *exclude])]
-    return {**document, "spec": {**spec, "scope": {**scope, "exclude": wanted}}}
+    patterns = [*dict.fromkeys([*scope.get("exclude", []), *exclude])]
+    return {**document, "spec": {**spec, "scope": {**scope, "exclude": patterns}}}

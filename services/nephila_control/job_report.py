@@ -1,4 +1,5 @@
-"""How a job stands, as the API lists it: from its desired state and its status, in one program and over Kafka. Pure."""
+"""One program and a system over Kafka list jobs alike: this module makes the row from the desired state and the status
+of a job. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def job_report(job: CrawlJob, status: JobStatus, rate: float) -> job_types.Job:
-    """`rate`: finished URLs per second."""
+    """`rate` is in finished URLs per second."""
     return job_types.Job(
         name=job.name or job.uid,
         state=_state(job, status),
@@ -38,12 +39,12 @@ def job_report(job: CrawlJob, status: JobStatus, rate: float) -> job_types.Job:
 
 
 def job_list(backend: Backend) -> list[job_types.Job]:
-    """How all jobs stand, by name."""
+    """Sorted by name."""
     return [backend.report(job) for _, job in sorted(backend.jobs().items())]
 
 
 def system_status(backend: Backend, started: float) -> system_types.Status:
-    """The sums over all jobs. `started`: monotonic instant of the start of the program."""
+    """Sums all jobs. `started` is the monotonic instant of the start of the program."""
     jobs = job_list(backend)
     return system_types.Status(
         version=__version__,
@@ -60,7 +61,6 @@ def system_status(backend: Backend, started: float) -> system_types.Status:
 
 
 def finished(status: JobStatus) -> int:
-    """URLs that have ended."""
     return status.stored + status.denied + status.failed + status.dropped
 
 

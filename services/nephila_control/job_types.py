@@ -55,7 +55,7 @@ class AddSeeds(Request):
     name: Name
     urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = msgspec.field(default_factory=list)
     contexts: Annotated[list[SeedContext], Meta(max_length=SEED_BATCH)] = msgspec.field(default_factory=list)
-    """One for each URL, or none at all."""
+    """One context for each URL, or none at all."""
     last: bool = False
     """No more seeds follow."""
     held_generation: Annotated[int, Meta(ge=0)] = 0
@@ -74,9 +74,11 @@ class AddSeeds(Request):
                 uid,
                 url,
                 "scheme",
-                context=Context("", one.stage, one.scheme, platform=one.platform, group=one.group, form=one.form),
+                context=Context(
+                    "", context.stage, context.scheme, platform=context.platform, group=context.group, form=context.form
+                ),
             )
-            for url, one in zip(self.urls, self.contexts, strict=True)
+            for url, context in zip(self.urls, self.contexts, strict=True)
         ]
 
 
@@ -116,7 +118,7 @@ class ExplainUrl(Request):
 
     url: Annotated[Url, Meta(min_length=1)]
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
-    """In this job; empty: in the job that has the most facts about the URL."""
+    """Job whose facts are explained; an empty name chooses the job with the most facts about the URL."""
 
 
 class Job(msgspec.Struct, kw_only=True):
@@ -125,9 +127,9 @@ class Job(msgspec.Struct, kw_only=True):
     name: str
     state: JobState
     generation: int
-    """Of the desired state; every change adds one."""
+    """Generation of the desired state; every change adds one."""
     observed_generation: int
-    """Of the desired state that the counts belong to."""
+    """Generation of the desired state that the counts belong to."""
     queued: int
     in_flight: int
     """URLs handed out and not yet finished."""
@@ -146,7 +148,7 @@ class Job(msgspec.Struct, kw_only=True):
     """Links that the scope refuses: held for a wider scope, and not held because of the limit."""
     tenant: str = ""
     site: str = ""
-    """What the job belongs to."""
+    """Site that the job belongs to."""
     browser_s: float = 0.0
     """Seconds in a browser; over Kafka 0."""
     freshness: dict[str, Any] | None = None
@@ -240,16 +242,16 @@ class ExclusionTried(msgspec.Struct, kw_only=True):
 
     name: str
     generation: int
-    """Of the job, when it was tried."""
+    """Generation of the job when the exclusion was tried."""
     queued: int
     """URLs in the queue."""
     looked_at: int
     removed: int
-    """Of those that were looked at."""
+    """URLs that would be removed, among those that were looked at."""
     complete: bool
-    """False: not all queued URLs were looked at, and `removed` is a lower bound."""
+    """False if not all queued URLs were looked at; `removed` is a lower bound then."""
     examples: list[str]
-    """Up to 20 of those that would be removed, chosen at random."""
+    """Up to 20 URLs that would be removed, chosen at random."""
 
 
 class QuarantineReleased(msgspec.Struct, kw_only=True):
@@ -267,9 +269,9 @@ class UrlsForgotten(msgspec.Struct, kw_only=True):
     name: str
     forgotten: int
     open: int = 0
-    """Queued or in flight: they stay."""
+    """URLs that are queued or in flight; they stay."""
     unknown: int = 0
-    """The job does not know them."""
+    """URLs that the job has not seen."""
 
 
 class Explained(msgspec.Struct, kw_only=True):

@@ -21,10 +21,10 @@ from nephila_control.backend import is_held, next_generation
 from nephila_control.forget import urls_to_forget
 from nephila_control.job_checks import source_seeds, with_exclusions
 from nephila_control.job_report import job_list
-from nephila_control.part import Part
+from nephila_control.part import OperationPart
 
 
-class JobOperations(Part):
+class JobOperations(OperationPart):
     async def apply_job(self, request: job_types.ApplyJob) -> job_types.JobApplied:
         backend = self._backend
         backend.check_change()
@@ -74,7 +74,8 @@ class JobOperations(Part):
         )
 
     async def _resume_held(self, uid: str, generation: int) -> bool:
-        """Continue a held job, unless it was changed in the meantime; False when that happens after the answer."""
+        """Continues a held job unless it was changed in the meantime. Returns False if that happens after the
+        answer."""
         job = self._backend.spec(uid)
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 

@@ -17,21 +17,19 @@ from nephila_control.backend import Backend
 from nephila_control.declaration import Operation
 from nephila_control.fetch_counts import FetchCounts
 from nephila_control.job_report import job_list
-from nephila_control.part import Part, Shared
+from nephila_control.part import OperationPart, Shared
 from nephila_control.search_reader import SearchReader
 
 
 class Operations(Control):
-    """The control API of one program, or of a system over Kafka."""
-
     def __init__(self, backend: Backend, shared: Shared | None = None) -> None:
-        """`shared`: the state of the program, for a view of it."""
+        """A view for tenants gets `shared` from the program."""
         rows = backend.rows
         self._backend = backend
         self._shared = shared or Shared(
             backend.clock.monotonic(), FetchCounts(rows), SearchReader(rows) if rows is not None else None
         )
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, OperationPart] = {}
 
     async def call(self, operation: Operation, request: Any) -> Any:
         part = self._parts.get(operation.part)
@@ -43,20 +41,18 @@ class Operations(Control):
 
     @property
     def log(self) -> ChangeLog:
-        """Who changed what."""
         return self._backend.log
 
     def within(self, tenants: frozenset[str]) -> Operations:
-        """The same for jobs, rows and rules of these tenants alone."""
+        """Returns the same API, limited to jobs, rows and rules of these tenants."""
         # Most programs have no tenants: what limits to them is loaded with the first of their callers.
         from nephila_control.access.tenant_view import TenantBackend
 
         return Operations(TenantBackend(self._backend, tenants), self._shared)
 
     def jobs(self) -> list[job_types.Job]:
-        """How all jobs stand, by name."""
+        """Sorted by name."""
         return job_list(self._backend)
 
     def states(self) -> dict[str, int]:
-        """Jobs by state."""
         return dict(Counter(job.state for job in self.jobs()))

@@ -1,4 +1,5 @@
-"""What the implementations of operations have in common: a backend, and the other operations."""
+"""Operations are split by subject, so that a program loads only those that are asked for. The parts share this base: a
+backend, and the other operations."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from nephila_control.search_reader import SearchReader
 
 @dataclass(frozen=True)
 class Shared:
-    """State of a program that its views for tenants share: it is too costly to compute for each caller."""
+    """Views for tenants share this state of the program: it is too costly to compute for each caller."""
 
     started: float
     """Monotonic instant of the start of the program."""
@@ -27,7 +28,7 @@ class Shared:
     search_reader: SearchReader | None
 
 
-class Part(Control):
+class OperationPart(Control):
     """The operations of one subject. A part passes the operations that it does not write on to the whole."""
 
     def __init__(self, backend: Backend, shared: Shared, whole: Control) -> None:
@@ -39,7 +40,7 @@ class Part(Control):
         return await operation.of(self._whole, request)
 
     def _job(self, name: str) -> CrawlJob:
-        """The job of that name. Raises `UsageError` without a name, `NotFound` for an unknown one."""
+        """Raises `UsageError` without a name, `NotFound` for an unknown one."""
         if not name:
             raise UsageError("a job has to be named")
         job = self._backend.spec(name)
@@ -48,7 +49,7 @@ class Part(Control):
         return job
 
     def _rows_of(self, job: str) -> Collection[str] | None:
-        """The jobs whose rows answer a request for one job, or for all of them; None: all rows."""
+        """Returns the jobs whose rows answer a request for one job, or for all jobs; None is no limit."""
         own = self._backend.own_jobs
         if job:
             return [job] if own is None or job in own else []

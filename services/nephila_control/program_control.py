@@ -13,8 +13,6 @@ from nephila_control.operations import Operations
 
 
 class CrawlControl:
-    """A backend over the services of one crawl, and its servers."""
-
     def __init__(self, backend: LocalBackend, servers: ControlServers) -> None:
         self.note = backend.note
         self.open = servers.open
@@ -28,7 +26,6 @@ def make_control(
     address: TcpAddress | None,
     metrics: Callable[[], Awaitable[tuple[bytes, str]]],
 ) -> CrawlControl:
-    """The control of one crawl, which its command line defines."""
     rows = storage.store or None
     backend = LocalBackend(parts, storage.directory, storage.formats, rows, files=rules, once=True)
     return CrawlControl(backend, ControlServers(Operations(backend), storage.directory, address, metrics=metrics))

@@ -1,4 +1,4 @@
-"""What the requests of all subjects have in common. The types of a subject have a file of their own."""
+"""Requests of all subjects refuse unknown fields. The types of a subject have a file of their own."""
 
 from __future__ import annotations
 

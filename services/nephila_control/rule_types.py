@@ -60,12 +60,12 @@ class RuleHealth(msgspec.Struct, kw_only=True):
     version: int
     degraded: bool
     findings: str = ""
-    """What is different from before, in one line."""
+    """One line says what differs from before."""
     since: float = 0.0
     """Seconds since 1970 UTC at which the rule became degraded; 0 while it is not."""
     pages: int
     fill_rate: float
-    """Share of its last pages that had items."""
+    """Share of the last pages with items."""
 
 
 class RuleHealthList(msgspec.Struct, kw_only=True):

@@ -12,10 +12,10 @@ from nephila_rules.runtime import load
 from nephila_rules.runtime.function_directory import NO_DIRECTORY, functions_in
 
 from nephila_control import api, requests, rule_types
-from nephila_control.part import Part
+from nephila_control.part import OperationPart
 
 
-class RuleOperations(Part):
+class RuleOperations(OperationPart):
     async def list_rules(self, request: requests.Empty) -> rule_types.RuleList:
         rules = [
             rule_types.Rule(name=name, version=rule.version, document=msgspec.json.decode(rule.document))
@@ -59,13 +59,14 @@ class RuleOperations(Part):
 
 
 def _messages(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
-    """The messages of all documents. Raises `UsageError` for the first mistake."""
+    """Raises `UsageError` for the first mistake."""
     read = [load.from_json(content, f"rules[{number}]") for number, content in enumerate(documents)]
     return [ParseRule(rule.name, rule.text, rule.rule.version) for rule in load.distinct(read)]
 
 
 def _change(before: ParseRule | None, after: ParseRule, *, has_functions: bool) -> rule_types.RuleChange:
-    """What an apply does to one rule. `has_functions`: the program has a directory of Python functions."""
+    """Describes the effect of an apply on one rule. `has_functions` says whether the program has a directory of Python
+    functions."""
     verdict = "created" if before is None else "unchanged" if before == after else "changed"
     calls = not has_functions and functions_in([load.from_text(after.document, after.name).rule])
     warning = f"its Python functions are not called: {NO_DIRECTORY}" if calls else ""

@@ -22,7 +22,7 @@ class ListPages(Request):
     job: JobFilter = ""
     outcome: Literal["", "stored", "denied", "failed", "dropped"] = ""
     reason: Word = ""
-    """Of this reason only."""
+    """Rows with this reason only."""
     search: Search = ""
     """Part of the URL or of the title; letters of ASCII in any case."""
     before: Annotated[int, Meta(ge=0, le=1 << 62)] = 0
@@ -37,7 +37,7 @@ class SearchPages(Request):
     """Words that have to be in a page, "phrases", -without, prefix*, title:, url:, host:, since:, until:."""
     job: JobFilter = ""
     skip: Annotated[int, Meta(ge=0, le=200)] = 0
-    """Leave so many out; at most 200 pages are put in order."""
+    """Number of pages that are left out; at most 200 pages are put in order."""
     limit: PageLimit = 20
 
 
@@ -61,7 +61,7 @@ class GetBody(Request):
     url: Annotated[Url, Meta(min_length=1)]
     form: Literal["markdown", "source"] = "markdown"
     start: Annotated[int, Meta(ge=0, le=1 << 40)] = 0
-    """The first character."""
+    """Index of the first character."""
     limit: Annotated[int, Meta(ge=1, le=2_000_000)] = 200_000
     """Characters at most."""
 
@@ -109,9 +109,9 @@ class PageRow(msgspec.Struct, kw_only=True):
     outcome: str
     reason: str
     words: str
-    """What the reason means."""
+    """Meaning of the reason."""
     status: int
-    """Of HTTP; 0: no answer."""
+    """Status of HTTP; 0 without an answer."""
     title: str
     content_type: str
     bytes: int
@@ -137,7 +137,7 @@ class Fragment(msgspec.Struct, kw_only=True):
 
     text: str
     hit: bool = False
-    """Whether it is a word of the search."""
+    """True for a word of the search."""
 
 
 class SearchHit(msgspec.Struct, kw_only=True):
@@ -160,7 +160,7 @@ class SearchResults(msgspec.Struct, kw_only=True):
     total: int
     """Pages that were found, 1,000 at most."""
     looked_at: int
-    """Only so many pages were searched, the newest, since the search has frequent words; 0: all."""
+    """Number of the newest pages that were searched, if the search has frequent words; 0 if all were."""
     behind: int
     """Fetches that the index has not read yet. It reads on."""
 
@@ -171,7 +171,7 @@ class Link(msgspec.Struct, kw_only=True):
     url: str
     text: str
     outcome: str
-    """Of the row of its target; empty without one."""
+    """Outcome of the row of the target; empty without a row."""
 
 
 class Screenshot(msgspec.Struct, kw_only=True):
@@ -188,7 +188,7 @@ class LinksIn(msgspec.Struct, kw_only=True):
     links: list[Link]
     """The first 500; the URL and the outcome are those of the page with the link."""
     complete: bool
-    """False: there are more, or not all stored links were looked at."""
+    """False if there are more links, or not all stored links were looked at."""
 
 
 class PageItem(msgspec.Struct, kw_only=True):
@@ -221,13 +221,13 @@ class PageDetail(msgspec.Struct, kw_only=True):
     near_copy_of: str
     meta: dict[str, Any]
     text: str
-    """At most 200,000 characters of it."""
+    """First 200,000 characters of the text."""
     text_chars: int
-    """Of the whole text."""
+    """Characters of the whole text."""
     links: list[Link]
-    """The first 500."""
+    """First 500 links."""
     items: list[PageItem]
-    """The first 100."""
+    """First 100 items."""
     fetches: list[dict[str, Any]]
     """The last 100 rows of the table `fetches`, the newest last."""
     previous: PageVersion | None
@@ -244,7 +244,7 @@ class Body(msgspec.Struct, kw_only=True):
     """Seconds since 1970 UTC; 0: not known."""
     text: str
     chars: int
-    """Of the whole text."""
+    """Characters of the whole text."""
 
 
 class Item(msgspec.Struct, kw_only=True):
@@ -268,7 +268,7 @@ class ItemList(msgspec.Struct, kw_only=True):
     next: str = ""
     """Pass it as `after` for more; empty: these were the last."""
     complete: bool = True
-    """False: there are more than the 20,000 items that were put in order."""
+    """False if there are more items than the 20,000 that were put in order."""
 
 
 class OutcomeCount(msgspec.Struct, kw_only=True):
@@ -284,7 +284,7 @@ class TimeBin(msgspec.Struct, kw_only=True):
     """Fetches of one step of time."""
 
     at: int
-    """Its begin, in seconds since 1970 UTC."""
+    """Begin of the step, in seconds since 1970 UTC."""
     outcomes: dict[str, int]
 
 
@@ -297,7 +297,7 @@ class OutcomeCounts(msgspec.Struct, kw_only=True):
     timeline: list[TimeBin]
     """Steps without a fetch are left out."""
     complete: bool
-    """False: the server still reads the table, and the next answer counts more."""
+    """False while the server reads the table; the next answer counts more."""
 
 
 class Sample(msgspec.Struct, kw_only=True):
@@ -314,7 +314,7 @@ class Sample(msgspec.Struct, kw_only=True):
 
 
 class Series(msgspec.Struct, kw_only=True):
-    """Counts since the program started, in equal steps, the oldest first; the last one is of now."""
+    """The counts since the program started, in equal steps, the oldest first; the last sample is the present one."""
 
     samples: list[Sample]
     step_s: float

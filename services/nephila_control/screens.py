@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from nephila_control import screen_types, stored_rows
-from nephila_control.part import Part
+from nephila_control.part import OperationPart
 
 
-class ScreenOperations(Part):
+class ScreenOperations(OperationPart):
     async def list_pages(self, request: screen_types.ListPages) -> screen_types.PageList:
         return await asyncio.to_thread(stored_rows.page_list, self._backend.rows, request, self._rows_of(request.job))
 

@@ -23,7 +23,7 @@ STEP_S: Final = 0.2
 
 
 class SearchReader:
-    """Reads the index of one database on. `pause`: waits for some seconds."""
+    """Keeps the index of one database up to date. `pause` waits for some seconds."""
 
     def __init__(self, source: Source, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._source = source
@@ -31,8 +31,8 @@ class SearchReader:
         self._task: asyncio.Task[None] | None = None
 
     async def read_on(self) -> bool:
-        """Begin, where it is not under way, and wait WAIT_S at most. Whether the index has more than before: only the
-        first caller waits."""
+        """Begins to read if no reader runs, and waits WAIT_S at most. Returns False at once if a reader runs
+        already."""
         if self._task is not None and not self._task.done():
             return False
         self._task = asyncio.ensure_future(self._read())

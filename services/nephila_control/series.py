@@ -27,33 +27,33 @@ class JobSeries:
 
     def __init__(self) -> None:
         self._samples: list[tuple[float, dict[str, _Counts]]] = []
-        """(seconds since 1970 UTC, job → counts)."""
+        """Each sample is (seconds since 1970 UTC, job → counts)."""
         self._step_s = FIRST_STEP_S
         self._next = float("-inf")
 
     def note(self, now: float, utc_now: float, jobs: Callable[[], Sequence[Job]]) -> None:
-        """Take a sample if one is due. O(1) otherwise."""
+        """Takes a sample if one is due. O(1) otherwise."""
         if now < self._next:
             return
-        found = jobs()
-        if len(found) > JOBS:
+        reports = jobs()
+        if len(reports) > JOBS:
             self._samples.clear()
             self._next = now + SAMPLES * FIRST_STEP_S
             return
-        self._samples.append((utc_now, {job.name: _counts(job) for job in found}))
+        self._samples.append((utc_now, {job.name: _counts(job) for job in reports}))
         if len(self._samples) > SAMPLES:
             del self._samples[1::2]
             self._step_s *= 2
         self._next = now + self._step_s
 
     def read(self, jobs: Collection[str] | None, reports: Sequence[Job], clock: Clock) -> Series:
-        """The curve of these jobs, of all for None. `reports`: how each of them stands now."""
+        """`jobs` limits the curve; None sums all jobs. `reports` are the present counts."""
         samples = []
         for at, counts in self._samples:
-            found = list(counts.values()) if jobs is None else [counts[job] for job in jobs if job in counts]
-            if found or jobs is None:
-                samples.append(_sample(at, _sum(found)))
-        samples.append(_sample(clock.now(), _sum([_counts(one) for one in reports])))
+            chosen = list(counts.values()) if jobs is None else [counts[job] for job in jobs if job in counts]
+            if chosen or jobs is None:
+                samples.append(_sample(at, _sum(chosen)))
+        samples.append(_sample(clock.now(), _sum([_counts(report) for report in reports])))
         return Series(samples=samples, step_s=self._step_s)
 
 
@@ -61,8 +61,8 @@ def _counts(job: Job) -> _Counts:
     return tuple(int(getattr(job, name)) for name in _COUNTS)
 
 
-def _sum(found: Sequence[_Counts]) -> _Counts:
-    return tuple(map(sum, zip(*found, strict=True))) if found else (0,) * len(_COUNTS)
+def _sum(rows: Sequence[_Counts]) -> _Counts:
+    return tuple(map(sum, zip(*rows, strict=True))) if rows else (0,) * len(_COUNTS)
 
 
 def _sample(at: float, counts: _Counts) -> Sample:

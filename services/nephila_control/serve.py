@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 class UpProgram:
-    """The program while it runs."""
-
     def __init__(
         self,
         configs: ServiceConfigs,
@@ -48,9 +46,9 @@ class UpProgram:
         beside: Callable[[], list[Collector]] = list,
         sites: Path | None = None,
     ) -> None:
-        """`tcp`: address of the control API in addition to DIR/control.sock. `on_change`: called after a job change.
-        `webhooks`: builds the sender of changes. `beside`: metrics of what runs beside the services.
-        `sites`: the file of the sites; by default that of the directory."""
+        """`tcp` is the address of the control API in addition to DIR/control.sock. `on_change` is called after a job
+        change. `webhooks` builds the sender of changes. `beside` gives metrics of a companion. `sites` is the file of
+        the sites; its default is that of the directory."""
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.backend.note()
@@ -81,7 +79,7 @@ class UpProgram:
         self._over = asyncio.Event()
 
     async def run(self, ready: Callable[[list[Job]], None]) -> None:
-        """Serve until `stop` is called or a write fails for good. `ready` is called once requests are accepted."""
+        """Serves until `stop` is called, or a write fails for good. `ready` is called once requests are accepted."""
         async with self.assembly.running():
             self._applied_rules.start()
             if self.rules is not None:
@@ -105,7 +103,6 @@ class UpProgram:
         self.degraded = self.assembly.judge.degraded()
 
     def _collectors(self) -> list[Collector]:
-        """Metrics of what runs beside the services."""
         from nephila.kernel.runtime.metrics import MetricsCollector
         from nephila_harvest.webhooks.metrics import METRICS
 
@@ -113,7 +110,7 @@ class UpProgram:
         return [*webhooks, *self._beside()]
 
     def stop(self) -> None:
-        """Drain and end; a second call ends the drain at once."""
+        """Drains and ends; a second call ends the drain at once."""
         if self._over.is_set():
             self.assembly.skip_grace()
         self._over.set()

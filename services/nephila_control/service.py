@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ControlService:
-    """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
+    """Serves `control` over HTTP with `token`, as a `lifecycle.Service`."""
 
     def __init__(
         self,
@@ -41,8 +41,9 @@ class ControlService:
         rows: str = "",
         firecrawl: bool = False,
     ) -> None:
-        """`token`: may do everything; empty for none. `rows`: URL of the database. `console_names`, `firecrawl`: see
-        `ControlConfig`. Raises `UsageError` for Firecrawl's API without rows."""
+        """`token` may do everything; an empty one counts for nothing. `rows` is the URL of the database.
+        `console_names` and `firecrawl` are those of `ControlConfig`. Raises `UsageError` for Firecrawl's API without
+        rows."""
         if firecrawl and not rows:
             raise UsageError("api.firecrawl needs api.store: its pages are rows of the database")
         self._backend = backend
@@ -55,7 +56,7 @@ class ControlService:
 
     @property
     def failed_backup(self) -> str:
-        """The line of the newest backup of the system if it failed."""
+        """Returns an empty string unless the newest backup of the system failed."""
         return self._backend.failed_backup
 
     async def start(self) -> None:
@@ -70,7 +71,7 @@ class ControlService:
 
 
 def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
-    """Raises `UsageError` when no login would be possible."""
+    """Raises `UsageError` if no login would be possible."""
     kafka = cast("KafkaBus", bus)
     token, logins = read_logins(config.token_file, "api.token_file", config.access_file, "api.access_file")
     letters = KafkaDeadLetters(kafka.config, kafka.claim_store)

@@ -53,7 +53,7 @@ class DeleteDirectory(Request):
 
     site: Name
     name: Name
-    """Of the directory, without that of its site."""
+    """Name of the directory without that of its site."""
     etag: Etag = ""
     """Refuse when the site has another etag; empty: delete in any case."""
 
@@ -64,15 +64,15 @@ class ListState(msgspec.Struct, kw_only=True):
     url: str
     verdict: str
     fault: bool
-    """It was not fetched."""
+    """True if the list was not fetched."""
     reason: str
-    """Of its row."""
+    """Reason of the row."""
     status: int
-    """Of HTTP; 0: no answer."""
+    """Status of HTTP; 0 without an answer."""
     target: str
-    """The URL to which it redirects."""
+    """URL to which the list redirects."""
     links: int
-    """Links of a list that was fetched."""
+    """Links of a fetched list."""
     since: str
     """Begin of the fault; empty without one."""
     words: str
@@ -84,20 +84,20 @@ class Directory(msgspec.Struct, kw_only=True):
     """A directory of a site after its last run."""
 
     name: str
-    """Name of its job."""
+    """Name of the job."""
     frequency: str = ""
     score: float = 1.0
     paused: bool = False
-    """By its settings: no run begins."""
+    """True if no run begins because of the settings."""
     country: str = ""
     type: str = ""
     description: str = ""
     last_run: str
-    """Begin of the run; empty: it has not run."""
+    """Begin of the last run; empty before the first."""
     ended: str
-    """Why the run is over; empty: it is not."""
+    """Reason why the run is over; empty while it runs."""
     why: str
-    """Why its job was refused."""
+    """Reason why the job was refused."""
     new_pages: int
     recorded: int = 0
     """Links that the run recorded and did not fetch."""
@@ -106,7 +106,7 @@ class Directory(msgspec.Struct, kw_only=True):
     next_run: str = ""
     """Begin of the next run, or paused; empty: as soon as a program starts the runs."""
     lists: list[ListState]
-    """After the last run that ended."""
+    """Lists after the last run that ended."""
 
 
 class DirectoryList(msgspec.Struct, kw_only=True):
@@ -120,7 +120,7 @@ class Site(msgspec.Struct, kw_only=True):
 
     name: str
     etag: str
-    """Of the document; a request that sends it back is refused once the site was changed."""
+    """Etag of the document; a request with it is refused once the site was changed."""
     document: dict[str, Any]
 
 

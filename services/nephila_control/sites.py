@@ -22,14 +22,14 @@ from nephila_harvest.sites.store import AppliedSite, SiteEdit, SiteStore, open_s
 from nephila_harvest.sites.verdicts import EFFECTS, ListState
 
 from nephila_control import api, requests, site_types
-from nephila_control.part import Part
+from nephila_control.part import OperationPart
 
 T = TypeVar("T")
 Decision = Callable[[Sites], SiteEdit]
 """The change that a request makes to the present sites. Raises `UserError`."""
 
 
-class SiteOperations(Part):
+class SiteOperations(OperationPart):
     async def list_directories(self, request: requests.Empty) -> site_types.DirectoryList:
         return site_types.DirectoryList(directories=await self._read(lambda store: directories(store, self._own), []))
 
@@ -81,7 +81,7 @@ class SiteOperations(Part):
         def decide(present: Sites) -> SiteEdit:
             site = self._known(present, request.site)
             _check_etag(site.name, site.etag, request.etag or site.etag)
-            if all(one.name != request.name for one in site.directories):
+            if all(directory.name != request.name for directory in site.directories):
                 raise api.NotFound(f"site {site.name!r} has no directory {request.name!r}")
             return without(present, [f"{site.name}.{request.name}"])
 
@@ -90,7 +90,7 @@ class SiteOperations(Part):
     # ---- parts
 
     async def _change(self, decide: Decision) -> list[site_types.SiteChange]:
-        """Make a change; its answers, one for each site."""
+        """Makes a change, and returns one answer for each site."""
         backend, own = self._backend, self._own
         backend.check_change()
         if not self._path.is_file():
@@ -105,11 +105,11 @@ class SiteOperations(Part):
 
         changes = await asyncio.to_thread(_with_store, self._path, apply)
         jobs = backend.jobs()
-        return [change_answer(one, jobs) for one in changes]
+        return [change_answer(change, jobs) for change in changes]
 
     @property
     def _own(self) -> Collection[str] | None:
-        """Tenants to which the caller is limited; None: the caller is not limited."""
+        """Tenants of a limited caller; None is no limit."""
         return self._backend.tenants if self._backend.own_jobs is not None else None
 
     @property
@@ -137,7 +137,7 @@ class SiteOperations(Part):
 
 
 def directories(store: SiteStore, own: Collection[str] | None = None) -> list[site_types.Directory]:
-    """The directories of the sites, the highest score first. `own`: of these tenants only."""
+    """Sorted by score, the highest first. `own` limits the result to these tenants."""
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
     rows = []
     for name, values in resolve.by_score(sites).items():
@@ -158,7 +158,7 @@ def directories(store: SiteStore, own: Collection[str] | None = None) -> list[si
                 recorded=last.recorded if last is not None else 0,
                 left_out=last.left_out if last is not None else 0,
                 next_run=_next_run(plan_of(sites, name), progress.get(name)),
-                lists=[list_answer(one) for one in lists.get(name, ())],
+                lists=[list_answer(entry) for entry in lists.get(name, ())],
             )
         )
     return rows
@@ -171,12 +171,11 @@ def _next_run(plan: DirectoryPlan, progress: DirectoryProgress | None) -> str:
 
 
 def change_answer(change: AppliedSite, jobs: Collection[str] = ()) -> site_types.SiteChange:
-    """A change as the API has it. `jobs`: names of the jobs of the program."""
+    """`jobs` are the names of the jobs of the program."""
     return site_types.SiteChange(**change._asdict(), jobs=[name for name in change.removed if name in jobs])
 
 
 def list_answer(state: ListState) -> site_types.ListState:
-    """A list as the API has it."""
     return site_types.ListState(
         **{**state._asdict(), "since": iso(state.since)},
         fault=state.is_fault,
@@ -186,7 +185,6 @@ def list_answer(state: ListState) -> site_types.ListState:
 
 
 def list_line(state: site_types.ListState) -> str:
-    """A list and its state in one line for people."""
     if not state.fault:
         links = f", {state.links:,} links" if state.links else ""
         return f"{state.url}: {state.words}{links}"
@@ -219,7 +217,7 @@ def _check_etag(name: str, present: str, etag: str) -> None:
 
 
 def _is_own(sites: Sites, site: SiteDocument, own: Collection[str]) -> bool:
-    """Whether the tenant of a site, and that of each directory, is one of the caller's."""
+    """Checks the tenant of the site and that of each directory."""
     if site.name == DEFAULT:
         return False
     tenants = (sites.value(site, part, "tenant") for part in (None, *site.directories))
@@ -227,8 +225,8 @@ def _is_own(sites: Sites, site: SiteDocument, own: Collection[str]) -> bool:
 
 
 def _within(present: Sites, decide: Decision, own: Collection[str]) -> SiteEdit:
-    """The change of a caller who is limited to tenants. Raises `UserError` for one that touches a foreign site, in a
-    line that does not name that site."""
+    """Limits a change to the tenants of the caller. Raises `UserError` for a foreign site, in a line that does not name
+    it."""
     edit = decide(present)
     for site in edit.sites:
         before = present.sites.get(site.name)
@@ -237,7 +235,7 @@ def _within(present: Sites, decide: Decision, own: Collection[str]) -> SiteEdit:
     visible = {name: site for name, site in present.sites.items() if _is_own(present, site, own)}
     inherited = {site.inherits for site in visible.values()}
     for site in edit.sites:
-        if site.inherits and site.inherits not in {*visible, *inherited, *(one.name for one in edit.sites)}:
+        if site.inherits and site.inherits not in {*visible, *inherited, *(other.name for other in edit.sites)}:
             raise UsageError(f"{site.location}: spec.inherits: there is no site {site.inherits!r}")
     for site in list(visible.values()):
         visible |= {above.name: above for above in present.chain(site)}
@@ -262,7 +260,7 @@ def _within(present: Sites, decide: Decision, own: Collection[str]) -> SiteEdit:
 
 
 def _jobs(present: Sites, decide: Decision, own: Collection[str]) -> Iterable[JobDocument]:
-    """The jobs of the changed directories. Raises `UserError`."""
+    """Raises `UserError`."""
     edit = _within(present, decide, own)
     after = merged(present.sites, edit.sites, edit.deleted)
     return [resolve.job(after, f"{site.name}.{part.name}", 0.0) for site in edit.sites for part in site.directories]

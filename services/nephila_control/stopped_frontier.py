@@ -39,13 +39,13 @@ async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operatio
 
 
 def _single_fetches(run: RunFile) -> DownloaderConfig:
-    """How the studio fetches a page: under the name of the crawl, and where the crawl may fetch."""
+    """The studio fetches a page under the name of the crawl, and within its egress rules."""
     return config_of(**settings_of(run.options, "extract")["downloader"])
 
 
 @asynccontextmanager
 async def held_scheduler(directory: OutputDirectory) -> AsyncIterator[Scheduler]:
-    """The scheduler of a directory that the caller has locked; it sends no request."""
+    """Opens the scheduler of a directory that the caller has locked; it sends no request."""
     clock = SystemClock()
     config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
     scheduler = Scheduler(config, LocalBus(clock), clock)

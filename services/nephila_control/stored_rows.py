@@ -1,4 +1,5 @@
-"""The operations on stored rows: lists of pages and items, and one page. They read the database in a thread."""
+"""The operations on stored rows list pages and items, and show one page. They read the database in a thread, so that a
+slow query stops no crawl."""
 
 from __future__ import annotations
 
@@ -38,27 +39,25 @@ Jobs = Collection[str] | None
 
 
 def page_list(source: Source | None, request: screen_types.ListPages, jobs: Jobs) -> screen_types.PageList:
-    """See `Control.list_pages`."""
     if not job_view.is_there(there(source)):
         return screen_types.PageList(pages=[])
     values = msgspec.structs.asdict(request)
     del values["job"]
-    found = recent_rows.rows(there(source), jobs=jobs, **values)
-    return screen_types.PageList(pages=[_row(row) for row in found.rows], next=found.next)
+    batch = recent_rows.rows(there(source), jobs=jobs, **values)
+    return screen_types.PageList(pages=[_row(row) for row in batch.rows], next=batch.next)
 
 
 def search_results(source: Source | None, request: screen_types.SearchPages, jobs: Jobs) -> screen_types.SearchResults:
-    """See `Control.search_pages`."""
     # Loaded by the first search: a crawl without one does without these modules.
     from nephila_stores.search.query import parse
     from nephila_stores.search.search import search
 
-    place = there(source)
+    database = there(source)
     parse(request.query)  # a search that cannot be read is told where there are no rows, too
-    if not job_view.is_there(place):
+    if not job_view.is_there(database):
         return screen_types.SearchResults(hits=[], total=0, looked_at=0, behind=0)
     try:
-        found = search(place, request.query, jobs=jobs, skip=request.skip, limit=request.limit)
+        page = search(database, request.query, jobs=jobs, skip=request.skip, limit=request.limit)
     except NoTables:
         return screen_types.SearchResults(hits=[], total=0, looked_at=0, behind=0)
     hits = [
@@ -67,48 +66,46 @@ def search_results(source: Source | None, request: screen_types.SearchPages, job
             title=_fragments(hit.title),
             passage=_fragments(hit.passage),
         )
-        for hit in found.hits
+        for hit in page.hits
     ]
-    return screen_types.SearchResults(hits=hits, total=found.total, looked_at=found.looked_at, behind=found.behind)
+    return screen_types.SearchResults(hits=hits, total=page.total, looked_at=page.looked_at, behind=page.behind)
 
 
 def _each(jobs: Jobs) -> Collection[str]:
-    """What one query after the other is limited to; the empty string is no limit."""
+    """Each query is limited to one of these jobs; an empty string is no limit."""
     return [""] if jobs is None else jobs
 
 
-def _fragments(found: list[Fragment]) -> list[screen_types.Fragment]:
-    return [screen_types.Fragment(text=one.text, hit=one.hit) for one in found]
+def _fragments(fragments: list[Fragment]) -> list[screen_types.Fragment]:
+    return [screen_types.Fragment(text=fragment.text, hit=fragment.hit) for fragment in fragments]
 
 
 def _keys(url: str) -> list[bytes]:
-    """Keys under which a job may have a URL: with its route, and without. Raises `UsageError`."""
+    """A job may have a URL under two keys: with its route, and without. Raises `UsageError`."""
     with url_errors(url):
         return [*dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint))]
 
 
-def _newest(place: Source, jobs: Jobs, keys: list[bytes]) -> recent_rows.StoredRow | None:
-    """The row of a URL, of the job that fetched it last."""
-    rows = (recent_rows.stored_row(place, job, keys) for job in _each(jobs)) if job_view.is_there(place) else ()
-    return max((row for row in rows if row is not None), key=lambda one: str(one.row["fetched_at"]), default=None)
+def _newest(database: Source, jobs: Jobs, keys: list[bytes]) -> recent_rows.StoredRow | None:
+    """Returns the row of the job that fetched the URL last."""
+    rows = (recent_rows.stored_row(database, job, keys) for job in _each(jobs)) if job_view.is_there(database) else ()
+    return max((row for row in rows if row is not None), key=lambda stored: str(stored.row["fetched_at"]), default=None)
 
 
 def links_in(source: Source | None, request: screen_types.GetPage, jobs: Jobs) -> screen_types.LinksIn:
-    """See `Control.list_links_in`."""
-    keys, place = _keys(request.url), there(source)
-    if not job_view.is_there(place):
+    keys, database = _keys(request.url), there(source)
+    if not job_view.is_there(database):
         return screen_types.LinksIn(links=[], complete=True)
-    found = recent_rows.links_to(place, jobs, keys)
-    links = [screen_types.Link(url=url, text=text, outcome=outcome) for url, text, outcome in found.links]
-    return screen_types.LinksIn(links=links, complete=found.complete)
+    answer = recent_rows.links_to(database, jobs, keys)
+    links = [screen_types.Link(url=url, text=text, outcome=outcome) for url, text, outcome in answer.links]
+    return screen_types.LinksIn(links=links, complete=answer.complete)
 
 
 def screenshot(
     source: Source | None, request: screen_types.GetScreenshot, jobs: Jobs, captures: Path | None
 ) -> screen_types.Screenshot:
-    """See `Control.get_screenshot`."""
-    found = _newest(there(source), jobs, _keys(request.url))
-    path = _screenshot_of(captures, found.row) if found is not None else None
+    newest = _newest(there(source), jobs, _keys(request.url))
+    path = _screenshot_of(captures, newest.row) if newest is not None else None
     if path is None:
         raise api.NotFound(f"there is no screenshot of {request.url[:200]!a}; a job takes them with browser.capture")
     try:
@@ -121,7 +118,7 @@ def screenshot(
 
 
 def _screenshot_of(captures: Path | None, row: Mapping[str, Any]) -> Path | None:
-    """That of the fetch of the row, if there is a file of it."""
+    """Returns None without a file for the fetch of the row."""
     name = row["fetch_id"]
     path = captures / f"{name}.png" if captures is not None and _FETCH_ID.fullmatch(name) else None
     return path if path is not None and path.is_file() else None
@@ -130,51 +127,50 @@ def _screenshot_of(captures: Path | None, row: Mapping[str, Any]) -> Path | None
 def page_detail(
     source: Source | None, request: screen_types.GetPage, jobs: Jobs, captures: Path | None = None
 ) -> screen_types.PageDetail:
-    """See `Control.get_page`. `captures`: the directory of screenshots."""
+    """`captures` is the directory of screenshots."""
     keys = _keys(request.url)
-    place = there(source)
-    found = _newest(place, jobs, keys)
-    if found is None:
+    database = there(source)
+    newest = _newest(database, jobs, keys)
+    if newest is None:
         raise api.NotFound(f"there is no row of {request.url[:200]!a}; see nephila explain")
-    row = found.row
+    row = newest.row
     return screen_types.PageDetail(
         page=_row(row),
         **{name: row[name] for name in ("final_url", "lang", "sha256", "first_at", "changed_at", "near_copy_of")},
         meta=_object(row["meta"]),
         text=row["text"],
-        text_chars=found.text_chars,
-        links=[screen_types.Link(url=url, text=text, outcome=outcome) for url, text, outcome in found.links],
+        text_chars=newest.text_chars,
+        links=[screen_types.Link(url=url, text=text, outcome=outcome) for url, text, outcome in newest.links],
         items=[
-            screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in found.items
+            screen_types.PageItem(rule=rule, version=version, data=_json(data)) for rule, version, data in newest.items
         ],
-        fetches=job_view.fetches(place, row["job"], row["url"], HISTORY),
+        fetches=job_view.fetches(database, row["job"], row["url"], HISTORY),
         screenshot=_screenshot_of(captures, row) is not None,
-        previous=screen_types.PageVersion(**found.previous) if found.previous is not None else None,
+        previous=screen_types.PageVersion(**newest.previous) if newest.previous is not None else None,
     )
 
 
 def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs) -> screen_types.ItemList:
-    """See `Control.list_items`."""
-    place = there(source)
-    if not job_view.is_there(place):
+    database = there(source)
+    if not job_view.is_there(database):
         return screen_types.ItemList(items=[], rules=[])
     chosen = {name: getattr(request, name) for name in item_table.Wanted._fields if name != "jobs"}
-    wanted = item_table.Wanted(jobs, **chosen)
-    if wanted.test and not wanted.field:
+    query = item_table.Wanted(jobs, **chosen)
+    if query.test and not query.field:
         raise UsageError("field: name the field that is compared")
-    if wanted.test in ("above", "below") and not item_table.is_number(wanted.value):
-        raise UsageError(f"value: {wanted.value[:100]!a} is not a number; above and below compare numbers")
+    if query.test in ("above", "below") and not item_table.is_number(query.value):
+        raise UsageError(f"value: {query.value[:100]!a} is not a number; above and below compare numbers")
     try:
-        found = item_table.items(place, wanted, after=request.after, limit=request.limit)
+        batch = item_table.items(database, query, after=request.after, limit=request.limit)
     except (ValueError, RecursionError):
         raise UsageError(f"after: {request.after[:100]!a} is not the `next` of an answer") from None
-    items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in found.items]
-    rules = item_table.rules_of_items(place, jobs)
-    return screen_types.ItemList(items=items, rules=rules, next=found.next, complete=found.complete)
+    items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in batch.items]
+    rules = item_table.rules_of_items(database, jobs)
+    return screen_types.ItemList(items=items, rules=rules, next=batch.next, complete=batch.complete)
 
 
 def there(source: Source | None) -> Source:
-    """Where the rows are. Raises `UserError` where that is not known."""
+    """Raises `UserError` if the rows have no known place."""
     if source is None:
         raise UserError(NO_ROWS)
     return source
@@ -194,5 +190,5 @@ def _json(data: str) -> Any:
 
 
 def _object(data: str) -> dict[str, Any]:
-    found = _json(data)
-    return found if isinstance(found, dict) else {}
+    value = _json(data)
+    return value if isinstance(value, dict) else {}

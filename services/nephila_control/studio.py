@@ -44,7 +44,7 @@ from nephila_control import job_types, screen_types
 from nephila_control import studio_types as types
 from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
-from nephila_control.part import Part, Shared
+from nephila_control.part import OperationPart, Shared
 
 OTHERS: Final = 20
 """Other pages that a rule is tried on."""
@@ -67,28 +67,28 @@ Fetched = tuple[str, bytes]
 """URL, and how it was rendered (`Draft.rendering`)."""
 
 
-class Ready(NamedTuple):
-    """A page, and what is sent to the child process of it."""
+class ReadyPage(NamedTuple):
+    """A page with the message that the child process gets for it."""
 
     page: StoredPage
     body: PageBody
 
 
-class StudioOperations(Part):
+class StudioOperations(OperationPart):
     def __init__(self, backend: Backend, shared: Shared, whole: Control) -> None:
         super().__init__(backend, shared, whole)
         self._process = StudioProcess()
         self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
         self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
         self._rendering = 0
-        self._ready: OrderedDict[Place, Ready] = OrderedDict()
+        self._ready: OrderedDict[Place, ReadyPage] = OrderedDict()
 
     # ---- pages
 
     async def list_studio_pages(self, request: types.ListStudioPages) -> types.StudioPages:
         urls, complete = await asyncio.to_thread(self._urls)
-        found = [url for url in urls if request.search.lower() in url.lower()]
-        return types.StudioPages(urls=found[: request.limit], total=len(found), complete=complete)
+        matches = [url for url in urls if request.search.lower() in url.lower()]
+        return types.StudioPages(urls=matches[: request.limit], total=len(matches), complete=complete)
 
     async def get_body(self, request: screen_types.GetBody) -> screen_types.Body:
         with url_errors(request.url):
@@ -125,26 +125,26 @@ class StudioOperations(Part):
             rendered = Draft(url)
             page = (await asyncio.to_thread(self._page, request.url, url)).page
         name = rule.name_of(page.url)
-        offered = {one.kind: one.pattern for one in rule.patterns(page.url, [])}
+        offered = {offer.kind: offer.pattern for offer in rule.patterns(page.url, [])}
         pattern = offered.get("pages", offered["page"])
         return types.StudioDraft(draft=Draft(page.url, request.job, name, pattern, rendered=rendered.rendered))
 
     async def render_studio_page(self, request: types.RenderStudioPage) -> types.StudioDraft:
         draft = types.draft_of(request.draft)
         with url_errors(draft.url):
-            wanted = replace(draft, url=parse_url(draft.url).href, rendered=True)
-        before: Ready | None = None
+            rendered = replace(draft, url=parse_url(draft.url).href, rendered=True)
+        before: ReadyPage | None = None
         with contextlib.suppress(NotFound):  # it is not in memory any more
             before = await asyncio.to_thread(self._shown, draft)
-        page = await self._fetch(wanted)
-        changed: Draft | None = replace(wanted, url=page.url)
+        page = await self._fetch(rendered)
+        changed: Draft | None = replace(rendered, url=page.url)
         if before is not None and page.url == draft.url:
-            work = Work("moved", wanted, [body_of(page), before.body])
+            work = Work("moved", rendered, [body_of(page), before.body])
             changed = (await asyncio.to_thread(self._process.call, work)).draft
-        return types.StudioDraft(draft=changed or wanted)
+        return types.StudioDraft(draft=changed or rendered)
 
     async def _fetch(self, draft: Draft) -> StoredPage:
-        """The page of the draft from the web, as it is or rendered; it is kept."""
+        """Fetches the page of the draft, plain or rendered, and keeps it in memory."""
         if not draft.rendered:
             page = await self._backend.fetch(draft.url)
         elif self._rendering >= RENDERINGS:
@@ -163,7 +163,7 @@ class StudioOperations(Part):
         self._fetched.pop((page.url, rendering), None)
         self._fetched[page.url, rendering] = page
         while len(self._fetched) > MAX_FETCHED or (
-            len(self._fetched) > 1 and sum(len(one.body) for one in self._fetched.values()) > MAX_FETCHED_BYTES
+            len(self._fetched) > 1 and sum(len(fetched.body) for fetched in self._fetched.values()) > MAX_FETCHED_BYTES
         ):
             self._fetched.popitem(last=False)
 
@@ -172,64 +172,65 @@ class StudioOperations(Part):
         fetched = dict.fromkeys(url for url, _ in list(self._fetched))  # another thread may add one
         return [*fetched, *(url for url in urls if url not in fetched)], complete
 
-    def _shown(self, draft: Draft) -> Ready:
-        """The page of a draft; a rendered one after as many of its steps as are known. Raises `NotFound`."""
+    def _shown(self, draft: Draft) -> ReadyPage:
+        """Returns the page of a draft; a rendered one after as many of its steps as possible. Raises `NotFound`."""
         if not draft.rendered:
             return self._page(draft.url)
-        found = self._rendered(draft.url, draft)
-        if found is None:
+        rendering = self._rendered(draft.url, draft)
+        if rendering is None:
             raise NotFound(f"the rendered page {draft.url[:200]!a} is not in memory any more; render it again")
-        return Ready(found[0], body_of(found[0]))
+        return ReadyPage(rendering[0], body_of(rendering[0]))
 
     def _rendered(self, url: str, draft: Draft) -> tuple[StoredPage, int] | None:
-        """The page, and how many steps it has seen."""
+        """Returns the page with the number of steps that it has seen."""
         for count in range(len(draft.steps), -1, -1):
             page = self._fetched.get((url, replace(draft, steps=draft.steps[:count]).rendering))
             if page is not None:
                 return page, count
         return None
 
-    def _page(self, *urls: str) -> Ready:
+    def _page(self, *urls: str) -> ReadyPage:
         for url in urls:
-            if (found := self._ready_page(url)) is not None:
-                return found
+            if (ready := self._ready_page(url)) is not None:
+                return ready
         raise NotFound(
             f"the body of {urls[0][:200]!a} is not stored here; open it from the web, or crawl with --keep-raw or "
             "--format sqlite,warc"
         )
 
-    def _ready_page(self, url: str, draft: Draft | None = None) -> Ready | None:
-        """The page of a URL, for a rendered draft as rendered for it if it is."""
+    def _ready_page(self, url: str, draft: Draft | None = None) -> ReadyPage | None:
+        """Prefers the rendering of the draft over the stored page."""
         rendered = self._rendered(url, draft) if draft is not None and draft.rendered else None
         fetched = rendered[0] if rendered is not None else self._fetched.get((url, b""))
         if fetched is not None:
-            return Ready(fetched, body_of(fetched))
-        place = self._bodies.place(url)
-        known = self._ready.get(place) if place is not None else None
-        if known is not None or place is None:
-            return known
+            return ReadyPage(fetched, body_of(fetched))
+        key = self._bodies.place(url)
+        ready = self._ready.get(key) if key is not None else None
+        if ready is not None or key is None:
+            return ready
         page = self._bodies.page(url)
         if page is None:
             return None
-        found = self._ready[place] = Ready(page, body_of(page))
+        ready = self._ready[key] = ReadyPage(page, body_of(page))
         with contextlib.suppress(KeyError):  # another thread may drop the same one
-            while sum(len(one.page.body) for one in list(self._ready.values())) > MAX_READY_BYTES:
+            while sum(len(entry.page.body) for entry in list(self._ready.values())) > MAX_READY_BYTES:
                 self._ready.popitem(last=False)
-        return found
+        return ready
 
-    def _bodies_of(self, draft: Draft) -> list[Ready]:
-        """The shown page, the pages with picks, then others that the pattern matches."""
-        shown = self._shown(draft)
-        named = dict.fromkeys(one.url for field in draft.fields for one in field.picks if one.url != shown.page.url)
+    def _bodies_of(self, draft: Draft) -> list[ReadyPage]:
+        """Returns the page of the draft, the pages with picks, then others that the pattern matches."""
+        current = self._shown(draft)
+        picks = (pick for field in draft.fields for pick in field.picks)
+        named = dict.fromkeys(pick.url for pick in picks if pick.url != current.page.url)
         others = self._matching(draft.pattern, self._urls()[0])
-        found = [shown]
+        bodies = [current]
         for url in dict.fromkeys((*named, *others)):
-            if len(found) > max(OTHERS, len(named)):
+            if len(bodies) > max(OTHERS, len(named)):
                 break
-            ready = self._ready_page(url, draft) if url != shown.page.url else None
+            ready = self._ready_page(url, draft) if url != current.page.url else None
             if ready is not None:
-                found.append(ready)
-        return found
+                bodies.append(ready)
+        return bodies
 
     def _matching(self, pattern: str, urls: Iterable[str]) -> list[str]:
         try:
@@ -252,69 +253,69 @@ class StudioOperations(Part):
         return types.StudioDraft(draft=changed)
 
     def _payload(self, draft: Draft) -> list[PageBody]:
-        return [one.body for one in self._bodies_of(draft)]
+        return [ready.body for ready in self._bodies_of(draft)]
 
     async def studio_frame(self, request: types.StudioFrameOf) -> types.StudioFrame:
         draft = types.draft_of(request.draft)
         body = (await asyncio.to_thread(self._shown, draft)).body
         notes = await self._notes(draft, body) if request.links else {}
-        found = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
-        return types.StudioFrame(html=found.html, whole=found.whole)
+        result = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
+        return types.StudioFrame(html=result.html, whole=result.whole)
 
     async def _notes(self, draft: Draft, body: PageBody) -> dict[int, tuple[str, bool]]:
-        """Why the job of the draft follows each link of the page, or does not."""
+        """Maps each link to the reason why the job of the draft follows it or not."""
         links = (await asyncio.to_thread(self._process.call, Work("links", draft, [body]))).links
-        known: dict[str, tuple[str, bool]] = {"": ("no address that can be crawled", False)}
-        for url in dict.fromkeys(one.url for one in links if one.url):
-            if len(known) > LINKS_EXPLAINED:
+        notes: dict[str, tuple[str, bool]] = {"": ("no address that can be crawled", False)}
+        for url in dict.fromkeys(link.url for link in links if link.url):
+            if len(notes) > LINKS_EXPLAINED:
                 break
-            known[url] = await self._note(url, draft.job)
-        return {one.node: known[one.url] for one in links if one.url in known}
+            notes[url] = await self._note(url, draft.job)
+        return {link.node: notes[link.url] for link in links if link.url in notes}
 
     async def _note(self, url: str, job: str) -> tuple[str, bool]:
         try:
-            found = (await self.explain(job_types.ExplainUrl(url=url, job=job))).explanation
+            explanation = (await self.explain(job_types.ExplainUrl(url=url, job=job))).explanation
         except UserError as error:
             return str(error)[:300], False
-        if not found.scope.admitted:
-            return f"out of scope: {found.scope.rule}"[:300], False
-        if found.robots is not None and not found.robots.allowed:
-            return f"robots.txt: {found.robots.rule}"[:300], False
-        return f"followed: {found.scope.rule}"[:300], True
+        if not explanation.scope.admitted:
+            return f"out of scope: {explanation.scope.rule}"[:300], False
+        if explanation.robots is not None and not explanation.robots.allowed:
+            return f"robots.txt: {explanation.robots.rule}"[:300], False
+        return f"followed: {explanation.scope.rule}"[:300], True
 
     async def studio_view(self, request: types.OfDraft) -> types.StudioView:
         return await asyncio.to_thread(self._view, types.draft_of(request.draft))
 
     def _view(self, draft: Draft) -> types.StudioView:
         pages = self._bodies_of(draft)
-        found = self._process.call(Work("view", draft, [one.body for one in pages])).view
-        if found is None:
+        view = self._process.call(Work("view", draft, [ready.body for ready in pages])).view
+        if view is None:
             raise UserError("the work gave nothing to see")
         urls = self._urls()[0]
         matching = self._matching(draft.pattern, urls)
         host, own = urlsplit(draft.url).netloc, set(matching)
         others = [url for url in urls[:LOOKED_AT] if url not in own and urlsplit(url).netloc == host]
-        named = [one.url for field in draft.fields for one in field.picks]
+        named = [pick.url for field in draft.fields for pick in field.picks]
         fields = [
             types.StudioField(
-                name=one.name,
+                name=field.name,
                 here=seen.here,
-                filled=sum(any(item.get(one.name) for item in row.items) for row in found.rows),
+                filled=sum(any(item.get(field.name) for item in row.items) for row in view.rows),
             )
-            for one, seen in zip(draft.fields, found.fields, strict=True)
+            for field, seen in zip(draft.fields, view.fields, strict=True)
         ]
         return types.StudioView(
-            title=found.title,
+            title=view.title,
             fetched_at=pages[0].page.fetched_at,
             bytes=len(pages[0].page.body),
-            offers=found.offers,
+            offers=view.offers,
             fields=fields,
-            rows=found.rows,
-            pages=len(found.rows),
-            boxes=found.boxes,
+            rows=view.rows,
+            pages=len(view.rows),
+            boxes=view.boxes,
             patterns=[
-                types.PatternOffer(kind=one.kind, pattern=one.pattern, matches=len(self._matching(one.pattern, urls)))  # type: ignore[arg-type]
-                for one in rule.patterns(draft.url, named)
+                types.PatternOffer(kind=row.kind, pattern=row.pattern, matches=len(self._matching(row.pattern, urls)))  # type: ignore[arg-type]
+                for row in rule.patterns(draft.url, named)
             ],
             matching=_sample(matching),
             others=_sample(others),
@@ -323,8 +324,8 @@ class StudioOperations(Part):
         )
 
     def _steps_done(self, draft: Draft) -> int:
-        found = self._rendered(draft.url, draft) if draft.rendered else None
-        return found[1] if found is not None else 0
+        rendering = self._rendered(draft.url, draft) if draft.rendered else None
+        return rendering[1] if rendering is not None else 0
 
     # ---- the rule
 
@@ -335,13 +336,13 @@ class StudioOperations(Part):
         content = rule.document_of(draft)
         document = load.from_json(content)
         text = canonical(content)
-        known = self._backend.rules.get(document.name)
-        wanted = ParseRule(document.name, document.text, document.rule.version)
-        seen = [one.page for one in self._bodies_of(draft) if document.rule.matches(one.page.url)][:FIXTURES]
+        current = self._backend.rules.get(document.name)
+        proposed = ParseRule(document.name, document.text, document.rule.version)
+        seen = [ready.page for ready in self._bodies_of(draft) if document.rule.matches(ready.page.url)][:FIXTURES]
         files = [types.RuleFile(name=name, text=content) for name, content in files_of(text, document, seen)]
-        verdict: types.Verdict = "created" if known is None else "unchanged" if known == wanted else "changed"
+        verdict: types.Verdict = "created" if current is None else "unchanged" if current == proposed else "changed"
         return types.StudioRule(
-            text=text, document=content, verdict=verdict, diff=_diff(known, wanted) if known is not None else [],
+            text=text, document=content, verdict=verdict, diff=_diff(current, proposed) if current is not None else [],
             files=files, working_copy=self._working_copy(),
         )  # fmt: skip
 
@@ -350,16 +351,16 @@ class StudioOperations(Part):
         return str(directory) if directory is not None and working_copy.is_working_copy(directory) else ""
 
     async def studio_commit(self, request: types.CommitRule) -> types.RuleCommitted:
-        found = await self.studio_rule(types.OfDraft(draft=request.draft))
-        if not found.working_copy:
+        draft_rule = await self.studio_rule(types.OfDraft(draft=request.draft))
+        if not draft_rule.working_copy:
             raise UserError(
                 "rules are not committed here: start nephila up with --rules DIR in a working copy of git, or set "
                 "api.rules_directory"
             )
-        name = found.document["metadata"]["name"]
+        name = draft_rule.document["metadata"]["name"]
         message = request.message.strip() or f"Rule {name}, made in the studio"
-        files = [(one.name, one.text) for one in found.files]
-        made = await asyncio.to_thread(working_copy.commit, Path(found.working_copy), name, files, message)
+        files = [(file.name, file.text) for file in draft_rule.files]
+        made = await asyncio.to_thread(working_copy.commit, Path(draft_rule.working_copy), name, files, message)
         return types.RuleCommitted(commit=made.id, folder=made.folder)
 
 
@@ -391,13 +392,14 @@ def _problem(draft: Draft) -> str:
     return ""
 
 
-def _diff(known: ParseRule, wanted: ParseRule) -> list[str]:
-    before, after = (canonical(_short(load.from_text(one.document).content)).splitlines() for one in (known, wanted))
+def _diff(current: ParseRule, proposed: ParseRule) -> list[str]:
+    contents = (load.from_text(version.document).content for version in (current, proposed))
+    before, after = (canonical(_short(content)).splitlines() for content in contents)
     return list(difflib.unified_diff(before, after, n=3, lineterm=""))[2:]
 
 
 def _short(content: dict[str, Any]) -> dict[str, Any]:
-    """A document as people write it: messages have lists of one URL and empty conditions."""
+    """Shortens a document to the form that people write: messages have lists of one URL and empty conditions."""
     match = {key: value for key, value in content["spec"]["match"].items() if value}
     if len(match["url"]) == 1:
         match["url"] = match["url"][0]

@@ -42,7 +42,7 @@ class OpenStudioPage(Request):
 
     url: Annotated[Url, Meta(min_length=1)]
     job: JobFilter = ""
-    """Whose links are explained."""
+    """Job whose links are explained."""
     source: Literal["stored", "web", "rendered"] = "stored"
     """The stored body, or the page fetched now, as it is or as a browser has it: through robots.txt and the egress
     guard, kept in memory."""
@@ -80,7 +80,7 @@ class StudioFrameOf(Request):
 
     draft: Document
     links: bool = False
-    """With the reason why each link is followed or not."""
+    """True adds the reason why each link is followed or not."""
 
 
 class StudioFrame(msgspec.Struct, kw_only=True):
@@ -89,7 +89,7 @@ class StudioFrame(msgspec.Struct, kw_only=True):
     html: str
     """A text of element N is a link to `pick/N`."""
     whole: bool
-    """False: the page is larger than what is shown."""
+    """False if the page is larger than the frame."""
 
 
 class StudioField(msgspec.Struct, kw_only=True):
@@ -99,7 +99,7 @@ class StudioField(msgspec.Struct, kw_only=True):
     here: int
     """Values on the page that is shown."""
     filled: int
-    """Of the `pages` of the view, those with a value."""
+    """Pages with a value, of the `pages` of the view."""
 
 
 class UrlSample(msgspec.Struct, kw_only=True):
@@ -107,7 +107,7 @@ class UrlSample(msgspec.Struct, kw_only=True):
 
     total: int
     urls: list[str]
-    """The first of them."""
+    """First URLs."""
 
 
 class PatternOffer(msgspec.Struct, kw_only=True):
@@ -123,7 +123,7 @@ class StudioView(msgspec.Struct, kw_only=True):
     """What there is to see of a draft."""
 
     title: str
-    """Of the page."""
+    """Title of the page."""
     fetched_at: float
     """When the page was fetched, seconds since 1970 UTC; 0: not known."""
     bytes: int
@@ -144,7 +144,7 @@ class StudioView(msgspec.Struct, kw_only=True):
     steps_done: int = 0
     """Steps of the browser that the shown page has seen; fewer than the draft has: render it again."""
     problem: str = ""
-    """Why the rule cannot be used, in one line."""
+    """One line says why the rule cannot be used."""
 
 
 class RuleFile(msgspec.Struct, kw_only=True):
@@ -159,16 +159,16 @@ class CommitRule(Request):
 
     draft: Document
     message: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
-    """Empty: one with the name of the rule."""
+    """An empty message becomes one with the name of the rule."""
 
 
 class RuleCommitted(msgspec.Struct, kw_only=True):
     """A commit in the working copy of the rules."""
 
     commit: str
-    """Empty: the files were the same."""
+    """Id of the commit; empty if the files were the same."""
     folder: str
-    """Of the rule, below the directory of rules."""
+    """Folder of the rule below the directory of rules."""
 
 
 class StudioRule(msgspec.Struct, kw_only=True):
@@ -178,7 +178,7 @@ class StudioRule(msgspec.Struct, kw_only=True):
     """In the form of `nephila rules fmt`; also a ParseRule resource for kubectl."""
     document: dict[str, Any]
     verdict: Verdict
-    """What an apply would do."""
+    """Effect of an apply."""
     diff: list[str]
     """Lines of a unified diff to the version in effect; empty for a new rule."""
     files: list[RuleFile]

@@ -10,11 +10,11 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila_control import requests, stored_rows, system_types
 from nephila_control.changes import TableChanges
 from nephila_control.job_report import system_status
-from nephila_control.part import Part
+from nephila_control.part import OperationPart
 from nephila_control.system_views import configuration, network, webhooks
 
 
-class SystemOperations(Part):
+class SystemOperations(OperationPart):
     async def list_changes(self, request: system_types.ListChanges) -> system_types.ChangeList:
         return await TableChanges(self._backend.rows, self._rows_of(request.job)).list_changes(request)
 

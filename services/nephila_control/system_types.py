@@ -24,9 +24,9 @@ class ListConfiguration(Request):
     """Settings of the services of one program."""
 
     section: Annotated[str, Meta(max_length=40, pattern=r"^[a-z]*$")] = ""
-    """Of this service only."""
+    """Settings of this service only."""
     changed: bool = False
-    """Only those that are not at their default."""
+    """True lists only settings that differ from their default."""
 
 
 class ConfigValue(msgspec.Struct, kw_only=True):
@@ -35,9 +35,9 @@ class ConfigValue(msgspec.Struct, kw_only=True):
     section: str
     name: str
     value: str
-    """As JSON; empty for a secret."""
+    """Value as JSON; empty for a secret."""
     source: Literal["default", "environment", "options"]
-    """Where it comes from; options: of the command, its file, or derived from them."""
+    """Origin of the value; options are those of the command, of its file, or derived from them."""
     secret: bool
 
 
@@ -51,7 +51,7 @@ class DnsState(msgspec.Struct, kw_only=True):
     """The DNS cache of one program, counted since its start."""
 
     names: int
-    """In the cache now."""
+    """Names in the cache now."""
     hits: int
     lookups: int
     lookup_s: float
@@ -121,12 +121,12 @@ class TopicRow(msgspec.Struct, kw_only=True):
     """A topic of the broker."""
 
     name: str
-    """Without the prefix of the system."""
+    """Name without the prefix of the system."""
     partitions: int
     records: int
     """Offsets between the oldest record and the end; a compacted topic holds fewer records."""
     groups: list[GroupLag]
-    """Those that have committed an offset."""
+    """Groups that have committed an offset."""
 
 
 class TopicList(msgspec.Struct, kw_only=True):
@@ -144,9 +144,9 @@ class ListChanges(Request):
     ] = ""
     """A time (at or after it), or the id or number of a change (behind it); empty: from the first one."""
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
-    """Of this job only."""
+    """Changes of this job only."""
     change: Literal["", "new", "changed", "moved", "gone", "returned"] = ""
-    """Of this kind only."""
+    """Changes of this kind only."""
     limit: Annotated[int, Meta(ge=1, le=MAX_CHANGES)] = 100
     newest: bool = False
     """The last `limit` changes behind `since`, not the first ones."""
@@ -156,7 +156,7 @@ class ListDeadLetters(Request):
     """Dead letters in the order of partitions and offsets."""
 
     job: Annotated[str, Meta(max_length=1000, pattern=r"^[^\x00-\x1f]*$")] = ""
-    """Of this job only."""
+    """Letters of this job only."""
     after: Annotated[str, Meta(max_length=100)] = ""
     """Continue behind this id, the `next` of the answer before."""
     limit: Annotated[int, Meta(ge=1, le=MAX_DEAD_LETTERS)] = 100
@@ -177,16 +177,16 @@ class ChangeSettings(Request):
 
     settings: Annotated[dict[SettingName, Any], Meta(max_length=100)]
     member: Annotated[str, Meta(max_length=300)] = ""
-    """Of this member alone, as NAME or SERVICE/NAME; empty: of all members that read the setting."""
+    """NAME or SERVICE/NAME of the only member that gets the change; empty for all members that read the setting."""
 
 
 class ListControlLog(Request):
     """Changes made over the control API, the newest first."""
 
     who: LogText = ""
-    """Of this token or user only."""
+    """Changes by this token or user only."""
     operation: Annotated[str, Meta(max_length=100, pattern=r"^[a-z_]*$")] = ""
-    """Of this operation only."""
+    """Changes by this operation only."""
     search: LogText = ""
     """Part of the object or of the change; letters in any case."""
     before: Annotated[str, Meta(max_length=100, pattern=r"^[0-9a-f-]*$")] = ""
@@ -198,11 +198,11 @@ class Change(msgspec.Struct, kw_only=True):
     """A page that is new, changed, moved, gone or returned."""
 
     seq: int
-    """Rises in the order of commits."""
+    """Number that rises in the order of commits."""
     id: str
-    """Stable; the same for a change that is delivered twice."""
+    """Stable id; a change that is delivered twice keeps it."""
     at: str
-    """When it was recorded, ISO 8601 in UTC."""
+    """Instant of the record, ISO 8601 in UTC."""
     job: str
     url: str
     url_key: str
@@ -244,7 +244,7 @@ class DeadLetter(msgspec.Struct, kw_only=True):
     error: str
     bytes: int
     refused: str
-    """Why its message is not published again; empty when it can be."""
+    """Reason why the message is not published again; empty if it can be."""
 
 
 class DeadLetterList(msgspec.Struct, kw_only=True):
@@ -278,7 +278,7 @@ class Member(msgspec.Struct, kw_only=True):
     """crawl, up or worker; over Kafka scheduler, downloader, parser, storage or api."""
     state: MemberState
     problem: str = ""
-    """Why it cannot work, in one line."""
+    """Reason why the member cannot work, in one line."""
     host: str = ""
     address: str = ""
     """ADDRESS:PORT of /metrics, /healthz and /readyz."""
@@ -301,7 +301,7 @@ class Member(msgspec.Struct, kw_only=True):
     """CPU seconds per second; 1 is a whole core."""
     memory_bytes: int = 0
     rates: dict[str, float] = {}
-    """Its counters, per second."""
+    """Counters of the member, per second."""
     pages: int = 0
     """Pages since its start: fetched, parsed or stored, by its service; 0 for services that have none."""
     bytes: int = 0
@@ -309,7 +309,7 @@ class Member(msgspec.Struct, kw_only=True):
     admitted: int = 0
     """Of a downloader: concurrent fetches that memory and CPU of its container allow; 0: not limited."""
     bound_by: str = ""
-    """What keeps `admitted` below the configured concurrency: memory, cpu, loop, pressure or first batch."""
+    """Bound that keeps `admitted` below the configured concurrency: memory, cpu, loop, pressure or first batch."""
 
 
 class MemberList(msgspec.Struct, kw_only=True):
@@ -324,9 +324,9 @@ class Status(msgspec.Struct, kw_only=True):
     version: str
     kind: SystemKind
     place: str
-    """Its directory, or HOST:PORT of its broker."""
+    """Directory of the program, or HOST:PORT of its broker."""
     uptime_s: float
-    """Of the program that answers."""
+    """Seconds since the start of the program that answers."""
     jobs: int
     states: dict[str, int]
     """Jobs by state."""
@@ -340,14 +340,14 @@ class Status(msgspec.Struct, kw_only=True):
     errors: dict[str, int] = {}
     """The most frequent reasons of failed fetches."""
     problems: list[str] = []
-    """Why work stands still at present, one line each."""
+    """Reasons why work stands still at present, one line each."""
 
 
 class Settings(msgspec.Struct, kw_only=True):
     """Live settings: what can be changed while the system runs."""
 
     settings: dict[str, Any] = {}
-    """Those that are not at their default."""
+    """Settings that differ from their default."""
 
 
 class ControlLogEntry(msgspec.Struct, kw_only=True):
@@ -357,12 +357,12 @@ class ControlLogEntry(msgspec.Struct, kw_only=True):
     at: float
     """Seconds since 1970 UTC."""
     who: str
-    """The token, the user of a session, or the socket."""
+    """Name of the token, of the user of a session, or of the socket."""
     operation: str
     subject: str
     """The object, as "job news"."""
     change: str
-    """What is different, in short; secrets are hidden."""
+    """Short difference of the states; secrets are hidden."""
 
 
 class ControlLog(msgspec.Struct, kw_only=True):

@@ -1,4 +1,5 @@
-"""What the program says about itself: settings with where they come from, DNS and proxies, webhooks."""
+"""An operator has to see which settings are in effect, and why. This module makes the views of settings with their
+sources, of DNS and proxies, and of webhooks."""
 
 from __future__ import annotations
 
@@ -28,7 +29,6 @@ _HIDDEN = re.compile(r"pass|secret|token|auth|cookie|header|proxies|store|dsn")
 def configuration(
     configs: Mapping[str, msgspec.Struct], request: system_types.ListConfiguration
 ) -> system_types.Configuration:
-    """See `Control.get_configuration`."""
     values = [
         value
         for section, config in sorted(configs.items())
@@ -42,17 +42,17 @@ def configuration(
 def _values(section: str, config: msgspec.Struct) -> Iterable[system_types.ConfigValue]:
     secrets = secret_fields(type(config))
     for field in msgspec.structs.fields(config):
-        name, found = field.name, getattr(config, field.name)
+        name, value = field.name, getattr(config, field.name)
         hidden = name in secrets or _HIDDEN.search(name) is not None
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         variable = f"NEPHILA_{section}__{name}".upper()
-        given = any(one in os.environ for one in (variable, variable + FILE.upper()))
+        from_environment = any(key in os.environ for key in (variable, variable + FILE.upper()))
         yield system_types.ConfigValue(
             section=section,
             name=name,
-            value="" if hidden else _text(found),
-            source="environment" if given else "default" if found == default else "options",
-            secret=hidden and found not in (default, "", ()),
+            value="" if hidden else _text(value),
+            source="environment" if from_environment else "default" if value == default else "options",
+            secret=hidden and value not in (default, "", ()),
         )
 
 
@@ -61,26 +61,24 @@ def _text(value: Any) -> str:
 
 
 def _proxies_of(downloader: Downloader) -> list[Proxy]:
-    """The proxies of the pool, as `nephila_proxies` knows them."""
     return list(cast("ProxySelection", downloader.proxies).pool.proxies()) if downloader.proxies is not None else []
 
 
 def network(downloaders: Iterable[Downloader]) -> system_types.Network:
-    """See `Control.get_network`."""
-    found = list(downloaders)
-    stats = [one.resolver.stats for one in found]
-    lookups = sum(one.lookups for one in stats)
-    proxies = {proxy.name: proxy for one in found for proxy in _proxies_of(one)}
+    members = list(downloaders)
+    stats = [downloader.resolver.stats for downloader in members]
+    lookups = sum(counts.lookups for counts in stats)
+    proxies = {proxy.name: proxy for downloader in members for proxy in _proxies_of(downloader)}
     rows = sorted(proxies.values(), key=lambda proxy: (proxy.state.value, proxy.name))
     return system_types.Network(
         dns=system_types.DnsState(
-            names=sum(one.resolver.names for one in found),
-            hits=sum(one.hits for one in stats),
+            names=sum(downloader.resolver.names for downloader in members),
+            hits=sum(counts.hits for counts in stats),
             lookups=lookups,
-            lookup_s=round(sum(one.lookup_s for one in stats) / max(lookups, 1), 4),
-            failures=sum(one.failures for one in stats),
-            refreshes=sum(one.refreshes for one in stats),
-            stale_served=sum(one.stale_served for one in stats),
+            lookup_s=round(sum(counts.lookup_s for counts in stats) / max(lookups, 1), 4),
+            failures=sum(counts.failures for counts in stats),
+            refreshes=sum(counts.refreshes for counts in stats),
+            stale_served=sum(counts.stale_served for counts in stats),
         ),
         proxies=[
             system_types.ProxyRow(
@@ -100,7 +98,7 @@ def network(downloaders: Iterable[Downloader]) -> system_types.Network:
 
 
 def webhooks(source: Source) -> system_types.WebhookList:
-    """See `Control.list_webhooks`. Reads the database."""
+    """Reads the database."""
     from nephila.storage.read.changes import changes
     from nephila_harvest.webhooks.store import WebhookStore
 
@@ -109,19 +107,19 @@ def webhooks(source: Source) -> system_types.WebhookList:
     try:
         newest = changes(source, limit=1, newest=True).position
         with closing(WebhookStore(source)) as store:
-            found = store.positions()
+            positions = store.positions()
     except NoTables:
         return system_types.WebhookList(webhooks=[])
     rows = [
         system_types.WebhookRow(
             name=name,
-            position=one.seq,
+            position=position.seq,
             newest=newest,
-            failures=one.failures,
-            failing_since=float(one.failing_since or 0),
-            error=one.error,
+            failures=position.failures,
+            failing_since=float(position.failing_since or 0),
+            error=position.error,
             dead=dead,
         )
-        for name, (one, dead) in found.items()
+        for name, (position, dead) in positions.items()
     ]
     return system_types.WebhookList(webhooks=rows)

@@ -20,7 +20,7 @@ class Rates:
         self._next = float("-inf")
 
     def note(self, now: float, counts: Callable[[], Mapping[str, int]]) -> None:
-        """Take a sample if one is due. O(1) otherwise."""
+        """Takes a sample if one is due. O(1) otherwise."""
         if now < self._next:
             return
         self._next = now + STEP_S
@@ -30,7 +30,7 @@ class Rates:
             self._marks.popleft()
 
     def of(self, name: str, now: float, count: int) -> float:
-        """Per second, of a counter that stands at `count` now; 0 before the first mark."""
+        """Returns the rate per second of a counter at `count`; 0 before the first sample."""
         base: tuple[float, Mapping[str, int]] | None = None
         for mark in self._marks:
             if base is None or mark[0] <= now - WINDOW_S:

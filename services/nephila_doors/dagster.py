@@ -24,7 +24,7 @@ def crawl_asset(
     group_name: str | None = None,
     **options: Any,
 ) -> AssetsDefinition:
-    """The asset; `options`: of `nephila.crawl`. Metadata: pages by outcome, items, seconds, directory."""
+    """`options` are those of `nephila.crawl`. The metadata has pages by outcome, items, seconds and the directory."""
 
     @asset(name=name, group_name=group_name, description=f"Pages of {', '.join(seeds)}", kinds={"nephila"})
     def crawled(context: AssetExecutionContext) -> MaterializeResult[Any]:

@@ -31,18 +31,17 @@ BATCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class PageDocument:
-    """A stored page as text."""
-
     key: str
     """The key of the URL in every crawl: 32 hexadecimal digits."""
     text: str
-    """Markdown where the page has it, else its main text."""
+    """Markdown if the page has it, else its main text."""
     metadata: dict[str, Any]
-    """source (the URL), title, language, content_type, status, fetched_at, and job; without empty values."""
+    """Keys are source (the URL), title, language, content_type, status, fetched_at and job; empty values are left
+    out."""
 
 
-class Source:
-    """Where documents come from: `urls`, or `directory`, or `server`. Iterable any number of times."""
+class PageSource:
+    """Documents come from `urls`, from `directory` or from `server`. A source can be iterated any number of times."""
 
     def __init__(
         self,
@@ -54,9 +53,9 @@ class Source:
         search: str = "",
         **options: Any,
     ) -> None:
-        """`urls`: crawled by each iteration, with the options of `nephila.crawl`. `directory`: of a crawl that runs or
-        has ended. `server`: URL of a control API, with its token. `job`: only its pages. `search`: only pages that
-        match, the best first; the words of `nephila search`. Raises `UsageError`."""
+        """Each iteration crawls `urls` with the options of `nephila.crawl`. `directory` is that of a crawl that runs or
+        has ended. `server` is the URL of a control API with `token`. `job` limits the pages to those of a job, `search`
+        to those that match the words of `nephila search`, the best first. Raises `UsageError`."""
         if sum(map(bool, (urls, directory, server))) != 1:
             raise UsageError("documents come from URLs, or a directory, or a server: give one of them")
         if not urls and options:
@@ -107,8 +106,8 @@ class Source:
         if self._search:
             skip = 0
             while True:
-                wanted = screen_types.SearchPages(query=self._search, job=self._job, skip=skip, limit=50)
-                hits = (await control.search_pages(wanted)).hits
+                query = screen_types.SearchPages(query=self._search, job=self._job, skip=skip, limit=50)
+                hits = (await control.search_pages(query)).hits
                 for hit in hits:
                     yield hit
                 skip += len(hits)
@@ -117,13 +116,13 @@ class Source:
         seen: set[tuple[str, str]] = set()
         before = 0
         while True:
-            wanted_rows = screen_types.ListPages(job=self._job, outcome="stored", before=before, limit=BATCH)
-            found = await control.list_pages(wanted_rows)
-            for row in found.pages:
+            request = screen_types.ListPages(job=self._job, outcome="stored", before=before, limit=BATCH)
+            page = await control.list_pages(request)
+            for row in page.pages:
                 if (row.job, row.url_key) not in seen and row.reason != Reason.REDIRECT:
                     seen.add((row.job, row.url_key))
                     yield row
-            before = found.next
+            before = page.next
             if not before:
                 return
 
@@ -155,7 +154,7 @@ def _of_row(detail: screen_types.PageDetail, text: str) -> PageDocument:
 
 
 def _facts(url: str, title: str, lang: str, kind: str, status: int, fetched: str, job: str) -> dict[str, Any]:
-    found = {
+    facts = {
         "source": url,
         "title": title,
         "language": lang,
@@ -164,4 +163,4 @@ def _facts(url: str, title: str, lang: str, kind: str, status: int, fetched: str
         "fetched_at": fetched,
         "job": job,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in facts.items() if value}

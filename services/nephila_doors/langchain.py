@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 
-from nephila_doors.documents import Source
+from nephila_doors.documents import PageSource
 
 
-class NephilaLoader(Source, BaseLoader):
-    """Pages as documents: Markdown as content, the key of the URL as id, the URL as `source` in the metadata. The
-    arguments are those of `Source`."""
+class NephilaLoader(PageSource, BaseLoader):
+    """Loads pages as documents: Markdown as content, the key of the URL as id, the URL as `source` in the metadata. The
+    arguments are those of `PageSource`."""
 
     def lazy_load(self) -> Iterator[Document]:
         for page in self:

@@ -60,19 +60,19 @@ class Busy(UserError):
 
 
 class Scrapes:
-    """Pages on request. `close` ends the waits."""
+    """Fetches pages on request. `close` ends the waits."""
 
     def __init__(self, control: Control, clock: Clock, *, name: str = "scrapes") -> None:
-        """`name`: of the job that takes the URLs; for rendered pages with a suffix."""
+        """`name` is that of the job that takes the URLs; the job of rendered pages has a suffix."""
         self.control = control
         self._clock = clock
         self._name = name
         self._waiting: dict[tuple[str, str], asyncio.Future[screen_types.PageRow]] = {}
         self._newest: dict[str, tuple[str, str]] = {}
-        """Job → (url_key, fetched_at) of the newest row that was looked at, while URLs of it are awaited."""
+        """Job → (url_key, fetched_at) of the newest row that was read, while URLs of the job are awaited."""
         self._polling: asyncio.Task[None] | None = None
         self._rules: dict[str, list[str]] = {}
-        """Job → the rules that its pages are read by."""
+        """Job → names of the rules that read its pages."""
 
     async def page(
         self,
@@ -83,12 +83,9 @@ class Scrapes:
         render: Render = "never",
         rules: Sequence[str] = (),
     ) -> screen_types.PageDetail:
-        """The page of a URL, behind its redirects. `max_age_s`: a stored page of this age will do; 0: fetch it now.
-        `rules`: all rules that pages may be read by, the same in all calls that want items.
-
-        Raises `NotStored` with the row, `WaitTimeout`, `Busy`, `UsageError` for a text that is no URL, and what the
-        control API raises.
-        """
+        """Returns the page of a URL, behind its redirects. A stored page of `max_age_s` will do; 0 fetches it now.
+        `rules` are all rules that may read pages, the same in all calls that need items. Raises `NotStored` with the
+        row, `WaitTimeout`, `Busy`, `UsageError` for a text that is no URL, and the errors of the control API."""
         url = absolute_url(url)
         deadline = self._clock.monotonic() + wait_s
         job = self._name if render == "never" else f"{self._name}-{render}"
@@ -96,34 +93,34 @@ class Scrapes:
             job += "-items"
             await self._set_rules(job, url, render, list(rules))
         for _ in range(_REDIRECTS):
-            found = await self._stored(url, "" if max_age_s and not rules else job)
-            if found is None or self._age_s(found.page) > max_age_s:
+            detail = await self._stored(url, "" if max_age_s and not rules else job)
+            if detail is None or self._age_s(detail.page) > max_age_s:
                 row = await self._fetched(url, job, render, deadline)
-                found = await self._stored(row.url, job)
-            if found is None:
+                detail = await self._stored(row.url, job)
+            if detail is None:
                 raise UserError(f"{url[:500]}: its row was deleted while it was read")
-            if found.page.reason == Reason.REDIRECT and found.final_url:
+            if detail.page.reason == Reason.REDIRECT and detail.final_url:
                 # The target was fetched by the same request.
-                url, max_age_s = found.final_url, max(max_age_s, wait_s + 1)
+                url, max_age_s = detail.final_url, max(max_age_s, wait_s + 1)
                 continue
-            if found.page.outcome != "stored":
-                raise NotStored(found.page)
-            return found
+            if detail.page.outcome != "stored":
+                raise NotStored(detail.page)
+            return detail
         raise UserError(f"{url[:500]}: more than {_REDIRECTS} redirects")
 
-    async def markdown(self, found: screen_types.PageDetail) -> str:
-        """The page as Markdown; its text where the row has no structure."""
-        if "html" not in found.page.content_type:
-            return found.text
+    async def markdown(self, detail: screen_types.PageDetail) -> str:
+        """Returns the page as Markdown, or its text if the row has no structure."""
+        if "html" not in detail.page.content_type:
+            return detail.text
         try:
-            body = await self.control.get_body(screen_types.GetBody(url=found.page.url, limit=BODY_CHARS))
+            body = await self.control.get_body(screen_types.GetBody(url=detail.page.url, limit=BODY_CHARS))
         except NotFound:
-            return found.text
-        return body.text or found.text
+            return detail.text
+        return body.text or detail.text
 
-    async def source(self, found: screen_types.PageDetail) -> str:
-        """The source of the page. Raises `NotFound` where its body is not stored."""
-        request = screen_types.GetBody(url=found.page.url, form="source", limit=BODY_CHARS)
+    async def source(self, detail: screen_types.PageDetail) -> str:
+        """Raises `NotFound` if the body is not stored."""
+        request = screen_types.GetBody(url=detail.page.url, form="source", limit=BODY_CHARS)
         return (await self.control.get_body(request)).text
 
     async def _stored(self, url: str, job: str) -> screen_types.PageDetail | None:
@@ -139,7 +136,7 @@ class Scrapes:
             return float("inf")
 
     async def _fetched(self, url: str, job: str, render: Render, deadline: float) -> screen_types.PageRow:
-        """The row of a URL that is fetched now."""
+        """Fetches a URL now, and returns its row."""
         key = (job, url_key(url))
         if job not in self._newest:
             newest = await self.control.list_pages(screen_types.ListPages(job=job, limit=1))
@@ -169,15 +166,15 @@ class Scrapes:
             raise WaitTimeout(f"{url[:500]} has not ended in time: {await self._why(url, job)}") from None
 
     async def _why(self, url: str, job: str) -> str:
-        """What the URL waits for, in the words of `nephila explain`."""
+        """Says in the words of `nephila explain` why the URL waits."""
         try:
-            found = await self.control.explain(job_types.ExplainUrl(url=url, job=job))
+            answer = await self.control.explain(job_types.ExplainUrl(url=url, job=job))
         except UserError as error:
             return str(error)
-        return found.explanation.sentence
+        return answer.explanation.sentence
 
     async def _queue(self, url: str, job: str, render: Render) -> None:
-        """Make the URL a seed of the job, which is created with the first one."""
+        """Makes the URL a seed of the job, which the first URL creates."""
         try:
             added = await self.control.add_seeds(job_types.AddSeeds(name=job, urls=[url]))
         except NotFound:
@@ -186,15 +183,15 @@ class Scrapes:
             raise UsageError(f"{url[:500]}: {added.refused[0].reason}")
 
     async def _set_rules(self, job: str, url: str, render: Render, rules: list[str]) -> None:
-        """Have the job, which is created with its first URL, read pages by these rules."""
+        """Sets the rules of the job, which the first URL creates."""
         if self._rules.get(job) == rules:
             return
-        wanted = _page_job(job, url, render, rules)
-        await self.control.apply_job(job_types.ApplyJob(job=wanted))
+        document = _page_job(job, url, render, rules)
+        await self.control.apply_job(job_types.ApplyJob(job=document))
         self._rules[job] = rules
 
     async def _poll(self) -> None:
-        """Look at the newest rows until no URL is awaited."""
+        """Reads the newest rows until no URL is awaited."""
         while self._waiting:
             try:
                 for job in {job for job, _ in self._waiting}:
@@ -211,26 +208,25 @@ class Scrapes:
         self._newest.clear()
 
     async def _look(self, job: str, last: tuple[str, str]) -> tuple[str, str]:
-        """Give the rows that are newer than `last` to those who wait; returns the newest one."""
+        """Gives rows that are newer than `last` to the waiting callers, and returns the newest row."""
         before, first = 0, last
         for _ in range(_PAGES):
-            found = await self.control.list_pages(screen_types.ListPages(job=job, before=before, limit=200))
-            if found.pages and before == 0:
-                first = _identity(found.pages)
-            for row in found.pages:
+            page = await self.control.list_pages(screen_types.ListPages(job=job, before=before, limit=200))
+            if page.pages and before == 0:
+                first = _identity(page.pages)
+            for row in page.pages:
                 if _identity([row]) == last:
                     return first
                 future = self._waiting.get((job, row.url_key))
                 if future is not None and not future.done():
                     future.set_result(row)
                     del self._waiting[job, row.url_key]
-            before = found.next
+            before = page.next
             if before == 0:
                 break
         return first
 
     async def close(self) -> None:
-        """End the waits."""
         if self._polling is not None:
             self._polling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -241,24 +237,26 @@ class Scrapes:
 
 
 def _identity(rows: Sequence[screen_types.PageRow]) -> tuple[str, str]:
-    """Of the first row; of no row where there is none."""
+    """Identity of the first row; empty strings without a row."""
     return (rows[0].url_key, rows[0].fetched_at) if rows else ("", "")
 
 
 def absolute_url(text: str) -> str:
-    """The URL that a client means: a host without a scheme gets http://, which servers redirect to https. Any other
-    text is returned as it is."""
+    """A host without a scheme gets http:
+
+    , which servers redirect to https. Any other text is returned unchanged.
+    """
     url = text.strip()
     return f"http://{url}" if _WITHOUT_SCHEME.fullmatch(url) else url
 
 
 def url_key(url: str) -> str:
-    """The key of its row. Raises `UsageError`."""
+    """Returns the key of the URL's row. Raises `UsageError`."""
     with url_errors(url):
         return parse_routed(url).fingerprint.hex()
 
 
 def _page_job(name: str, url: str, render: Render, rules: Sequence[str] = ()) -> dict[str, Any]:
-    """The job that takes single URLs."""
+    """Builds the job that takes single URLs."""
     scope = {"mode": "any", "maxDepth": 0}
     return crawl_job(name, {"seeds": [url], "scope": scope, "links": True, "render": render, "rules": list(rules)})

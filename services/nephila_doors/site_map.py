@@ -31,16 +31,12 @@ SITEMAP: Final = r"(?i)sitemap[^?]*\.(xml|txt)(\.gz)?([?]|$)"
 
 
 class FoundUrl(msgspec.Struct, kw_only=True, frozen=True):
-    """A URL of the site."""
-
     url: str
     title: str
     """Title of the page, else the text of the link; empty in sitemaps."""
 
 
 class MapRequest(msgspec.Struct, kw_only=True, frozen=True):
-    """The map that a client wants."""
-
     url: str
     search: str = ""
     """Part of the URL or of the link's text."""
@@ -48,12 +44,12 @@ class MapRequest(msgspec.Struct, kw_only=True, frozen=True):
     wait_s: float = WAIT_S
     sitemap: Literal["include", "skip", "only"] = "include"
     subdomains: bool = True
-    """Whether the site is all hosts of the registrable domain, or the host and its www variant."""
+    """True takes all hosts of the registrable domain, False the host and its www variant."""
 
 
 async def site_map(control: Control, clock: Clock, request: MapRequest) -> list[FoundUrl]:
-    """URLs of the site of a page: the page, those of its links, then those of the sitemaps, each once. URLs of other
-    sites are left out. Raises `NotStored`, `WaitTimeout`, and what the control API raises."""
+    """Returns URLs of the site of a page: the page, those of its links, then those of the sitemaps, each once. URLs of
+    other sites are left out. Raises `NotStored`, `WaitTimeout`, and the errors of the control API."""
     url = absolute_url(request.url)
     key = url_key(url)
     job = f"map-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
@@ -106,20 +102,18 @@ def _mentions(search: str, url: str, title: str) -> bool:
 
 
 def _host_of(url: str) -> str:
-    """The host of a URL without www. Raises `UsageError`."""
+    """Returns the host of a URL without www. Raises `UsageError`."""
     with url_errors(url):
         return parse_routed(url).host_key.removeprefix("www.")
 
 
 class _Site:
-    """The hosts of a site."""
-
     def __init__(self, url: str, subdomains: bool) -> None:
         self._host = _host_of(url)
         self._domain = registrable_domain(self._host) if subdomains else ""
 
     def has(self, url: str) -> bool:
-        """Whether a URL is one of the site; False for what is no page of the web."""
+        """Returns whether a URL belongs to the site; False for URLs that are no page of the web."""
         try:
             host = _host_of(url)
         except UsageError:

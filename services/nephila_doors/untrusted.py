@@ -20,11 +20,11 @@ _HIDDEN: Final = re.compile(hidden(r"\x00-\x08\x0b-\x1f"))
 
 
 def visible(text: str) -> str:
-    """The text without hidden characters."""
+    """Removes hidden characters."""
     return _HIDDEN.sub("", text.replace("\r\n", "\n"))
 
 
 def marked(text: str, source: str) -> str:
-    """The text between two lines with a mark that it does not contain."""
+    """Puts the text between two lines with a mark that the text does not contain."""
     mark = f"untrusted-{secrets.token_hex(8)}"
     return f"{NOTICE}\n<{mark} source={visible(source)[:2000]!r}>\n{text}\n</{mark}>"

@@ -10,7 +10,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila_control import api, requests, system_types
 from nephila_control.access.caller import Caller
-from nephila_control.access.change_log import FileLog
+from nephila_control.access.change_log import FileChangeLog
 from nephila_control.access.guard import guarded
 from nephila_control.access.roles import Role
 from nephila_control.operations import Operations
@@ -34,7 +34,7 @@ def control_of(path):
     backend = SimpleNamespace(
         clock=clock,
         rows=None,
-        log=FileLog(path.parent, clock),
+        log=FileChangeLog(path.parent, clock),
         sites_file=path,
         own_jobs=None,
         tenants=(),

@@ -19,17 +19,11 @@ MORE_PERCENT = {
     "nephila/api": 3.9,
     "nephila/cli": 6.4,
     "nephila/programs": 5.1,
-    "nephila_console": 11.0,
-    "nephila_control": 7.5,
-    "nephila_doors": 9.6,
 }
 """Folder → percent of its assigned names that may still be such words. A bound only shrinks, then leaves the table."""
 
 POINTERS = {
     "nephila/api": 1,
-    "nephila_console": 1,
-    "nephila_control": 33,
-    "nephila_doors": 3,
 }
 """Folder → docstrings that may still say nothing but "See `X`". A bound only shrinks, then leaves the table."""
 

@@ -17,27 +17,25 @@ language: ContextVar[str] = ContextVar("language", default="en")
 
 
 def translate(text: str) -> str:
-    """The text in the language of the request."""
-    found = language.get()
-    return text if found == "en" else table(found).get(text, text)
+    name = language.get()
+    return text if name == "en" else table(name).get(text, text)
 
 
-def translate_count(one: str, many: str, count: int) -> str:
-    """The form for this number."""
-    return translate(one if count == 1 else many)
+def translate_count(singular: str, plural: str, count: int) -> str:
+    return translate(singular if count == 1 else plural)
 
 
 @cache
 def table(name: str) -> dict[str, str]:
-    """English → the text in a language."""
-    found: dict[str, str] = json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+    """Maps English texts to those of a language."""
+    texts: dict[str, str] = json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
+    return texts
 
 
 def chosen(accepted: str, wished: str = "") -> str:
-    """The language for an Accept-Language header; `wished` comes before it."""
-    for one in (wished, *accepted.split(",")):
-        name = one.partition(";")[0].strip().lower().partition("-")[0]
+    """Chooses the language of an Accept-Language header; `wished` comes before it."""
+    for tag in (wished, *accepted.split(",")):
+        name = tag.partition(";")[0].strip().lower().partition("-")[0]
         if name in LANGUAGES:
             return name
     return "en"

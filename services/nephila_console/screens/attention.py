@@ -1,4 +1,5 @@
-"""What needs a person, the most urgent first: for the overview."""
+"""The overview begins with problems that need a person, the most urgent first. This module collects them from all parts
+of the API."""
 
 from __future__ import annotations
 
@@ -27,8 +28,6 @@ LEAST_RATE: Final = 0.2
 
 
 class Need(NamedTuple):
-    """Something that needs a person."""
-
     text: str
     link: str
 
@@ -40,50 +39,50 @@ async def needs_of(
     health: list[rule_types.RuleHealth],
     samples: Sequence[screen_types.Sample],
 ) -> list[Need]:
-    """All that needs a person, the most urgent first."""
+    """Sorted by urgency, the most urgent first."""
     letters, hooks, sites = await asyncio.gather(
         optional(control.list_dead_letters(system_types.ListDeadLetters(limit=100))),
         optional(control.list_webhooks(requests.Empty())),
         optional(control.list_directories(requests.Empty())),
     )
-    found = [Need(problem, path("system")) for problem in status.problems]
-    found += _fall(samples)
-    found += [
+    needs = [Need(problem, path("system")) for problem in status.problems]
+    needs += _fall(samples)
+    needs += [
         Need(
-            _("Rule %(name)s no longer fits its site: %(why)s") % {"name": one.rule, "why": one.findings}, path("rules")
+            _("Rule %(name)s no longer fits its site: %(why)s") % {"name": fit.rule, "why": fit.findings}, path("rules")
         )
-        for one in health
-        if one.degraded
+        for fit in health
+        if fit.degraded
     ]
-    found += [
+    needs += [
         Need(_("Job %(name)s has stopped: %(why)s") % {"name": job.name, "why": job.held_by}, path("jobs", job.name))
         for job in jobs
         if job.state == "quota"
     ]
-    if sites is not None and (broken := sum(one.fault for site in sites.directories for one in site.lists)):
+    if sites is not None and (broken := sum(entry.fault for site in sites.directories for entry in site.lists)):
         text = _("1 list of a site is broken") if broken == 1 else _("%(count)s lists of sites are broken")
-        found.append(Need(text % {"count": count(broken)}, path("sites", broken="1")))
-    found += [
+        needs.append(Need(text % {"count": count(broken)}, path("sites", broken="1")))
+    needs += [
         Need(
-            _("Webhook %(name)s gets nothing: %(why)s") % {"name": one.name, "why": one.error[:200]},
+            _("Webhook %(name)s gets nothing: %(why)s") % {"name": hook.name, "why": hook.error[:200]},
             path("system", "webhooks"),
         )
-        for one in (hooks.webhooks if hooks is not None else ())
-        if one.failures
+        for hook in (hooks.webhooks if hooks is not None else ())
+        if hook.failures
     ]
     if letters is not None and letters.dead_letters:
         number = f"{len(letters.dead_letters)}{'+' if letters.next else ''}"
-        found.append(Need(_("%(count)s dead letters wait for a replay") % {"count": number}, path("system")))
-    return found
+        needs.append(Need(_("%(count)s dead letters wait for a replay") % {"count": number}, path("system")))
+    return needs
 
 
 def _fall(samples: Sequence[screen_types.Sample]) -> list[Need]:
-    """The rate that has fallen while URLs are queued, and whether it is errors."""
+    """A need arises if the rate has fallen while URLs are queued. The text says whether errors are the cause."""
     end = samples[-1] if samples else None
-    middle = next((one for one in reversed(samples) if end is not None and one.at <= end.at - RECENT_S), None)
+    middle = next((sample for sample in reversed(samples) if end is not None and sample.at <= end.at - RECENT_S), None)
     if end is None or middle is None or not end.queued:
         return []
-    start = next(one for one in samples if one.at >= middle.at - BEFORE_S)
+    start = next(sample for sample in samples if sample.at >= middle.at - BEFORE_S)
     if middle.at - start.at < LEAST_S:
         return []
     before, now = _rate(start, middle), _rate(middle, end)
@@ -100,22 +99,20 @@ def _fall(samples: Sequence[screen_types.Sample]) -> list[Need]:
 
 
 def _rate(start: screen_types.Sample, end: screen_types.Sample) -> float:
-    """Ends per second between two samples."""
     return (_ended(end) - _ended(start)) / (end.at - start.at)
 
 
-def _ended(one: screen_types.Sample) -> int:
-    return one.stored + one.denied + one.failed + one.dropped
+def _ended(sample: screen_types.Sample) -> int:
+    return sample.stored + sample.denied + sample.failed + sample.dropped
 
 
 def _failed(start: screen_types.Sample, end: screen_types.Sample) -> float:
-    """Part of what ended between two samples."""
     ended = _ended(end) - _ended(start)
     return (end.failed - start.failed) / ended if ended > 0 else 0.0
 
 
 async def optional(answer: Any) -> Any:
-    """The answer of an operation that this kind of system may not have; None without one."""
+    """Returns None if this kind of system does not have the operation."""
     try:
         return await answer
     except UserError:

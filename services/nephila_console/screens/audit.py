@@ -1,4 +1,5 @@
-"""Audit: how precise is the result? A sample is labelled by one key per verdict, and the interval narrows."""
+"""The screen of audits answers how precise the result is. A person labels a sample by one key per verdict, and the
+interval narrows."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ async def samples(view: View) -> Response:
 
 
 async def _samples(view: View, values: dict[str, str], field: str, problem: str) -> Response:
-    found = await view.control.list_samples(requests.Empty())
+    answer = await view.control.list_samples(requests.Empty())
     return view.render(
         "audit.html",
         400 if problem else 200,
-        samples=found.samples,
+        samples=answer.samples,
         values=values,
         by=BY,
         field=field,
@@ -55,12 +56,12 @@ async def draw(view: View) -> Response:
 async def sample(view: View) -> Response:
     """GET /console/audit/NAME?number=N: one row to judge; 0: the next one without a label."""
     request = audit_types.GetSample(sample=view.name, number=min(view.number("number"), 100_000))
-    found = await view.control.get_sample(request)
+    detail = await view.control.get_sample(request)
     return view.render(
         "audit_sample.html",
-        found=found,
-        row=found.row,
-        left=found.sample.drawn - found.sample.labelled,
+        detail=detail,
+        row=detail.row,
+        left=detail.sample.drawn - detail.sample.labelled,
     )
 
 

@@ -1,4 +1,4 @@
-"""Changes: who changed what over the control API, the console or an adapter, and when."""
+"""The screen of changes answers who changed what over the control API, the console or an adapter, and when."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nephila_console.view import View
 
 async def control_log(view: View) -> Response:
     """GET /console/log"""
-    asked = {name: view.field(name) for name in ("who", "operation", "search", "before")}
+    query = {name: view.field(name) for name in ("who", "operation", "search", "before")}
     try:
-        request = msgspec.convert(asked, system_types.ListControlLog)
+        request = msgspec.convert(query, system_types.ListControlLog)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
-    found = await view.control.list_control_log(request)
+    page = await view.control.list_control_log(request)
     changing = sorted(name for name, operation in OPERATIONS.items() if operation.log is not None)
-    return view.render("control_log.html", entries=found.entries, next=found.next, asked=asked, operations=changing)
+    return view.render("control_log.html", entries=page.entries, next=page.next, query=query, operations=changing)

@@ -1,4 +1,4 @@
-"""Hosts: why does each wait?"""
+"""The screen of hosts answers why each host waits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ WHY = {
 async def hosts(view: View) -> Response:
     """GET /console/hosts"""
     request = screen_types.ListHosts(job=view.field("job")[:1000], search=view.field("q")[:500], limit=200)
-    found = await view.control.list_hosts(request)
+    answer = await view.control.list_hosts(request)
     return view.render(
         "hosts.html",
         live=True,
-        found=found,
+        answer=answer,
         why={name: _(text) for name, text in WHY.items()},
         q=request.search,
         job=request.job,

@@ -1,4 +1,4 @@
-"""Items: is the data right? The table with odd cells marked, and its export."""
+"""The screen of items answers whether the data is right. It marks odd cells in the table, and exports the items."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ TESTS = ("contains", "is", "not", "empty", "filled", "above", "below")
 async def items(view: View) -> Response:
     """GET /console/items"""
     request = _request(view, 50)
-    found, problem = screen_types.ItemList(items=[], rules=[]), ""
+    batch, problem = screen_types.ItemList(items=[], rules=[]), ""
     try:
-        found = await view.control.list_items(request)
+        batch = await view.control.list_items(request)
     except UsageError as error:
         problem = str(error)
-    rows = [dict(flat(_object(one.data))) for one in found.items]
+    rows = [dict(flat(_object(item.data))) for item in batch.items]
     names = [*dict.fromkeys(name for row in rows for name in row)]
     query = {"q": request.search, "job": request.job, "rule": request.rule}
     query |= {"field": request.field, "test": request.test, "value": request.value}
     return view.render(
         "items.html",
         400 if problem else 200,
-        found=found,
-        rows=list(zip(found.items, rows, strict=True)),
+        batch=batch,
+        rows=list(zip(batch.items, rows, strict=True)),
         columns=names[:COLUMNS],
         numeric={name for name in names[:COLUMNS] if _is_numeric(row.get(name) for row in rows)},
         fields=names[:FIELDS],
@@ -71,12 +71,12 @@ def _request(view: View, limit: int) -> screen_types.ListItems:
 
 
 def _is_numeric(values: Iterable[Any]) -> bool:
-    found = [value for value in values if value is not None]
-    return bool(found) and all(isinstance(value, int | float) for value in found)
+    present = [value for value in values if value is not None]
+    return bool(present) and all(isinstance(value, int | float) for value in present)
 
 
 def _unsorted(view: View) -> screen_types.ListItems:
-    """For an export: all items in the order of the key, which needs no order in memory."""
+    """An export lists all items in the order of the key, which needs no sorting in memory."""
     return msgspec.structs.replace(_request(view, 200), sort="", after="")
 
 
@@ -92,11 +92,11 @@ async def csv(view: View) -> Response:
     empty = BytesIO()
     write_csv(empty, columns.header, (), raw=False)
 
-    def rows(found: list[screen_types.Item], *, head: bool) -> bytes:
+    def rows(items: list[screen_types.Item], *, head: bool) -> bytes:
         stream = BytesIO()
         lines = [
-            list(map(cell, (*(getattr(one, name) for name in FIXED), *columns.values(_object(one.data)))))
-            for one in found
+            list(map(cell, (*(getattr(item, name) for name in FIXED), *columns.values(_object(item.data)))))
+            for item in items
         ]
         write_csv(stream, columns.header, lines, raw=False)
         return stream.getvalue()[0 if head else len(empty.getvalue()) :]
@@ -106,13 +106,13 @@ async def csv(view: View) -> Response:
 
 
 async def _columns(view: View, request: screen_types.ListItems) -> ItemColumns:
-    """The columns of all items of a request. O(items)."""
+    """Reads all items of the request. O(items)."""
     columns, after = ItemColumns(), ""
     while True:
-        found = await view.control.list_items(msgspec.structs.replace(request, after=after))
-        for one in found.items:
-            columns.note(_object(one.data))
-        after = found.next
+        batch = await view.control.list_items(msgspec.structs.replace(request, after=after))
+        for item in batch.items:
+            columns.note(_object(item.data))
+        after = batch.next
         if not after:
             return columns
 
@@ -121,9 +121,9 @@ async def jsonl(view: View) -> Response:
     """GET /console/items.jsonl"""
     request = _unsorted(view)
 
-    def rows(found: list[screen_types.Item], *, head: bool) -> bytes:
+    def rows(items: list[screen_types.Item], *, head: bool) -> bytes:
         stream = BytesIO()
-        write_jsonl(stream, [*FIXED, "data"], [[getattr(one, name) for name in (*FIXED, "data")] for one in found])
+        write_jsonl(stream, [*FIXED, "data"], [[getattr(item, name) for name in (*FIXED, "data")] for item in items])
         return stream.getvalue()
 
     first = await view.control.list_items(request)
@@ -139,13 +139,13 @@ def _download(
     rows: Callable[..., bytes],
 ) -> Response:
     async def parts() -> AsyncIterator[bytes]:
-        found = first
-        yield rows(found.items, head=True)
-        while found.next:
-            request.after = found.next
-            found = await view.control.list_items(request)
-            if found.items:
-                yield rows(found.items, head=False)
+        batch = first
+        yield rows(batch.items, head=True)
+        while batch.next:
+            request.after = batch.next
+            batch = await view.control.list_items(request)
+            if batch.items:
+                yield rows(batch.items, head=False)
 
     return StreamingResponse(
         parts(), headers={"content-disposition": f'attachment; filename="{name}"'}, media_type=kind
@@ -157,17 +157,17 @@ async def parquet(view: View) -> Response:
     since its end describes the rest."""
     request = _unsorted(view)
     columns = await _columns(view, request)
-    found = await view.control.list_items(request)
+    batch = await view.control.list_items(request)
     stream = await asyncio.to_thread(tempfile.TemporaryFile)
     try:
         with await asyncio.to_thread(ItemsParquet, stream, columns) as file:
             while True:
-                rows = [([getattr(one, name) for name in FIXED], one.data) for one in found.items]
+                rows = [([getattr(item, name) for name in FIXED], item.data) for item in batch.items]
                 await asyncio.to_thread(file.extend, rows)
-                if not found.next:
+                if not batch.next:
                     break
-                request.after = found.next
-                found = await view.control.list_items(request)
+                request.after = batch.next
+                batch = await view.control.list_items(request)
         stream.seek(0)
     except BaseException:
         stream.close()

@@ -1,4 +1,5 @@
-"""Jobs: how far is each, when is it done, what went wrong? And the forms that create and change one."""
+"""The screens of jobs answer how far each job is, when it will be done and what went wrong. Their forms create and
+change jobs."""
 
 from __future__ import annotations
 
@@ -25,38 +26,36 @@ FILE = "job"
 
 
 class Problem(NamedTuple):
-    """A mistake in a form."""
-
     field: str
     line: int
-    """Of the YAML text; 0 where no line is known."""
+    """Line of the YAML text; 0 if the line is unknown."""
     text: str
 
 
 async def jobs(view: View) -> Response:
     """GET /console/jobs"""
     listed, fixed = await asyncio.gather(view.control.list_jobs(requests.Empty()), _is_fixed(view))
-    found = listed.jobs
-    wanted = view.field("state")
+    rows = listed.jobs
+    state = view.field("state")
     states: dict[str, int] = {}
-    for job in found:
+    for job in rows:
         states[job.state] = states.get(job.state, 0) + 1
     text = view.field("q").strip().lower()
-    shown = [job for job in found if (not wanted or job.state == wanted) and text in job.name.lower()]
+    chosen = [job for job in rows if (not state or job.state == state) and text in job.name.lower()]
     return view.render(
         "jobs.html",
         live=True,
-        jobs=shown[:200],
-        total=len(shown),
+        jobs=chosen[:200],
+        total=len(chosen),
         states=states,
-        wanted=wanted,
+        state=state,
         q=view.field("q"),
         fixed=fixed,
     )
 
 
 async def _is_fixed(view: View) -> bool:
-    """Whether one crawl runs or ran there, whose job is defined by its command."""
+    """Returns whether the control serves a single crawl, whose job is defined by its command."""
     return (await view.control.status(requests.Empty())).kind == "crawl"
 
 
@@ -120,7 +119,7 @@ async def create(view: View) -> Response:
     except NotReadyError:
         raise
     except UserError as error:
-        return _form(view, view.form, [_problem(one) for one in _all(error)], yaml=False)
+        return _form(view, view.form, [_problem(fault) for fault in _all(error)], yaml=False)
 
 
 async def edit(view: View) -> Response:
@@ -159,13 +158,13 @@ async def _apply_text(view: View, name: str, generation: int) -> Response:
     except NotReadyError as error:
         return _form(view, values, [Problem("", 0, str(error))], yaml=True, name=name, status=503)
     except UserError as error:
-        return _form(view, values, [_problem(one) for one in _all(error)], yaml=True, name=name)
+        return _form(view, values, [_problem(fault) for fault in _all(error)], yaml=True, name=name)
 
 
 async def _apply(view: View, document: job_document.JobDocument, name: str) -> Response:
     if not name:
-        known = await optional(view.control.get_job(job_types.JobName(name=document.name)))
-        if known is not None:
+        present = await optional(view.control.get_job(job_types.JobName(name=document.name)))
+        if present is not None:
             raise UserError(
                 _("there is a job %(name)s already; edit it, or choose another name") % {"name": document.name}
             )
@@ -178,11 +177,11 @@ def _all(error: UserError) -> list[UserError]:
 
 
 def _problem(error: UserError) -> Problem:
-    """From an error line, which begins with job:LINE:COLUMN: KEY: in a document."""
-    place, _colon, rest = str(error).partition(": ")
-    parts = place.split(":")
+    """An error line begins with job:LINE:COLUMN: KEY: for a fault in a document."""
+    location, _colon, rest = str(error).partition(": ")
+    parts = location.split(":")
     line = int(parts[1]) if len(parts) == 3 and parts[0] == FILE and parts[1].isdecimal() else 0
-    text = rest if line or place == FILE else str(error)
+    text = rest if line or location == FILE else str(error)
     key = text.partition(":")[0]
     field = "name" if key.startswith("metadata.name") else "url" if key.startswith("spec.seeds") else ""
     return Problem(field or ("pages" if "maxPages" in key else ""), line, text)
@@ -250,13 +249,13 @@ async def exclude(view: View) -> Response:
 
 
 async def _exclusions(view: View, detail: job_types.JobDetail, text: str, refused: str = "") -> Response:
-    """`refused`: why the exclusion was not applied."""
-    wanted = _lines(text)
+    """`refused` is the reason why the exclusion was not applied."""
+    patterns = _lines(text)
     tried, problem = None, refused
-    if wanted and not refused:
+    if patterns and not refused:
         try:
-            _check_lines(wanted)
-            tried = await view.control.try_exclusion(job_types.ExcludeUrls(name=view.name, exclude=wanted))
+            _check_lines(patterns)
+            tried = await view.control.try_exclusion(job_types.ExcludeUrls(name=view.name, exclude=patterns))
         except UsageError as error:
             problem = str(error)
     return view.render(
@@ -275,23 +274,23 @@ def _lines(text: str) -> list[str]:
     return [*dict.fromkeys(line.strip() for line in text.splitlines() if line.strip())]
 
 
-def _check_lines(wanted: list[str]) -> None:
-    if len(wanted) > PATTERNS:
+def _check_lines(patterns: list[str]) -> None:
+    if len(patterns) > PATTERNS:
         raise UsageError(_("at most %(count)s expressions at once") % {"count": PATTERNS})
-    if long := next((one for one in wanted if len(one) > 2000), ""):
+    if long := next((pattern for pattern in patterns if len(pattern) > 2000), ""):
         raise UsageError(_("an expression has at most 2,000 characters: %(text)s") % {"text": long[:40] + "…"})
 
 
 async def apply_exclusion(view: View) -> Response:
     """POST /console/jobs/NAME/exclude: refused when the job was changed since the exclusion was tried."""
     text, generation = view.form.get("re", ""), view.form.get("generation", "")
-    wanted = _lines(text)
+    patterns = _lines(text)
     try:
-        _check_lines(wanted)
-        if not wanted:
+        _check_lines(patterns)
+        if not patterns:
             raise UsageError(_("write an expression"))
         request = job_types.ExcludeUrls(
-            name=view.name, exclude=wanted, generation=int(generation) if generation.isdecimal() else 0
+            name=view.name, exclude=patterns, generation=int(generation) if generation.isdecimal() else 0
         )
         answer = await view.control.exclude(request)
     except NotReadyError:

@@ -1,4 +1,5 @@
-"""Overview: does everything run as it should? One sentence, what needs a person, then the curves."""
+"""The overview answers whether everything runs as it should: one sentence, problems that need a person, then the
+curves."""
 
 from __future__ import annotations
 
@@ -41,7 +42,6 @@ async def overview(view: View) -> Response:
 
 
 def sentence(status: system_types.Status, needs: list[Need]) -> str:
-    """The state in one sentence."""
     if not status.jobs:
         return _("There is no job yet.")
     parts = []

@@ -1,4 +1,5 @@
-"""Pages: what did we get, and why (not)? A list with search and filters, and one page with all that is known."""
+"""The screens of pages answer what the crawl got, and why or why not: a list with search and filters, and one page with
+all its facts."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ DIFF_LINES = 2000
 """Lines of a text, at most, that are compared with the version before."""
 
 
-class Step(NamedTuple):
-    """One step in the life of a URL."""
+class TimelineStep(NamedTuple):
+    """A step in the life of a URL."""
 
     kind: str
     """done, stop or wait."""
@@ -50,13 +51,13 @@ async def pages(view: View) -> Response:
         search=words_of,
         before=view.number("before"),
     )
-    found, jobs = await asyncio.gather(view.control.list_pages(request), view.control.list_jobs(requests.Empty()))
+    batch, jobs = await asyncio.gather(view.control.list_pages(request), view.control.list_jobs(requests.Empty()))
     query = {"q": request.search, "job": request.job, "outcome": outcome, "reason": request.reason}
     if words_of:
         query["in"] = "url"
     return view.render(
         "pages.html",
-        found=found,
+        batch=batch,
         query=query,
         first=not request.before,
         jobs=[job.name for job in jobs.jobs[:200]],
@@ -68,7 +69,7 @@ async def pages(view: View) -> Response:
 
 
 async def _search(view: View, text: str) -> Response:
-    """Pages by their words. A search that cannot be read is told beside its box."""
+    """Lists pages by their words. An invalid search is explained beside its box."""
     request = screen_types.SearchPages(
         query=text, job=view.field("job")[:1000], skip=min(view.number("skip"), 200), limit=SEARCH_PAGE
     )
@@ -85,7 +86,7 @@ async def _search(view: View, text: str) -> Response:
         skip=request.skip,
         results=results,
         problem=problem,
-        found=None,
+        batch=None,
         jobs=[job.name for job in jobs.jobs[:200]],
         outcomes=OUTCOMES,
         reason_words="",
@@ -119,66 +120,66 @@ async def page(view: View) -> Response:
 
 async def _links_in(view: View, detail: screen_types.PageDetail) -> screen_types.LinksIn | None:
     request = screen_types.GetPage(url=detail.page.url, job=detail.page.job)
-    found: screen_types.LinksIn | None = await optional(view.control.list_links_in(request))
-    return found
+    links: screen_types.LinksIn | None = await optional(view.control.list_links_in(request))
+    return links
 
 
 async def screenshot(view: View) -> Response:
     """GET /console/page/screenshot?url=…: the picture itself."""
     request = screen_types.GetScreenshot(url=view.field("url"), job=view.field("job")[:1000])
-    found = await view.control.get_screenshot(request)
-    return Response(found.body, media_type="image/png")
+    picture = await view.control.get_screenshot(request)
+    return Response(picture.body, media_type="image/png")
 
 
 async def _body(view: View, url: str, form: str) -> screen_types.Body | None:
     request = screen_types.GetBody(url=url, form="source" if form == "source" else "markdown", limit=BODY_CHARS)
-    found: screen_types.Body | None = await optional(view.control.get_body(request))
-    return found
+    body: screen_types.Body | None = await optional(view.control.get_body(request))
+    return body
 
 
-def steps(explained: job_types.Explained | None, detail: screen_types.PageDetail | None) -> list[Step]:
-    """The verdict as a time line, in the order in which the crawler decides."""
+def steps(explained: job_types.Explained | None, detail: screen_types.PageDetail | None) -> list[TimelineStep]:
+    """Shows the verdict as a time line, in the order in which the crawler decides."""
     line = _decisions(explained) if explained is not None else []
-    found = explained.explanation if explained is not None else None
-    fetches = found.fetches if found is not None and found.fetches else detail.fetches if detail is not None else []
-    for one in fetches:
-        outcome, reason = str(one.get("outcome", "")), str(one.get("reason", ""))
+    explanation = explained.explanation if explained is not None else None
+    explained_fetches = explanation.fetches if explanation is not None else []
+    for fetch in explained_fetches or (detail.fetches if detail is not None else []):
+        outcome, reason = str(fetch.get("outcome", "")), str(fetch.get("reason", ""))
         kind = "done" if outcome == "stored" else "stop"
-        status = f"HTTP {one['status']} · " if one.get("status") else ""
-        title = _("Fetch %(number)s: %(outcome)s") % {"number": one.get("fetch_no", ""), "outcome": _(outcome)}
-        line.append(Step(kind, title, f"{status}{words(outcome, reason)}", one.get("fetched_at", "")))
-    if found is not None and found.recrawl is not None:
-        every = _("every %(span)s") % {"span": span(found.recrawl.interval_s)}
-        line.append(Step("wait", _("Fetched again"), every, found.recrawl.next_at))
+        status = f"HTTP {fetch['status']} · " if fetch.get("status") else ""
+        title = _("Fetch %(number)s: %(outcome)s") % {"number": fetch.get("fetch_no", ""), "outcome": _(outcome)}
+        line.append(TimelineStep(kind, title, f"{status}{words(outcome, reason)}", fetch.get("fetched_at", "")))
+    if explanation is not None and explanation.recrawl is not None:
+        every = _("every %(span)s") % {"span": span(explanation.recrawl.interval_s)}
+        line.append(TimelineStep("wait", _("Fetched again"), every, explanation.recrawl.next_at))
     return line
 
 
-def _decisions(explained: job_types.Explained) -> list[Step]:
-    found = explained.explanation
-    line = [Step("done" if found.scope.admitted else "stop", _("In scope") if found.scope.admitted
-                 else _("Out of scope"), found.scope.rule)]  # fmt: skip
-    line.append(Step("done", _("Found"), _("its job has seen this URL")) if found.seen
-                else Step("wait", _("Not found yet"), _("no page and no seed named this URL")))  # fmt: skip
-    if found.robots is not None:
-        robots, detail = found.robots, ""
+def _decisions(explained: job_types.Explained) -> list[TimelineStep]:
+    explanation = explained.explanation
+    line = [TimelineStep("done" if explanation.scope.admitted else "stop", _("In scope") if explanation.scope.admitted
+                 else _("Out of scope"), explanation.scope.rule)]  # fmt: skip
+    line.append(TimelineStep("done", _("Found"), _("its job has seen this URL")) if explanation.seen
+                else TimelineStep("wait", _("Not found yet"), _("no page and no seed named this URL")))  # fmt: skip
+    if explanation.robots is not None:
+        robots, detail = explanation.robots, ""
         if robots.line:
             detail = _("line %(line)s: %(rule)s") % {"line": robots.line, "rule": robots.rule}
         title = _("Allowed by robots.txt") if robots.allowed else _("Forbidden by robots.txt")
-        line.append(Step("done" if robots.allowed else "stop", title, detail, robots.fetched_at))
-    if found.queued is not None:
-        place = f"{found.queued.position:,}" if found.queued.position else "?"
-        detail = _("%(place)s of %(of)s at its host") % {"place": place, "of": f"{found.queued.of:,}"}
-        line.append(Step("wait", _("Queued"), detail, found.queued.not_before))
-    if found.host is not None and found.host.wait_s:
-        line.append(Step("wait", _("Its host waits"), found.host.pause, found.host.not_before))
-    if found.lease is not None:
-        detail = _("try %(number)s") % {"number": found.lease.attempt}
-        line.append(Step("wait", _("Under way"), detail, found.lease.since))
+        line.append(TimelineStep("done" if robots.allowed else "stop", title, detail, robots.fetched_at))
+    if explanation.queued is not None:
+        position = f"{explanation.queued.position:,}" if explanation.queued.position else "?"
+        detail = _("%(place)s of %(of)s at its host") % {"place": position, "of": f"{explanation.queued.of:,}"}
+        line.append(TimelineStep("wait", _("Queued"), detail, explanation.queued.not_before))
+    if explanation.host is not None and explanation.host.wait_s:
+        line.append(TimelineStep("wait", _("Its host waits"), explanation.host.pause, explanation.host.not_before))
+    if explanation.lease is not None:
+        detail = _("try %(number)s") % {"number": explanation.lease.attempt}
+        line.append(TimelineStep("wait", _("Under way"), detail, explanation.lease.since))
     return line
 
 
 def difference(detail: screen_types.PageDetail) -> list[str]:
-    """Lines of a unified diff to the version before; empty without one."""
+    """Returns the lines of a unified diff to the version before; empty without one."""
     if detail.previous is None:
         return []
     old, new = (text.splitlines()[:DIFF_LINES] for text in (detail.previous.text, detail.text))

@@ -1,4 +1,4 @@
-"""Rules as a table to read: which one broke?"""
+"""The screen of rules answers which rule no longer fits its site."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from nephila_console.view import View
 
 async def rules(view: View) -> Response:
     """GET /console/rules"""
-    found, health = await asyncio.gather(
+    listed, health = await asyncio.gather(
         view.control.list_rules(requests.Empty()), view.control.rule_health(requests.Empty())
     )
-    known = {one.rule: one for one in health.rules}
-    shown = view.field("name")
-    document = next((rule.document for rule in found.rules if rule.name == shown), None)
+    by_rule = {verdict.rule: verdict for verdict in health.rules}
+    name = view.field("name")
+    document = next((rule.document for rule in listed.rules if rule.name == name), None)
     return view.render(
         "rules.html",
-        rules=found.rules,
-        health=known,
-        shown=shown if document is not None else "",
+        rules=listed.rules,
+        health=by_rule,
+        name=name if document is not None else "",
         text=yaml.safe_dump(document, allow_unicode=True, sort_keys=False, width=100) if document is not None else "",
     )

@@ -1,4 +1,5 @@
-"""The search of the rail: a URL leads to its page, the name of a job to the job, anything else into the rows."""
+"""The search of the rail spares the choice of a screen: a URL leads to its page, the name of a job to the job, any
+other text to the rows."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ async def start(view: View) -> Response:
     if url := view.field("url"):
         return await _opened(view, url, "stored")
     search = view.field("q").strip()[:500]
-    found = await view.control.list_studio_pages(studio_types.ListStudioPages(search=search))
-    return view.render("studio_start.html", found=found, search=search, problem="", url="")
+    stored = await view.control.list_studio_pages(studio_types.ListStudioPages(search=search))
+    return view.render("studio_start.html", stored=stored, search=search, problem="", url="")
 
 
 async def fetch(view: View) -> Response:
@@ -68,8 +68,8 @@ async def fetch(view: View) -> Response:
     try:
         return await _opened(view, url, "rendered" if view.form.get("rendered") else "web")
     except UserError as error:
-        found = await view.control.list_studio_pages(studio_types.ListStudioPages())
-        return view.render("studio_start.html", 400, found=found, search="", problem=str(error), url=url)
+        stored = await view.control.list_studio_pages(studio_types.ListStudioPages())
+        return view.render("studio_start.html", 400, stored=stored, search="", problem=str(error), url=url)
 
 
 async def _opened(view: View, url: str, source: str) -> Response:
@@ -144,13 +144,13 @@ async def _studio(view: View, draft: Draft, problem: str) -> Response:
 
 
 def _place(draft: Draft) -> str:
-    """The last element that was pointed at on this page: the frame is scrolled there."""
-    picks = [one for one in draft.field.picks if one.url == draft.url] if draft.field is not None else []
+    """The frame scrolls to the last element that was picked on this page."""
+    picks = [pick for pick in draft.field.picks if pick.url == draft.url] if draft.field is not None else []
     return f"#n{picks[-1].node}" if picks else ""
 
 
 def _has_pick(field: DraftField | None, url: str) -> bool:
-    return field is not None and any(one.url == url and not one.wrong for one in field.picks)
+    return field is not None and any(pick.url == url and not pick.wrong for pick in field.picks)
 
 
 async def frame(view: View) -> Response:
@@ -161,14 +161,14 @@ async def frame(view: View) -> Response:
     request = studio_types.StudioFrameOf(
         draft=studio_types.document_of(draft_of(state)), links=bool(view.field("links"))
     )
-    found = await view.control.studio_frame(request)
-    note = "" if found.whole else Markup("<p><b>{}</b></p>").format(_("The page is longer; the rest is not shown."))
+    answer = await view.control.studio_frame(request)
+    note = "" if answer.whole else Markup("<p><b>{}</b></p>").format(_("The page is longer; the rest is not shown."))
     # The markup is the API's own: it has no text of the page that is not escaped, and the policy allows no script.
     head = Markup(
         '<!doctype html><html lang="{}"><meta charset="utf-8"><meta name="robots" content="noindex"><title>{}'
     )
     title = head.format(language.get(), _("The page"))
-    text = f"{title}</title><style>{STYLE}</style><body>{found.html}{note}"
+    text = f"{title}</title><style>{STYLE}</style><body>{answer.html}{note}"
     headers = {_POLICY: FRAME_POLICY, "x-frame-options": "SAMEORIGIN"}
     return HTMLResponse(text, headers=headers)
 
@@ -178,14 +178,14 @@ def picked(view: View) -> Response:
     state, _sign, mark = view.name.partition("~")
     if not view.seal.holds(state, mark):
         raise Refused(404, _("This page of the studio is of another run of the server; reload it."))
-    place = path("studio", state, pick=str(view.request.path_params["node"]))
+    address = path("studio", state, pick=str(view.request.path_params["node"]))
     text = Markup('<!doctype html><meta charset="utf-8"><title>…</title><link rel="icon" href="{}"><a href="{}">{}</a>')
-    text = text.format(path("static", "icon.svg"), place, _("Continue"))
-    return HTMLResponse(str(text), headers={"refresh": f"0; url={place}"})
+    text = text.format(path("static", "icon.svg"), address, _("Continue"))
+    return HTMLResponse(str(text), headers={"refresh": f"0; url={address}"})
 
 
 def selector_words(take: Source) -> Markup:
-    """Where a value is, in words."""
+    """Describes a selector in words."""
     where = take.expression or take.query
     match take.source:
         case "jsonld":
@@ -204,7 +204,7 @@ def selector_words(take: Source) -> Markup:
 
 
 def step_words(step: BrowserStep) -> Markup:
-    """What a browser does, in words."""
+    """Describes a step of the browser in words."""
     match step.action:
         case "click":
             words = _("click")
@@ -222,5 +222,5 @@ def step_words(step: BrowserStep) -> Markup:
 
 
 def selector_text(take: Source) -> str:
-    """A selector as a field of a form."""
+    """Writes a selector as a field of a form."""
     return msgspec.json.encode(take).decode()

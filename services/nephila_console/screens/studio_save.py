@@ -1,4 +1,4 @@
-"""A rule of the studio leaves it: as a file, with its tests, or to the running system."""
+"""A rule leaves the studio as a file, with its tests, or into the running system."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ async def save(view: View) -> Response:
 
 async def _save(view: View, problem: str) -> Response:
     draft = draft_of(view.name)
-    found = await _rule(view)
+    rule = await _rule(view)
     return view.render(
         "studio_save.html",
         409 if problem else 200,
         draft=draft,
         state=view.name,
-        found=found,
+        rule=rule,
         problem=problem,
         commit=view.field("commit")[:40],
     )
@@ -39,12 +39,12 @@ async def _rule(view: View) -> studio_types.StudioRule:
 
 async def apply(view: View) -> Response:
     """POST /console/studio/STATE/save: pages are read by the rule from now on."""
-    found = await _rule(view)
+    rule = await _rule(view)
     try:
-        await view.control.apply_rules(rule_types.ApplyRules(rules=[found.document]))
+        await view.control.apply_rules(rule_types.ApplyRules(rules=[rule.document]))
     except UserError as error:
         return await _save(view, str(error))
-    return go(path("rules", name=found.document["metadata"]["name"], notice="changed"))
+    return go(path("rules", name=rule.document["metadata"]["name"], notice="changed"))
 
 
 async def commit(view: View) -> Response:
@@ -61,18 +61,18 @@ async def commit(view: View) -> Response:
 
 async def rule_file(view: View) -> Response:
     """GET /console/studio/STATE/rule.yaml"""
-    found = await _rule(view)
-    return _download(found.text.encode(), "application/yaml", "rule.yaml")
+    rule = await _rule(view)
+    return _download(rule.text.encode(), "application/yaml", "rule.yaml")
 
 
 async def all_files(view: View) -> Response:
     """GET /console/studio/STATE/rule.zip: the folder that `nephila rules test` reads."""
-    found = await _rule(view)
-    name = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in found.document["metadata"]["name"])
+    rule = await _rule(view)
+    name = "".join(sign if sign.isalnum() or sign in "-_" else "-" for sign in rule.document["metadata"]["name"])
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for one in found.files:
-            file.writestr(zipfile.ZipInfo(f"{name}/{one.name}"), one.text, zipfile.ZIP_DEFLATED)
+        for entry in rule.files:
+            file.writestr(zipfile.ZipInfo(f"{name}/{entry.name}"), entry.text, zipfile.ZIP_DEFLATED)
     return _download(packed.getvalue(), "application/zip", f"{name}.zip")
 
 

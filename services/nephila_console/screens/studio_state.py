@@ -1,4 +1,5 @@
-"""A draft of a rule as a part of an address, and the changes of it that need no page. Pure.
+"""A draft of a rule is a part of an address. This module encodes it, and makes the changes of it that need no page.
+Pure.
 
 The whole state of the studio is in the address: the back button takes a step back, and a link shows what was seen.
 """
@@ -28,7 +29,7 @@ _json: Final = msgspec.json.Decoder(Source).decode
 
 
 def state_of(draft: Draft) -> str:
-    """The draft as letters, digits, - and _. Raises `UsageError` for one that is too large."""
+    """Encodes the draft as letters, digits, - and _. Raises `UsageError` for one that is too large."""
     packed = zlib.compress(_encode(draft), 9)
     text = base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
     if len(text) > MAX_CHARS:
@@ -37,7 +38,7 @@ def state_of(draft: Draft) -> str:
 
 
 def draft_of(state: str) -> Draft:
-    """The draft of a state. Raises `UsageError` for a damaged one."""
+    """Raises `UsageError` for a damaged state."""
     try:
         if len(state) > MAX_CHARS:
             raise ValueError("too long")
@@ -49,12 +50,12 @@ def draft_of(state: str) -> Draft:
 
 
 def changed(draft: Draft, query: Mapping[str, str]) -> Draft:
-    """The draft with what the fields of a form or link say. Raises `UsageError`."""
+    """Applies the fields of a form or link to the draft. Raises `UsageError`."""
     number = query.get("active", "")
     if number.isdecimal():
         draft = replace(draft, active=min(int(number), len(draft.fields) - 1), mode="new")
     if query.get("remove") and draft.field is not None:
-        fields = tuple(one for one in draft.fields if one is not draft.field)
+        fields = tuple(field for field in draft.fields if field is not draft.field)
         draft = replace(draft, fields=fields, active=-1, mode="new")
     if "page" in query:
         draft = replace(draft, url=query["page"])
@@ -102,8 +103,8 @@ def _changed_field(field: DraftField, query: Mapping[str, str]) -> DraftField:
 
 
 def _checked(draft: Draft) -> Draft:
-    """The draft after the checks of its types, which a change in place passes by."""
-    names = [one.name for one in draft.fields]
+    """Checks the types of the draft, because a change in place does not."""
+    names = [field.name for field in draft.fields]
     if len(set(names)) < len(names):
         raise UsageError("two fields have the same name")
     try:

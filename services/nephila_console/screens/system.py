@@ -1,4 +1,5 @@
-"""System: what is each member doing, what could not be processed, and the live settings."""
+"""The screen of the system answers what each member does, and which messages could not be processed. It changes live
+settings."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ async def replay(view: View) -> Response:
     """POST /console/system/replay: one dead letter, or all."""
     letter = view.form.get("id", "")
     request = system_types.ReplayDeadLetters(ids=[letter]) if letter else system_types.ReplayDeadLetters(all=True)
-    found = await view.control.replay_dead_letters(request)
-    if refused := [one.refused for one in found.dead_letters if not one.replayed]:
-        raise UserError(f"{len(refused):,} of {len(found.dead_letters):,} were not published again: {refused[0]}")
+    answer = await view.control.replay_dead_letters(request)
+    if refused := [entry.refused for entry in answer.dead_letters if not entry.replayed]:
+        raise UserError(f"{len(refused):,} of {len(answer.dead_letters):,} were not published again: {refused[0]}")
     return go(path("system", notice="replayed"))

@@ -1,4 +1,4 @@
-"""Settings in effect, DNS and proxies, webhooks: what the program says about itself."""
+"""These screens show the settings in effect, DNS and proxies, and webhooks, as the program reports them."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ T = TypeVar("T")
 
 async def settings(view: View) -> Response:
     """GET /console/system/settings"""
-    asked = {"section": view.field("section"), "changed": bool(view.field("changed"))}
+    query = {"section": view.field("section"), "changed": bool(view.field("changed"))}
     try:
-        request = msgspec.convert(asked, system_types.ListConfiguration)
+        request = msgspec.convert(query, system_types.ListConfiguration)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
-    found, problem = await _or_problem(view.control.get_configuration(request))
+    configuration, problem = await _or_problem(view.control.get_configuration(request))
     live = await optional(view.control.get_settings(requests.Empty()))
     return view.render(
         "settings.html",
-        values=found.values if found is not None else [],
+        values=configuration.values if configuration is not None else [],
         problem=problem,
         live_settings=live.settings if live is not None else {},
-        asked=asked,
+        query=query,
         sections=("scheduler", "downloader", "parser", "storage"),
     )
 
 
 async def network(view: View) -> Response:
     """GET /console/system/network: DNS and proxies"""
-    found, problem = await _or_problem(view.control.get_network(requests.Empty()))
-    return view.render("network.html", live=True, found=found, problem=problem)
+    state, problem = await _or_problem(view.control.get_network(requests.Empty()))
+    return view.render("network.html", live=True, state=state, problem=problem)
 
 
 async def webhooks(view: View) -> Response:
     """GET /console/system/webhooks"""
-    found, problem = await _or_problem(view.control.list_webhooks(requests.Empty()))
+    listed, problem = await _or_problem(view.control.list_webhooks(requests.Empty()))
     return view.render(
-        "webhooks.html", live=True, webhooks=found.webhooks if found is not None else [], problem=problem
+        "webhooks.html", live=True, webhooks=listed.webhooks if listed is not None else [], problem=problem
     )
 
 
 async def _or_problem(answer: Awaitable[T]) -> tuple[T | None, str]:
-    """The answer, or why this kind of system has none."""
+    """Returns the answer, or the reason why this kind of system has none."""
     try:
         return await answer, ""
     except Forbidden:

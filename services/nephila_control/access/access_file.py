@@ -29,13 +29,13 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Token(_Part, frozen=True, kw_only=True):
-    """A token of the API, with which the console is opened too."""
+    """A token opens the API and the console."""
 
     name: Text
-    """As the log of changes names it."""
+    """The log of changes shows this name."""
     role: RoleName
     tenants: tuple[Tenant, ...] = ()
-    """Limited to jobs, rows and rules of these; empty: not limited."""
+    """The caller sees jobs, rows and rules of these tenants only; an empty list is no limit."""
     token: str = ""
     token_file: str = ""
 
@@ -53,30 +53,30 @@ class Oidc(_Part, frozen=True, kw_only=True):
     """Login by an OpenID Connect provider (authorization code with PKCE)."""
 
     issuer: Text
-    """Its URL; /.well-known/openid-configuration is below it."""
+    """URL of the provider; /.well-known/openid-configuration is below it."""
     client_id: Text
     client_secret_file: str = ""
-    """File with the client's secret; empty: a public client."""
+    """File with the secret of the client; a public client has none."""
     public_url: Text
     """URL by which browsers reach this server; PUBLIC_URL/console/oidc/callback is registered at the provider."""
     scopes: tuple[Text, ...] = ("openid", "profile", "email")
     user_claim: Text = "email"
-    """Names the user in the log of changes; `sub` where it is missing."""
+    """This claim names the user in the log of changes; `sub` replaces a missing claim."""
     groups_claim: Text = "groups"
     grants: tuple[Grant, ...] = ()
-    """The first that fits counts. A user without one is refused."""
+    """The first grant that fits counts. A user without a grant is refused."""
 
 
 class ProxyHeader(_Part, frozen=True, kw_only=True):
-    """Login by a proxy before this server, as oauth2-proxy. Requests of other addresses have no effect."""
+    """A proxy before this server, as oauth2-proxy, logs users in. Its headers count in requests from `proxies` only."""
 
     proxies: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
     """Addresses or networks of the proxies."""
     user: Text = "x-forwarded-email"
     groups: Text = "x-forwarded-groups"
-    """Groups, with commas between them."""
+    """Name of the header with the groups, which commas separate."""
     grants: tuple[Grant, ...] = ()
-    """As of OIDC."""
+    """The first grant that fits counts. A user without a grant is refused."""
 
 
 class AccessFile(_Part, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class AccessFile(_Part, frozen=True, kw_only=True):
 
 
 def read_access(path: str, option: str) -> AccessFile:
-    """The file. Raises `UsageError` in one line that names the field."""
+    """Raises `UsageError` in one line that names the field."""
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -96,11 +96,11 @@ def read_access(path: str, option: str) -> AccessFile:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{option} {path} is not YAML ({_where(error)})") from None
     try:
-        found = msgspec.convert({} if content is None else content, AccessFile)
+        file = msgspec.convert({} if content is None else content, AccessFile)
     except msgspec.ValidationError as error:
         raise UsageError(f"{option} {path}: {error}") from None
-    _check(found, f"{option} {path}")
-    return found
+    _check(file, f"{option} {path}")
+    return file
 
 
 def _where(error: Exception) -> str:
@@ -111,52 +111,52 @@ def _where(error: Exception) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _check(found: AccessFile, where: str) -> None:
-    for address in found.header.proxies if found.header is not None else ():
+def _check(file: AccessFile, where: str) -> None:
+    for address in file.header.proxies if file.header is not None else ():
         try:
             ipaddress.ip_network(address, strict=False)
         except ValueError:
             raise UsageError(f"{where}: header.proxies: {address!r} is no address and no network") from None
-    if (oidc := found.oidc) is not None:
+    if (oidc := file.oidc) is not None:
         for name, url in (("issuer", oidc.issuer), ("public_url", oidc.public_url)):
             parts = urlsplit(url)
             local = parts.hostname in ("localhost", "127.0.0.1", "::1")
             if parts.scheme != "https" and not (parts.scheme == "http" and local):
                 raise UsageError(f"{where}: oidc.{name}: {url!r} is no https URL")
-    names = [one.name for one in found.tokens]
+    names = [token.name for token in file.tokens]
     if double := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{where}: tokens: the name {double!r} is there twice")
 
 
-def callers(found: AccessFile, where: str) -> list[tuple[str, Caller]]:
+def callers(file: AccessFile, where: str) -> list[tuple[str, Caller]]:
     """The tokens of a file, each with its caller. Raises `UsageError`."""
     tokens = []
-    for one in found.tokens:
-        place = f"{where}: token {one.name!r}"
-        if bool(one.token) == bool(one.token_file):
-            raise UsageError(f"{place}: give either token or token_file")
-        text = read_token(one.token_file, place) if one.token_file else checked_token(one.token, place)
-        tokens.append((text, Caller(one.name, _role(one.role), frozenset(one.tenants))))
+    for entry in file.tokens:
+        location = f"{where}: token {entry.name!r}"
+        if bool(entry.token) == bool(entry.token_file):
+            raise UsageError(f"{location}: give either token or token_file")
+        text = read_token(entry.token_file, location) if entry.token_file else checked_token(entry.token, location)
+        tokens.append((text, Caller(entry.name, _role(entry.role), frozenset(entry.tenants))))
     return tokens
 
 
 def granted(name: str, groups: Iterable[str], grants: Sequence[Grant]) -> Caller | None:
-    """Who a user is; None without a grant."""
+    """Returns None for a user without a grant."""
     held = set(groups)
-    for one in grants:
-        if one.group == "*" or one.group in held:
-            return Caller(name, _role(one.role), frozenset(one.tenants))
+    for grant in grants:
+        if grant.group == "*" or grant.group in held:
+            return Caller(name, _role(grant.role), frozenset(grant.tenants))
     return None
 
 
 def claim_groups(claims: Mapping[str, Any], name: str) -> list[str]:
-    """The groups in a claim: a list, or one text."""
-    found = claims.get(name, ())
+    """A claim holds a list of groups, or one group as text."""
+    claim = claims.get(name, ())
     return (
-        [found]
-        if isinstance(found, str)
-        else [one for one in found if isinstance(one, str)]
-        if isinstance(found, list)
+        [claim]
+        if isinstance(claim, str)
+        else [group for group in claim if isinstance(group, str)]
+        if isinstance(claim, list)
         else []
     )
 

@@ -1,4 +1,4 @@
-"""Who may use a control API: tokens and their callers, and the API as each caller may use it."""
+"""An authority maps tokens to callers, and gives each caller its own view of the control API."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ KEPT: Final = 1000
 """Callers whose view of the API is kept."""
 
 
-def given_token(header: str) -> str:
-    """The token of an Authorization header; empty where there is none."""
-    scheme, _, given = header.partition(" ")
-    return given.strip() if scheme.lower() == "bearer" else ""
+def bearer_token(header: str) -> str:
+    """Returns an empty string if the header holds no bearer token."""
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 class TooManyTries(UserError):
@@ -47,59 +47,58 @@ class Authority:
         live: LiveAccess | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`tokens`: (token, its caller); None: each connection is the owner's. `live`: the access file with more."""
+        """`tokens` pairs each token with its caller; None makes each connection the owner's. `live` adds an access
+        file."""
         self._control = control
         self._holders = None if tokens is None else {digest(token): Holder(caller, token) for token, caller in tokens}
         self._live = live
         self.tries = Tries(clock or SystemClock())
-        """Of wrong tokens."""
         self._views: OrderedDict[Caller, Control] = OrderedDict()
 
     @property
     def has_tokens(self) -> bool:
-        """Whether a token is configured."""
         return bool(self._holders or (self._live is not None and self._live.holders))
 
     def caller(self, token: str) -> Caller | None:
-        """Who has this token; None for a wrong one. Digests are compared, so the time tells nothing about a token."""
+        """Returns None for a wrong token. Digests are compared, so the time of an answer tells nothing about a
+        token."""
         if self._holders is None:
             return OWNER
         if self._live is not None:
             self._live.refresh()
-        found = self.holder(digest(token))
-        return found.caller if found is not None else None
+        holder = self.holder(digest(token))
+        return holder.caller if holder is not None else None
 
-    def holder(self, known: bytes) -> Holder | None:
-        """Who has the token of this digest; None for one that counts no more."""
+    def holder(self, token_digest: bytes) -> Holder | None:
+        """Returns None for a digest of no valid token."""
         live = self._live.holders if self._live is not None else {}
-        return (self._holders or {}).get(known) or live.get(known)
+        return (self._holders or {}).get(token_digest) or live.get(token_digest)
 
     def bearer(self, header: str, address: str) -> Caller | None:
-        """The caller of an Authorization header; None for a missing or wrong token. Raises `TooManyTries`."""
+        """Returns None for a missing or wrong token. Raises `TooManyTries`."""
         if self._holders is None:
             return OWNER
-        given = given_token(header)
-        if not given:
+        token = bearer_token(header)
+        if not token:
             return None
-        known = digest(given)
-        if (wait_s := self.tries.wait_s(address)) > 0 and not self.tries.was_accepted(address, known):
+        token_digest = digest(token)
+        if (wait_s := self.tries.wait_s(address)) > 0 and not self.tries.was_accepted(address, token_digest):
             raise TooManyTries(wait_s)
-        found = self.caller(given)
-        if found is None:
+        caller = self.caller(token)
+        if caller is None:
             self.tries.failed(address)
         else:
-            self.tries.accepted(address, known)
-        return found
+            self.tries.accepted(address, token_digest)
+        return caller
 
     def of(self, caller: Caller) -> Control:
-        """The API as this caller may use it."""
-        found = self._views.pop(caller, None) or guarded(self._control, caller)
-        self._views[caller] = found
+        view = self._views.pop(caller, None) or guarded(self._control, caller)
+        self._views[caller] = view
         if len(self._views) > KEPT:
             self._views.popitem(last=False)
-        return found
+        return view
 
 
 def administrator(token: str, name: str = "token") -> list[tuple[str, Caller]]:
-    """One token that may do everything; none for an empty one."""
+    """The token may do everything. An empty token gives no caller."""
     return [(token, Caller(name, Role.ADMIN))] if token else []

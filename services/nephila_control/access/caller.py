@@ -1,4 +1,4 @@
-"""Who calls an operation."""
+"""The identity behind a request: operations are checked and logged for a caller, not for a connection."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from nephila_control.access.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One token, session or socket."""
+    """A caller is the owner of a token, a session or a socket."""
 
     name: str
-    """As the log of changes names it: of a token its name, of a session the user."""
+    """The log of changes shows this name: that of the token, or the user of the session."""
     role: Role
     tenants: frozenset[str] = frozenset()
-    """Limited to jobs, rows and rules of these; empty: not limited."""
+    """The caller sees jobs, rows and rules of these tenants only; an empty set is no limit."""
 
 
 class Holder(NamedTuple):
-    """Who has a token."""
+    """A holder is a caller with the token that identifies it."""
 
     caller: Caller
     token: str
-    """Webhooks of its crawls are signed with it."""
+    """Signs the webhooks of crawls that the caller starts."""
 
 
 OWNER = Caller("owner of the socket", Role.ADMIN)
@@ -35,5 +35,4 @@ ANONYMOUS = Caller("anonymous", Role.NONE)
 
 
 def digest(secret: str) -> bytes:
-    """What is kept of a secret."""
     return hashlib.sha256(secret.encode("utf-8", "replace")).digest()

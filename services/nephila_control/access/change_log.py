@@ -31,18 +31,16 @@ MERGED_S: Final = 60.0
 
 
 class ChangeLog(Protocol):
-    """Where changes are noted."""
-
     async def note(self, who: str, operation: str, subject: str, change: str) -> None:
         """Keep a change; it is durable when this returns. A log that cannot be written is reported in the log of the
         program: the change itself is done."""
 
     async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
-        """Some entries, the newest first. Raises `UserError`."""
+        """Returns entries, the newest first. Raises `UserError`."""
 
 
 class Entries:
-    """Makes the entries of one log: their ids rise, and what repeats the one before is left out."""
+    """Makes the entries of one log. Ids rise; a repetition of the last entry is left out."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,7 +48,7 @@ class Entries:
         self._batch: tuple[tuple[str, str, str], float] = (("", "", ""), float("-inf"))
 
     def make(self, who: str, operation: str, subject: str, change: str) -> ControlChange | None:
-        """The entry; None for a further batch."""
+        """Returns None for a further batch of the last entry."""
         key, now = (who, operation, subject), self._clock.monotonic()
         if _is_batch(operation) and key == self._batch[0] and now - self._batch[1] < MERGED_S:
             return None
@@ -65,35 +63,35 @@ def _is_batch(operation: str) -> bool:
 
 
 def select(entries: Iterable[ControlChange], request: system_types.ListControlLog) -> system_types.ControlLog:
-    """The entries that a request asks for. `entries`: the newest first."""
-    found: list[system_types.ControlLogEntry] = []
-    for one in entries:
-        if (request.before and one.id >= request.before) or not _wanted(one, request):
+    """`entries` begins with the newest."""
+    selected: list[system_types.ControlLogEntry] = []
+    for entry in entries:
+        if (request.before and entry.id >= request.before) or not _wanted(entry, request):
             continue
-        if len(found) == request.limit:
-            return system_types.ControlLog(entries=found, next=found[-1].id)
-        found.append(_entry(one))
-    return system_types.ControlLog(entries=found)
+        if len(selected) == request.limit:
+            return system_types.ControlLog(entries=selected, next=selected[-1].id)
+        selected.append(_entry(entry))
+    return system_types.ControlLog(entries=selected)
 
 
-def _wanted(one: ControlChange, request: system_types.ListControlLog) -> bool:
+def _wanted(entry: ControlChange, request: system_types.ListControlLog) -> bool:
     text = request.search.lower()
     return (
-        (not request.who or one.who == request.who)
-        and (not request.operation or one.operation == request.operation)
-        and (not text or text in f"{one.subject}\n{one.change}".lower())
+        (not request.who or entry.who == request.who)
+        and (not request.operation or entry.operation == request.operation)
+        and (not text or text in f"{entry.subject}\n{entry.change}".lower())
     )
 
 
-def _entry(one: ControlChange) -> system_types.ControlLogEntry:
-    at = int(one.id.partition("-")[0]) / 1000
+def _entry(entry: ControlChange) -> system_types.ControlLogEntry:
+    at = int(entry.id.partition("-")[0]) / 1000
     return system_types.ControlLogEntry(
-        id=one.id, at=at, who=one.who, operation=one.operation, subject=one.subject, change=one.change
+        id=entry.id, at=at, who=entry.who, operation=entry.operation, subject=entry.subject, change=entry.change
     )
 
 
-class FileLog:
-    """The log of one program: two files in its directory. Lines are appended and synced."""
+class FileChangeLog:
+    """Appends lines to two files of the directory, and syncs them."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._path = directory / FILE
@@ -101,7 +99,6 @@ class FileLog:
         self._lock = asyncio.Lock()
 
     async def note(self, who: str, operation: str, subject: str, change: str) -> None:
-        """See `ChangeLog.note`."""
         entry = self._made.make(who, operation, subject, change)
         if entry is None:
             return
@@ -124,7 +121,6 @@ class FileLog:
         return self._path.with_suffix(".1.jsonl")
 
     async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
-        """See `ChangeLog.read`."""
         return await asyncio.to_thread(lambda: select(self._entries(), request))
 
     def _entries(self) -> Iterator[ControlChange]:

@@ -1,4 +1,5 @@
-"""The objects that operations change, as the log of changes names them and reads their state."""
+"""The log of changes shows what differs, so it needs a name and a state of each object that an operation changes. This
+module is the table of both."""
 
 from __future__ import annotations
 

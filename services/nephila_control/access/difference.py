@@ -1,4 +1,5 @@
-"""The text of a change in the log: the values that differ between two states, without secrets."""
+"""An entry of the log of changes shows the values that differ between two states: whole documents would hide the
+change. Secrets are left out."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _MASK: Final = "…"
 
 
 def difference(before: Any, after: Any) -> str:
-    """The values that differ, as "spec.paused: false → true; …". Values of fields that look like secrets are hidden."""
+    """Writes the values that differ, as "spec.paused: false → true; …". Values of fields that look like secrets are
+    hidden."""
     if before is None or after is None:
         return "" if before is after else "created" if before is None else "deleted"
     old, new = dict(_leaves("", before)), dict(_leaves("", after))

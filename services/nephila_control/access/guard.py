@@ -18,12 +18,12 @@ from nephila_control.declaration import Logged, Operation
 
 
 class TenantControl(Protocol):
-    """What a control API offers that can be limited to tenants and keeps a log: `Operations`."""
+    """A control API of this type can be limited to tenants, and keeps a log."""
 
     log: ChangeLog
 
     def within(self, tenants: frozenset[str]) -> Control:
-        """The same for jobs, rows and rules of these tenants alone."""
+        """Returns the same API, limited to jobs, rows and rules of these tenants."""
 
 
 def guarded(control: Control, caller: Caller) -> Control:
@@ -64,7 +64,6 @@ class _Guard(Control):
 
 
 def allowed(caller: Caller, operation: str) -> bool:
-    """Whether `check` lets this caller use the operation."""
     try:
         check(caller, operation)
     except Forbidden:

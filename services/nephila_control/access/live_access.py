@@ -24,8 +24,6 @@ _State = tuple[tuple[str, tuple[int, int, int] | None], ...]
 
 
 class LiveAccess:
-    """See the module."""
-
     def __init__(self, path: str, option: str, clock: Clock | None = None) -> None:
         """Raises `UsageError` for a file that cannot be used."""
         self._path = path
@@ -35,11 +33,11 @@ class LiveAccess:
         self._seen = _state([path])
         self.file = AccessFile()
         self.holders: Mapping[bytes, Holder] = {}
-        """Digest of a token → who has it."""
+        """Digest of a token → its holder."""
         self.problem = ""
-        """Why the file as it is now is not used, in one line."""
+        """One line says why the present file is not used; it is empty if the file is used."""
         self.version = 0
-        """Of what is used: the number of files that were taken."""
+        """Number of versions of the file that were taken."""
         self._take()
 
     def refresh(self) -> None:
@@ -62,20 +60,19 @@ class LiveAccess:
         # The state before the files are read: a change while they are read is seen by the next look.
         before = dict(_state([self._path, *_secrets(self.file)]))
         self._seen = tuple(before.items())
-        found = read_access(self._path, self._option)
+        file = read_access(self._path, self._option)
         # A file of a secret that is new in this version is looked at from now on.
-        self._seen = tuple({**dict(_state(_secrets(found))), **before}.items())
-        tokens = callers(found, f"{self._option} {self._path}")
+        self._seen = tuple({**dict(_state(_secrets(file))), **before}.items())
+        tokens = callers(file, f"{self._option} {self._path}")
         self.holders = {digest(token): Holder(caller, token) for token, caller in tokens}
-        self.file, self.problem = found, ""
+        self.file, self.problem = file, ""
         self.version += 1
 
 
-def _secrets(found: AccessFile) -> list[str]:
-    """The files that an access file names."""
-    names = [one.token_file for one in found.tokens]
-    if found.oidc is not None:
-        names.append(found.oidc.client_secret_file)
+def _secrets(file: AccessFile) -> list[str]:
+    names = [token.token_file for token in file.tokens]
+    if file.oidc is not None:
+        names.append(file.oidc.client_secret_file)
     return [name for name in names if name]
 
 
@@ -85,16 +82,17 @@ def _state(names: Iterable[str]) -> _State:
 
 def _of_file(name: str) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(name)
+        stat = os.stat(name)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 def read_logins(
     token_file: str, token_option: str, access_file: str, access_option: str
 ) -> tuple[str, LiveAccess | None]:
-    """The token that may do everything, empty for none, and the access file. Raises `UsageError` without either."""
+    """Returns the token that may do everything (empty: none) and the access file. Raises `UsageError` without
+    either."""
     logins = LiveAccess(access_file, access_option) if access_file else None
     token = read_token(token_file, token_option) if token_file or logins is None else ""
     return token, logins

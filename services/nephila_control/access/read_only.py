@@ -13,7 +13,7 @@ from nephila_control.declaration import Operation
 
 
 def read_only(control: Control, remedy: str) -> Control:
-    """`control` without the operations that change something. `remedy`: what to run for a change."""
+    """Removes the operations that change something. `remedy` names the command that makes a change possible."""
     return _ReadOnly(control, remedy)
 
 

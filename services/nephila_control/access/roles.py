@@ -1,4 +1,5 @@
-"""Roles of callers. Each operation names the least role that may use it (api.py)."""
+"""Roles keep a caller who only reads from changing a crawl. Each operation names the least role that may use it
+(api.py)."""
 
 from __future__ import annotations
 

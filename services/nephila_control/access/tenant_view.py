@@ -35,8 +35,6 @@ CLOSED = "this is not for those who are limited to tenants"
 
 
 class TenantBackend(Backend):
-    """See `Backend` for its members."""
-
     def __init__(self, inner: Backend, tenants: frozenset[str]) -> None:
         self._inner = inner
         self._own = tenants
@@ -65,18 +63,19 @@ class TenantBackend(Backend):
         self._inner.check_change()
 
     def check_job(self, document: JobDocument) -> None:
-        """Its tenant, its rules, and that the name is free: rows of an earlier job of this name would be shown."""
+        """Checks the tenant, the rules and the name. A name in use is refused, as rows of its earlier job would become
+        visible."""
         job = document.job
         if job.tenant not in self._own:
             raise UserError(f"{document.location}: spec.tenant has to be {' or '.join(sorted(self._own))}")
         for name in document.spec.rules:
             if name not in self.rules:
                 raise UserError(f"{document.location}: there is no rule {name!r} (spec.rules)")
-        known = self._inner.spec(job.uid)
-        if known is not None and known.tenant not in self._own:
+        current = self._inner.spec(job.uid)
+        if current is not None and current.tenant not in self._own:
             raise UserError(f"{document.location}: the name {job.uid!r} is taken; choose another one")
         if (
-            known is None
+            current is None
             and self.rows is not None
             and job_view.is_there(self.rows)
             and reader.holds(self.rows, job.uid)
@@ -85,8 +84,8 @@ class TenantBackend(Backend):
         self._inner.check_job(document)
 
     def spec(self, uid: str) -> CrawlJob | None:
-        found = self._inner.spec(uid)
-        return found if found is not None and found.tenant in self._own else None
+        job = self._inner.spec(uid)
+        return job if job is not None and job.tenant in self._own else None
 
     def jobs(self) -> Mapping[str, CrawlJob]:
         return {uid: job for uid, job in self._inner.jobs().items() if job.tenant in self._own}
@@ -135,19 +134,19 @@ class TenantBackend(Backend):
     async def explain(self, url: str, name: str) -> Explanation:
         if name:
             return await self._inner.explain(url, self._known(name))
-        found = [await self._inner.explain(url, uid) for uid in list(self.jobs())[:EXPLAINED]]
-        return job_view.best(found)
+        explanations = [await self._inner.explain(url, uid) for uid in list(self.jobs())[:EXPLAINED]]
+        return job_view.best(explanations)
 
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        """Of each own job; numbers of a host are those of all its jobs."""
-        found: dict[str, screen_types.Host] = {}
+        """Lists the hosts of each own job; the numbers of a host are sums over all jobs."""
+        by_name: dict[str, screen_types.Host] = {}
         own = set(self.jobs())
         for uid in [self._known(request.job)] if request.job else list(own)[:EXPLAINED]:
             listed = await self._inner.hosts(msgspec.structs.replace(request, job=uid))
             for host in listed.hosts:
                 host.jobs = [job for job in host.jobs if job in own]
-                found.setdefault(host.name, host)
-        hosts = sorted(found.values(), key=lambda host: (not host.in_flight, host.wait_s))
+                by_name.setdefault(host.name, host)
+        hosts = sorted(by_name.values(), key=lambda host: (not host.in_flight, host.wait_s))
         return screen_types.HostList(hosts=hosts[: request.limit], total=len(hosts))
 
     # ---- single pages
@@ -173,8 +172,8 @@ class TenantBackend(Backend):
         listed = list(names)
         for name in listed:
             if not self._owns(name):
-                wanted = " or ".join(f"{one}.NAME" for one in sorted(self._own))
-                raise UserError(f"rule {name!r}: a rule of a tenant is named {wanted}")
+                allowed = " or ".join(f"{tenant}.NAME" for tenant in sorted(self._own))
+                raise UserError(f"rule {name!r}: a rule of a tenant is named {allowed}")
         self._inner.check_rule_change(listed)
 
     @property
@@ -186,7 +185,7 @@ class TenantBackend(Backend):
         await self._inner.put_rules(rules)
 
     def verdicts(self) -> Iterable[RuleVerdict]:
-        return [one for one in self._inner.verdicts() if self._owns(one.rule)]
+        return [verdict for verdict in self._inner.verdicts() if self._owns(verdict.rule)]
 
     # ---- the system
 
@@ -194,7 +193,7 @@ class TenantBackend(Backend):
         raise UserError(CLOSED)
 
     async def complete(self, status: system_types.Status) -> None:
-        """The sums over the own jobs are all there is."""
+        """Adds nothing: other facts of the system are not visible to tenants."""
         return
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:
@@ -217,7 +216,7 @@ class TenantBackend(Backend):
 
 
 class _NoLetters:
-    """Messages may be of any job."""
+    """Hides dead letters, because a message may belong to any job."""
 
     async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
         raise api.Forbidden(CLOSED)

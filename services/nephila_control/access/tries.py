@@ -21,8 +21,6 @@ ALL: Final = 10 * MOST
 
 
 class Tries:
-    """The wrong tokens of one server. O(1)."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._of: OrderedDict[str, deque[float]] = OrderedDict()
@@ -30,15 +28,14 @@ class Tries:
         self._accepted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
-        """Seconds until the address may try a token; 0: now."""
+        """Seconds until the address may try a token."""
         return self._left_s(self._of.get(_source(address)), MOST)
 
     def wait_of_all_s(self, address: str) -> float:
-        """As `wait_s`, where wrong tokens of all addresses together count as well."""
+        """Seconds until the address may try a token, if wrong tokens of all addresses count."""
         return max(self.wait_s(address), self._left_s(self._all, ALL))
 
     def failed(self, address: str) -> None:
-        """A token was wrong."""
         now, source = self._clock.monotonic(), _source(address)
         tries = self._of.pop(source, None) or deque(maxlen=MOST)
         tries.append(now)
@@ -48,7 +45,7 @@ class Tries:
             self._of.popitem(last=False)
 
     def accepted(self, address: str, token: bytes) -> None:
-        """A token was right. `token`: its digest."""
+        """`token` is a digest."""
         key = (_source(address), token)
         self._accepted.pop(key, None)
         self._accepted[key] = None
@@ -67,9 +64,9 @@ class Tries:
 
 def _source(address: str) -> str:
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv4Address) or found.ipv4_mapped is not None:
-        return str(getattr(found, "ipv4_mapped", None) or found)
-    return str(ipaddress.ip_network((found, 64), strict=False))
+    if isinstance(ip, ipaddress.IPv4Address) or ip.ipv4_mapped is not None:
+        return str(getattr(ip, "ipv4_mapped", None) or ip)
+    return str(ipaddress.ip_network((ip, 64), strict=False))

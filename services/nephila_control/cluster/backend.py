@@ -41,7 +41,7 @@ from nephila_control import job_types, job_view, screen_types, system_types
 from nephila_control.access.change_log import ChangeLog
 from nephila_control.backend import Backend, DeadLetters, Topics, next_generation
 from nephila_control.cluster.held_jobs import HeldJobs
-from nephila_control.cluster.log import TopicLog
+from nephila_control.cluster.log import TopicChangeLog
 from nephila_control.cluster.members import Members
 from nephila_control.cluster.queries import Queries
 from nephila_control.job_report import finished, job_report
@@ -56,22 +56,20 @@ PROMPT_S = 5.0
 
 
 class ClusterBus(Bus, Protocol):
-    """What the API needs of the transport."""
+    """The part of the transport that the API uses."""
 
     @property
     def troubles(self) -> list[str]:
-        """Why nothing can be sent or received at present, one line each."""
+        """Each line is a reason why nothing can be sent or received at present."""
 
     @property
-    def layout(self) -> Layout:
-        """See `LogReader.layout`."""
+    def layout(self) -> Layout: ...
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `History.bounds`."""
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]: ...
 
 
 class ClusterBackend(Backend):
-    """See `nephila_control.backend.Backend` for its methods. Build it before the bus is started."""
+    """Build it before the bus is started."""
 
     kind: system_types.SystemKind = "cluster"
     at_once = False
@@ -88,8 +86,8 @@ class ClusterBackend(Backend):
         tenants: Collection[str] = (),
         rules_directory: Path | None = None,
     ) -> None:
-        """`place`: HOST:PORT of the broker, as commands name it. `rows`: the database of the rows, if it is known.
-        `tenants`: names of those in the settings; empty: jobs may name any."""
+        """`place` is HOST:PORT of the broker, as commands name it. `rows` is the database of the rows, if it is
+        configured. `tenants` lists the tenants in the settings; an empty list lets jobs name any tenant."""
         self.place = place
         self.clock = clock
         self.rows = rows
@@ -102,14 +100,14 @@ class ClusterBackend(Backend):
         self._began = clock.now()
         self._jobs: dict[str, CrawlJob] = {}
         self._statuses: dict[str, tuple[JobStatus, float]] = {}
-        """Uid → last status, and when it came."""
+        """Uid → last status, and the instant of its arrival."""
         self._rules: Latest[ParseRule] = Latest(RULES)
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
         self.series = JobSeries()
         self._queries = Queries(self._send, lambda: bus.layout, place, lambda: bus.troubles)
         self._members = Members(clock)
-        log = TopicLog(clock, lambda entry: self._send(CONTROL_LOG, entry))
+        log = TopicChangeLog(clock, lambda entry: self._send(CONTROL_LOG, entry))
         self.log: ChangeLog = log
         self.held = HeldJobs(clock, self._jobs, self._status_of, self._put, self._broker_problems)
         for topic, handler in (
@@ -131,16 +129,16 @@ class ClusterBackend(Backend):
     # ---- what the system reports
 
     def _on_job(self, job: CrawlJob) -> None:
-        known = self._jobs.get(job.uid)
+        current = self._jobs.get(job.uid)
         # A message of an earlier generation is one that this program has changed since.
-        if known is None or job.generation >= known.generation:
+        if current is None or job.generation >= current.generation:
             self._jobs[job.uid] = job
             self.held.note()
 
     def _on_status(self, status: JobStatus) -> None:
-        known = self._statuses.get(status.uid)
+        current = self._statuses.get(status.uid)
         # A status that is not above those before it is of a coordinator that had not read them, and does not count.
-        if known is None or status.version > known[0].version:
+        if current is None or status.version > current[0].version:
             now = self.clock.monotonic()
             self._statuses[status.uid] = (status, now)
             if status.at >= self._began:  # what was read at the start is no rate
@@ -255,7 +253,6 @@ class ClusterBackend(Backend):
         return await self._queries.explain(url, name)
 
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        """Each scheduler has the hosts of its partitions."""
         raise UserError(
             "hosts are listed by one program, not by a system over Kafka; see nephila explain URL for one of its URLs"
         )
@@ -292,11 +289,11 @@ class ClusterBackend(Backend):
 
     @property
     def failed_backup(self) -> str:
-        """The line of the newest backup if it failed."""
+        """Returns an empty string unless the newest backup failed."""
         return self._members.failed_backup()
 
     def _lost_jobs_problems(self) -> list[str]:
-        """Jobs that schedulers report and that the topic `jobs` does not have."""
+        """Schedulers report these jobs, but the topic `jobs` does not have them."""
         lost = sorted(
             uid for uid, (status, _) in self._statuses.items() if not status.deleted and uid not in self._jobs
         )

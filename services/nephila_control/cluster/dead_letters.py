@@ -1,6 +1,6 @@
 """Dead letters of a system over Kafka: what they are, and how their messages are published again.
 
-A letter is named by its place in the topic `dead`, PARTITION:OFFSET, with .N behind it where a record holds several.
+A letter is named by its position in the topic `dead`, PARTITION:OFFSET, with .N behind it where a record holds several.
 Letters stay until retention removes them; to replay one twice is harmless, since the effects of a message are
 idempotent: a page that can be parsed by now takes over the row that said failed(dead_letter), its links go to the
 scheduler. What cannot be replayed is said, and why. The scheduler's counts of ended URLs do not change by a replay.
@@ -35,25 +35,25 @@ _TOPICS = {topic.name: topic for topic in TOPICS}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """One letter and where it lies."""
+class StoredLetter:
+    """A letter with its position in the topic."""
 
-    place: str
+    position: str
     at: float
-    """When it was written, seconds since 1970 UTC."""
+    """Timestamp of the record, in seconds since 1970 UTC."""
     letter: DeadLetter
     problem: str = ""
-    """Why the letter itself cannot be read; then it is empty."""
+    """Reason why the letter cannot be read; `letter` is empty then."""
 
     @property
     def kind(self) -> str:
-        """The type of the message, as `Page`."""
+        """Type of the message, as `Page`."""
         topic = _TOPICS.get(self.letter.topic)
         return topic.message.__name__ if topic is not None else ""
 
     @property
     def refused(self) -> str:
-        """Why its message is not published again; empty when it is."""
+        """Reason why the message is not published again; empty if it is."""
         topic = _TOPICS.get(self.letter.topic)
         if self.problem:
             return self.problem
@@ -67,10 +67,11 @@ class Found:
 
 
 async def scan(
-    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = (), after: str = ""
-) -> AsyncGenerator[Found]:
-    """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all behind
-    `after` that were there when it began. Raises `UserError`, for a place where no letter is before any is given."""
+    config: KafkaConfig, claim_store: ClaimStore | None = None, positions: Sequence[str] = (), after: str = ""
+) -> AsyncGenerator[StoredLetter]:
+    """Yields letters in the order of partitions and offsets, one record in memory at a time: those at `positions`, else
+    those behind `after` that are stored when the scan begins. Raises `UserError` before the first letter if a position
+    holds none."""
     there = await admin.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
@@ -79,30 +80,30 @@ async def scan(
     try:
         await consumer.start()
         first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-        ranges = _ranges(places, {tp.partition: (first[tp], last[tp]) for tp in tps}, after)
+        ranges = _ranges(positions, {tp.partition: (first[tp], last[tp]) for tp in tps}, after)
         for partition, start, end in ranges:
             async for record in _records(consumer, tps[partition], start, end):
-                for one in await _letters(record, claim_store):
-                    if _wanted(one.place, places, after):
-                        yield one
+                for entry in await _letters(record, claim_store):
+                    if _wanted(entry.position, positions, after):
+                        yield entry
     except (KafkaError, OSError) as error:
         raise await admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
 
 
-def _wanted(place: str, places: Sequence[str], after: str) -> bool:
-    if places:
-        return place in places or place.partition(".")[0] in places
-    return not after or _position(place) > _position(after)
+def _wanted(position: str, positions: Sequence[str], after: str) -> bool:
+    if positions:
+        return position in positions or position.partition(".")[0] in positions
+    return not after or _position(position) > _position(after)
 
 
-def _position(place: str) -> tuple[int, int, int]:
+def _position(text: str) -> tuple[int, int, int]:
     """(partition, offset, number in the record). Raises `UsageError`."""
-    record, _, number = place.partition(".")
+    record, _, number = text.partition(".")
     partition, colon, offset = record.partition(":")
     if not (colon and _number(partition) and _number(offset) and (not number or _number(number))):
-        raise UsageError(f"{place[:100]!r} is no PARTITION:OFFSET; see nephila service dead list")
+        raise UsageError(f"{text[:100]!r} is no PARTITION:OFFSET; see nephila service dead list")
     return int(partition), int(offset), int(number or 0)
 
 
@@ -110,23 +111,23 @@ def _number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 20
 
 
-def _ranges(places: Sequence[str], bounds: dict[int, tuple[int, int]], after: str) -> list[tuple[int, int, int]]:
+def _ranges(positions: Sequence[str], bounds: dict[int, tuple[int, int]], after: str) -> list[tuple[int, int, int]]:
     """(partition, first offset, end) of what is to be read."""
-    if not places:
+    if not positions:
         start = _position(after) if after else (-1, 0, 0)
         return [
             (partition, max(first, start[1]) if partition == start[0] else first, end)
             for partition, (first, end) in sorted(bounds.items())
             if partition >= start[0]
         ]
-    found = set()
-    for place in places:
-        partition, offset, _ = _position(place)
+    ranges = set()
+    for position in positions:
+        partition, offset, _ = _position(position)
         first, last = bounds.get(partition, (0, 0))
         if not first <= offset < last:
-            raise NotFound(f"no dead letter at {place}; see nephila service dead list")
-        found.add((partition, offset, offset + 1))
-    return sorted(found)
+            raise NotFound(f"no dead letter at {position}; see nephila service dead list")
+        ranges.add((partition, offset, offset + 1))
+    return sorted(ranges)
 
 
 async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int) -> AsyncIterator[Any]:
@@ -142,25 +143,25 @@ async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, e
             return
 
 
-async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
-    place, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
+async def _letters(record: Any, claim_store: ClaimStore | None) -> list[StoredLetter]:
+    position, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
     try:
         frames = unseal(record.value, record.headers)
     except (PermanentError, UnknownFormat) as error:
-        return [Found(place, at, DeadLetter(), f"no letter: {error}")]
-    found = []
+        return [StoredLetter(position, at, DeadLetter(), f"no letter: {error}")]
+    entries = []
     for number, frame in enumerate(frames):
-        name = place if len(frames) == 1 else f"{place}.{number}"
+        name = position if len(frames) == 1 else f"{position}.{number}"
         try:
             data = frame.message
             if frame.claim:
                 if claim_store is None:
                     raise PermanentError("it lies in the blob store, and none is set (kafka: blobs)")
                 data = await asyncio.to_thread(claim_store.get, frame.claim)
-            found.append(Found(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
+            entries.append(StoredLetter(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
         except (PermanentError, TemporaryError, UnknownFormat) as error:
-            found.append(Found(name, at, DeadLetter(), str(error)))
-    return found
+            entries.append(StoredLetter(name, at, DeadLetter(), str(error)))
+    return entries
 
 
 class KafkaDeadLetters:
@@ -171,9 +172,9 @@ class KafkaDeadLetters:
         self._claim_store = claim_store
 
     async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
-        """Some letters. Raises `UserError`."""
-        found, next_place = await self._some((), request.job, request.after, request.limit)
-        return system_types.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
+        """Raises `UserError`."""
+        entries, next_position = await self._some((), request.job, request.after, request.limit)
+        return system_types.DeadLetterList(dead_letters=[_row(entry) for entry in entries], next=next_position)
 
     async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
@@ -181,61 +182,62 @@ class KafkaDeadLetters:
             raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
         config = self._config
         there = await admin.existing(config)
-        found, next_place = await self._some(request.ids, request.job, request.after, request.limit)
+        entries, next_position = await self._some(request.ids, request.job, request.after, request.limit)
         producer = AIOKafkaProducer(
             **connection_options(config), acks="all", enable_idempotence=True, max_request_size=4 << 20
         )
         try:
             await producer.start()
-            for one in found:
-                if not one.refused:
-                    partition = _partition(config, one.letter, there)
-                    topic = config.prefix + one.letter.topic
-                    await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
+            for entry in entries:
+                if not entry.refused:
+                    partition = _partition(config, entry.letter, there)
+                    topic = config.prefix + entry.letter.topic
+                    await producer.send_and_wait(topic, entry.letter.message, partition=partition, headers=HEADERS)
         except (KafkaError, OSError) as error:
             raise await admin.trouble_with(config, error) from None
         finally:
             await producer.stop()
-        done = [system_types.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
-        return system_types.ReplayedList(dead_letters=done, next=next_place)
+        rows = ((entry.position, entry.refused) for entry in entries)
+        done = [system_types.Replayed(id=id, replayed=not refused, refused=refused) for id, refused in rows]
+        return system_types.ReplayedList(dead_letters=done, next=next_position)
 
-    async def _some(self, places: Sequence[str], job: str, after: str, limit: int) -> tuple[list[Found], str]:
-        """Letters, and the place behind which more are; empty when these were the last."""
-        found: list[Found] = []
+    async def _some(self, positions: Sequence[str], job: str, after: str, limit: int) -> tuple[list[StoredLetter], str]:
+        """Returns letters, and the position of the last one if more follow (else an empty string)."""
+        entries: list[StoredLetter] = []
         size = 0
-        letters = scan(self._config, self._claim_store, places, after)
+        letters = scan(self._config, self._claim_store, positions, after)
         async with contextlib.aclosing(letters):
-            async for one in letters:
-                if job and one.letter.job != job:
+            async for entry in letters:
+                if job and entry.letter.job != job:
                     continue
-                if not places and found and (len(found) == limit or size > MAX_BYTES):
-                    return found, found[-1].place
-                found.append(one)
-                size += len(one.letter.message)
-        return found, ""
+                if not positions and entries and (len(entries) == limit or size > MAX_BYTES):
+                    return entries, entries[-1].position
+                entries.append(entry)
+                size += len(entry.letter.message)
+        return entries, ""
 
 
-def _row(one: Found) -> system_types.DeadLetter:
-    letter = one.letter
+def _row(entry: StoredLetter) -> system_types.DeadLetter:
+    letter = entry.letter
     return system_types.DeadLetter(
-        id=one.place,
-        at=round(one.at, 3),
+        id=entry.position,
+        at=round(entry.at, 3),
         service=letter.service,
         topic=letter.topic,
-        message=one.kind,
+        message=entry.kind,
         job=letter.job,
         url=letter.url,
         url_key=letter.url_key.hex(),
         partition=letter.partition,
         attempts=letter.attempts,
-        error=one.problem or letter.error,
+        error=entry.problem or letter.error,
         bytes=len(letter.message),
-        refused=one.refused,
+        refused=entry.refused,
     )
 
 
 def _partition(config: KafkaConfig, letter: DeadLetter, there: dict[str, int]) -> int:
-    """Where its URL belongs, for the system may have grown since; else where it was read."""
+    """The system may have grown since, so the partition follows from the URL; a message without a URL keeps its own."""
     count = there.get(letter.topic, 0)
     partition = partition_of(letter.url_key, count) if letter.url_key and count else letter.partition
     if partition >= count:

@@ -25,7 +25,7 @@ RELEASE_S = 20.0
 
 
 class HeldJobs:
-    """One task for each job that waits."""
+    """Runs one task for each held job."""
 
     def __init__(
         self,
@@ -35,8 +35,8 @@ class HeldJobs:
         put: Callable[[CrawlJob], Awaitable[None]],
         broker_problems: Callable[[], Awaitable[list[str]]],
     ) -> None:
-        """`jobs`: the newest desired states. `put`: publishes one. `broker_problems`: why the broker does not answer,
-        one line each."""
+        """`jobs` returns the newest desired states. `put` publishes one. `broker_problems` says in one line each why
+        the broker does not answer."""
         self._clock = clock
         self._jobs = jobs
         self._status_of = status_of
@@ -47,17 +47,16 @@ class HeldJobs:
 
     @property
     def waiting(self) -> list[str]:
-        """Jobs that wait for their seeds to be read."""
+        """Jobs whose seeds are not read yet."""
         return sorted(self._tasks)
 
     def note(self) -> None:
-        """A job or its status has changed."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def resume(self, job: CrawlJob) -> bool:
-        """Continue a job once its seeds are read; False when that takes longer than RELEASE_S, and then it happens
-        later."""
+        """Continues a job once its seeds are read. Returns False if that takes longer than RELEASE_S; the job continues
+        later then."""
         if job.uid not in self._tasks:
             job = next_generation(job)
             await self._put(job)
@@ -81,7 +80,7 @@ class HeldJobs:
             await changed.wait()
 
     async def finish(self) -> None:
-        """Return when no job waits any more. Raises `NotReadyError` when the broker is gone: the jobs stay paused."""
+        """Returns when no job is held. Raises `NotReadyError` if the broker is gone: the jobs stay paused."""
         answered = self._clock.monotonic()
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=LOOK_S)
@@ -94,6 +93,6 @@ class HeldJobs:
                 )
 
     def close(self) -> None:
-        """Leave the jobs as they are: paused."""
+        """Leaves held jobs paused."""
         for task in list(self._tasks.values()):
             task.cancel()

@@ -19,29 +19,28 @@ KEPT: Final = 10_000
 """Entries in memory: some 4 MB."""
 
 
-class TopicLog:
-    """`ChangeLog`. Every API server reads the entries of all."""
+class TopicChangeLog:
+    """Every API server reads the entries of all servers."""
 
     def __init__(self, clock: Clock, publish: Callable[[ControlChange], Awaitable[None]]) -> None:
-        """`publish`: returns when the broker has the entry. Raises `UserError`."""
+        """`publish` returns when the broker has the entry. Raises `UserError`."""
         self._publish = publish
         self._made = Entries(clock)
         self._entries: list[ControlChange] = []
-        """By id, the oldest first."""
+        """Sorted by id, the oldest first."""
 
     def on_entry(self, entry: ControlChange) -> None:
-        """An entry of the topic; it may come twice."""
+        """Takes an entry of the topic; the topic may deliver it twice."""
         if self._entries and entry.id <= self._entries[-1].id:
-            if any(one.id == entry.id for one in self._entries):
+            if any(other.id == entry.id for other in self._entries):
                 return
-            insort(self._entries, entry, key=lambda one: one.id)
+            insort(self._entries, entry, key=lambda other: other.id)
         else:
             self._entries.append(entry)
         if len(self._entries) > KEPT:
             del self._entries[: len(self._entries) - KEPT]
 
     async def note(self, who: str, operation: str, subject: str, change: str) -> None:
-        """See `ChangeLog.note`."""
         entry = self._made.make(who, operation, subject, change)
         if entry is None:
             return
@@ -52,5 +51,4 @@ class TopicLog:
             log.error("the log of changes cannot be written", exc_info=error)
 
     async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
-        """See `ChangeLog.read`."""
         return select(reversed(self._entries), request)

@@ -35,50 +35,49 @@ Send = Callable[[Topic, Any], Awaitable[None]]
 
 
 class Queries:
-    """The queries of one program that wait for answers."""
-
-    def __init__(self, send: Send, layout: Callable[[], Layout], place: str, troubles: Callable[[], list[str]]) -> None:
-        """`send`: returns when the broker has the message. `troubles`: why nothing can be sent or received at present,
-        one line each."""
+    def __init__(
+        self, send: Send, layout: Callable[[], Layout], broker: str, troubles: Callable[[], list[str]]
+    ) -> None:
+        """`send` returns when the broker has the message. `troubles` says in one line each why nothing can be sent or
+        received."""
         self._send = send
         self._layout = layout
-        self._place = place
+        self._broker = broker
         self._troubles = troubles
         self._answers: dict[str, asyncio.Queue[ExplainAnswer]] = {}
 
     def on_answer(self, answer: ExplainAnswer) -> None:
-        """Give it to the request that waits for it."""
         if (waiting := self._answers.get(answer.id)) is not None:
             waiting.put_nowait(answer)
 
     async def quarantines(self, uid: str) -> list[Quarantine]:
-        """See `Backend.quarantines`. Every partition answers."""
+        """Raises `NotReadyError` unless every partition answers."""
         query = ExplainQuery(job=uid, slot="quarantines", list_quarantines=True)
-        found, missing = await self._ask_all(query)
+        answers, missing = await self._ask_all(query)
         if missing:
             raise self._no_answer(f"for {missing} of {self._layout().count} partitions")
-        return sorted((one for answer in found for one in answer.quarantines), key=lambda one: (one.host, one.place))
+        rows = (row for answer in answers for row in answer.quarantines)
+        return sorted(rows, key=lambda row: (row.host, row.place))
 
     async def try_exclusion(self, job: CrawlJob, exclude: Sequence[str]) -> job_types.ExclusionTried:
-        """See `Backend.try_exclusion`. Partitions that do not answer are not counted. Raises `NotReadyError` when none
-        does."""
+        """Partitions that do not answer are not counted. Raises `NotReadyError` when none does."""
         query = ExplainQuery(job=job.uid, slot="exclusions", try_exclude=list(exclude))
-        found, missing = await self._ask_all(query)
-        if not found:
+        answers, missing = await self._ask_all(query)
+        if not answers:
             raise self._no_answer("for any partition")
         return job_types.ExclusionTried(
             name=job.uid,
             generation=job.generation,
-            queued=sum(one.queued for one in found),
-            looked_at=sum(one.looked_at for one in found),
-            removed=sum(one.removed for one in found),
-            complete=not missing and all(one.complete for one in found),
-            examples=_in_turn([one.examples for one in found])[:EXAMPLES],
+            queued=sum(answer.queued for answer in answers),
+            looked_at=sum(answer.looked_at for answer in answers),
+            removed=sum(answer.removed for answer in answers),
+            complete=not missing and all(answer.complete for answer in answers),
+            examples=_in_turn([answer.examples for answer in answers])[:EXAMPLES],
         )
 
     async def _ask_all(self, question: ExplainQuery) -> tuple[list[ExplainAnswer], int]:
-        """The answers of all schedulers, each for partitions that were missing, and how many have no answer."""
-        found: list[ExplainAnswer] = []
+        """Returns answers that together cover the partitions, and the number of partitions without an answer."""
+        collected: list[ExplainAnswer] = []
         missing = set(range(self._layout().count))
         async with self._asked(question) as answers:
             with suppress(TimeoutError):
@@ -87,11 +86,10 @@ class Queries:
                         answer = await answers.get()
                         if missing.intersection(answer.partitions):
                             missing.difference_update(answer.partitions)
-                            found.append(answer)
-        return found, len(missing)
+                            collected.append(answer)
+        return collected, len(missing)
 
     async def release(self, uid: str, host: str, pattern: str) -> None:
-        """See `Backend.release`."""
         try:
             href = parse_url(f"http://{host}/").href
         except UrlError as error:
@@ -99,7 +97,7 @@ class Queries:
         await self._ask(ExplainQuery(url=href, job=uid, release=pattern))
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
-        """See `Backend.forget`. Each partition is asked in turn, FORGET_BATCH URLs at a time."""
+        """Asks each partition in turn, FORGET_BATCH URLs at a time."""
         parts: dict[int, list[tuple[str, Outcome]]] = {}
         routes = keeps_routes(spec_of(job))
         for url, outcome in urls:
@@ -123,12 +121,12 @@ class Queries:
         return total
 
     async def explain(self, url: str, name: str) -> Explanation:
-        """See `Backend.explain`; the job is there."""
+        """The job has to exist."""
         answer = await self._ask(ExplainQuery(url=url, job=name))
         return msgspec.json.decode(answer.explanation, type=Explanation)
 
     async def _ask(self, question: ExplainQuery) -> ExplainAnswer:
-        """The answer of the scheduler that has the URL's partition. Raises `UserError`."""
+        """Asks the scheduler that owns the partition of the URL. Raises `UserError`."""
         partition = self._layout().of(parse_url(question.url).fingerprint)
         question.slot = str(partition)
         async with self._asked(question) as answers:
@@ -143,9 +141,8 @@ class Queries:
 
     @asynccontextmanager
     async def _asked(self, question: ExplainQuery) -> AsyncIterator[asyncio.Queue[ExplainAnswer]]:
-        """The answers to a query, as they come."""
         question.id = uuid.uuid4().hex
-        question.deadline, question.system = time.time() + ANSWER_S, self._place
+        question.deadline, question.system = time.time() + ANSWER_S, self._broker
         answers = self._answers[question.id] = asyncio.Queue()
         try:
             await self._send(EXPLAIN_QUERIES, question)
@@ -162,5 +159,5 @@ class Queries:
 
 
 def _in_turn(lists: list[list[str]]) -> list[str]:
-    """The first of each, then the second of each, and so on."""
-    return [one for several in zip_longest(*lists) for one in several if one is not None]
+    """Merges the lists: the first text of each, then the second of each, and so on."""
+    return [text for several in zip_longest(*lists) for text in several if text is not None]

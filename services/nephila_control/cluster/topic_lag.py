@@ -21,28 +21,27 @@ GROUPS: Final = tuple(sorted({group for topic in TOPICS if not topic.key for gro
 
 
 class KafkaTopics:
-    """The topics of one system. Each question goes to the broker."""
+    """Asks the broker at each call."""
 
     def __init__(self, config: KafkaConfig) -> None:
         self._config = config
 
     async def rows(self) -> list[types.TopicRow]:
-        """Those of the route that exist, in its order. Raises `UserError`."""
+        """Returns the topics that exist, in the order of the route. Raises `UserError`."""
         try:
-            found = await asyncio.wait_for(positions(self._config, GROUPS), ANSWER_S)
+            offsets = await asyncio.wait_for(positions(self._config, GROUPS), ANSWER_S)
         except TimeoutError:
             raise NotReadyError(f"the broker at {self._config.bootstrap} does not answer") from None
-        return [row(topic, found) for topic in TOPICS if topic.name in found.bounds]
+        return [row(topic, offsets) for topic in TOPICS if topic.name in offsets.bounds]
 
 
-def row(topic: Topic, found: Positions) -> types.TopicRow:
-    """A topic and its readers."""
-    bounds, groups = found.bounds[topic.name], []
+def row(topic: Topic, offsets: Positions) -> types.TopicRow:
+    bounds, groups = offsets.bounds[topic.name], []
     for group in topic.readers:
-        known = found.committed.get((group, topic.name))
-        if known:
+        committed = offsets.committed.get((group, topic.name))
+        if committed:
             # A partition without a commit is read from its first record.
-            behind = sum(max(last - max(known.get(at, first), first), 0) for at, (first, last) in bounds.items())
+            behind = sum(max(last - max(committed.get(at, first), first), 0) for at, (first, last) in bounds.items())
             groups.append(types.GroupLag(group=group, behind=behind))
     records = sum(last - first for first, last in bounds.values())
     return types.TopicRow(name=topic.name, partitions=len(bounds), records=records, groups=groups)

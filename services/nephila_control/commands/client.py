@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def call(target: ControlTarget, work: Callable[[Control], Awaitable[T]], wait_s: float = 0.0) -> T:
-    """What `work` makes of the control API of a target. `wait_s`: as for `needed`. Raises `UserError`."""
+    """Returns the result of `work` on the control API of a target. `wait_s` is that of `needed`. Raises `UserError`."""
     if target.bootstrap:
         from nephila.kernel.runtime.process_setup import run_loop
 
@@ -51,7 +51,7 @@ def call(target: ControlTarget, work: Callable[[Control], Awaitable[T]], wait_s:
 
 @contextlib.asynccontextmanager
 async def open_control(target: ControlTarget) -> AsyncIterator[Control]:
-    """The control API of the target; for a directory in which nothing runs, one over its stopped frontier."""
+    """Opens the control API of the target. A directory in which nothing runs gets an API over its stopped frontier."""
     if target.bootstrap:
         from nephila_control.cluster.connection import open_cluster
         from nephila_control.operations import Operations
@@ -79,15 +79,15 @@ async def _over_kafka(settings: KafkaConfig, work: Callable[[Control], Awaitable
     from nephila_control.operations import Operations
 
     async with open_cluster(settings) as backend:
-        found = await work(guarded(Operations(backend), command_line()))
+        answer = await work(guarded(Operations(backend), command_line()))
         if waiting := backend.held.waiting:
             note(f"waiting until the schedulers have read the seeds of {', '.join(waiting)}")
             await backend.held.finish()
-        return found
+        return answer
 
 
 def command_line() -> Caller:
-    """The user who runs this command and reaches the brokers, as the log of changes names it."""
+    """The caller is the user who runs this command and reaches the brokers; the log of changes shows the name."""
     from nephila_control.access.caller import Caller
     from nephila_control.access.roles import Role
 
@@ -99,8 +99,8 @@ def command_line() -> Caller:
 
 
 def needed(directory: Path, wait_s: float = 0.0) -> Control:
-    """The program that runs in a directory. One that starts is waited for: `STARTING_S` once it holds the directory's
-    lock, `wait_s` before. Raises `UserError` when none runs."""
+    """Connects to the program that runs in a directory. A program that starts gets `STARTING_S` once it holds the
+    directory's lock, `wait_s` before. Raises `UserError` if none runs."""
     begun = time.monotonic()
     while (control := at_directory(directory)) is None:
         limit_s = STARTING_S if OutputDirectory(directory).holder() else wait_s

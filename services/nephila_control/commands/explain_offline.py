@@ -1,4 +1,5 @@
-"""`nephila explain` where no program runs: the frontier restored from its log, and the database. Changes nothing."""
+"""`nephila explain` works where no program runs: it restores the frontier from its log, reads the database, and changes
+nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def explain_directory(directory: OutputDirectory, href: str, name: str) -> Explanation:
-    """Of the job named, else of the one that has the most facts about the URL. Raises `UserError`."""
+    """Explains a URL in the named job, else in the job with the most facts about it. Raises `UserError`."""
     from nephila.scheduler.explain.explain import explain as explain_url
     from nephila.scheduler.explain.facts import Home
 
@@ -23,7 +24,7 @@ def explain_directory(directory: OutputDirectory, href: str, name: str) -> Expla
 
     run = directory.read()
     now, utc_now = time.monotonic(), time.time()
-    dispatcher, found = recorded_frontier(directory, run, now, utc_now)
+    dispatcher, recorded = recorded_frontier(directory, run, now, utc_now)
     jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
     uids = job_view.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
     if not uids:
@@ -38,7 +39,7 @@ def explain_directory(directory: OutputDirectory, href: str, name: str) -> Expla
             jobs[uid],
             href,
             now,
-            attempts=found.attempts,
+            attempts=recorded.attempts,
             running=running,
             home=home,
             **tables,  # type: ignore[arg-type]

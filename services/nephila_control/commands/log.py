@@ -35,12 +35,12 @@ def log(
         request = msgspec.convert(fields, system_types.ListControlLog)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
-    found = call(target, lambda control: control.list_control_log(request))
+    page = call(target, lambda control: control.list_control_log(request))
     if json:
-        print_json(found)
+        print_json(page)
         return
-    for one in found.entries:
-        texts = (sanitize(one.who, 100), one.operation, sanitize(one.subject, 200), sanitize(one.change, 500))
-        typer.echo(f"{utc(one.at)}  " + "  ".join(text for text in texts if text))
-    if found.next:
-        note(f"older ones: --before {found.next}")
+    for entry in page.entries:
+        texts = (sanitize(entry.who, 100), entry.operation, sanitize(entry.subject, 200), sanitize(entry.change, 500))
+        typer.echo(f"{utc(entry.at)}  " + "  ".join(text for text in texts if text))
+    if page.next:
+        note(f"older ones: --before {page.next}")

@@ -136,6 +136,6 @@ async def served(
         name = f"[{host}]" if ":" in host else host
         yield f"http://{name}:{server.port}"
     finally:
-        for one in (server, socket):
-            if one is not None:
-                await one.close()
+        for part in (server, socket):
+            if part is not None:
+                await part.close()

@@ -53,7 +53,7 @@ Refused = list[tuple[str, str]]
 
 
 def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *, as_json: bool, quiet: bool) -> int:
-    """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
+    """Submits the job and returns the exit code when the job is done. Raises `UserError` and `UsageError`."""
     target = ControlTarget(bootstrap=bootstrap, server=server, token_file=token_file)
     drop_lost_output("stdout")
     where = "--bootstrap" if target.bootstrap else "--server"
@@ -110,7 +110,7 @@ def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *
 
 
 def rules_of(plan: CrawlPlan) -> list[dict[str, Any]]:
-    """The documents of the rules that the job names. A rule of the same name in the system is replaced."""
+    """Reads the documents of the rules that the job names. A rule of the same name in the system is replaced."""
     if plan.rules is None:
         return []
     from nephila_rules.files import read_all
@@ -118,14 +118,14 @@ def rules_of(plan: CrawlPlan) -> list[dict[str, Any]]:
     documents = read_all([plan.rules])
     if plan.all_rules:
         plan.job = with_spec(plan.job, rules=[document.name for document in documents])
-    wanted = spec_of(plan.job).rules
-    return [document.content for document in documents if document.name in wanted]
+    names = spec_of(plan.job).rules
+    return [document.content for document in documents if document.name in names]
 
 
 async def _submit(
     control: Control, plan: CrawlPlan, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
 ) -> int:
-    """Rules, job, seeds, in this order. Returns the generation of the job with all of them."""
+    """Sends rules, job and seeds in this order. Returns the generation of the job with all of them."""
     name = plan.job.uid
     try:
         await control.get_job(job_types.JobName(name=name))
@@ -143,7 +143,7 @@ async def _submit(
     job = document_of(with_spec(plan.job, seeds=seeds_of_job))
     more = next(rest, None)
     answer = await control.apply_job(job_types.ApplyJob(job=job, seeds_follow=more is not None))
-    refused += [(one.url, one.reason) for one in answer.refused]
+    refused += [(refusal.url, refusal.reason) for refusal in answer.refused]
     if more is None:
         return answer.generation
     held = answer.generation if answer.held else 0
@@ -152,7 +152,8 @@ async def _submit(
 
 
 async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> job_types.Job:
-    """The job once it is done. Raises `UserError` when it is deleted, no scheduler reports, or the broker is gone."""
+    """Returns the job once it is done. Raises `UserError` if it is deleted, no scheduler reports, or the broker is
+    gone."""
     progress, began = _Progress(), time.monotonic()
     answered = began
     while True:
@@ -192,14 +193,13 @@ async def _silence(control: Control, job: job_types.Job) -> UserError:
 
 
 class _Progress:
-    """A line when something has changed, at most one in MIN_LINE_INTERVAL_S."""
+    """Prints a line when something has changed, at most one in MIN_LINE_INTERVAL_S."""
 
     def __init__(self) -> None:
         self._shown = ""
         self._next = 0.0
 
     def show(self, job: job_types.Job) -> None:
-        """The job stands so."""
         line, now = f"{job.name}: {_line(job)}", time.monotonic()
         if line != self._shown and now >= self._next:
             self._shown, self._next = line, now + MIN_LINE_INTERVAL_S
@@ -213,15 +213,15 @@ def _line(job: job_types.Job) -> str:
 
 async def dead_letters(control: Control, job: str, since: float) -> Counter[str]:
     """Topic → dead letters of a job since an instant (UTC), with those that name no job: they may be of this one."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     after = ""
     while True:
         page = await control.list_dead_letters(
             system_types.ListDeadLetters(after=after, limit=system_types.MAX_DEAD_LETTERS)
         )
-        found.update(one.topic for one in page.dead_letters if one.job in (job, "") and one.at >= since)
+        counts.update(letter.topic for letter in page.dead_letters if letter.job in (job, "") and letter.at >= since)
         if not (after := page.next):
-            return found
+            return counts
 
 
 def _print_summary(job: job_types.Job, letters: Counter[str] | None, *, as_json: bool, quiet: bool) -> None:

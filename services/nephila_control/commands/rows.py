@@ -38,16 +38,16 @@ def pages(
         request = msgspec.convert(fields, screen_types.ListPages)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
-    found = _pages(target, request)
+    answer = _pages(target, request)
     if json:
-        print_json(found)
+        print_json(answer)
         return
-    for one in found.pages:
-        ended = f"{one.outcome}({one.reason})" if one.reason else one.outcome
-        title = sanitize(one.title, 100)
-        typer.echo(f"{one.fetched_at}  {ended:<20}  {sanitize(one.url, 2000)}" + (f"  {title}" if title else ""))
-    if found.next:
-        note(f"older ones: --before {found.next}")
+    for page in answer.pages:
+        ended = f"{page.outcome}({page.reason})" if page.reason else page.outcome
+        title = sanitize(page.title, 100)
+        typer.echo(f"{page.fetched_at}  {ended:<20}  {sanitize(page.url, 2000)}" + (f"  {title}" if title else ""))
+    if answer.next:
+        note(f"older ones: --before {answer.next}")
 
 
 def _pages(target: ControlTarget, request: screen_types.ListPages) -> screen_types.PageList:
@@ -72,14 +72,14 @@ def hosts(
 ) -> None:
     """List hosts with queued URLs: when the next request of each is due, and why it waits."""
     request = screen_types.ListHosts(search=search, job=job, limit=limit)
-    found = call(target, lambda control: control.list_hosts(request))
+    answer = call(target, lambda control: control.list_hosts(request))
     if json:
-        print_json(found)
+        print_json(answer)
         return
     rows: list[tuple[str, ...]] = [("host", "waits for", "seconds", "queued", "in flight", "delay")]
-    for one in found.hosts:
-        numbers = (f"{one.wait_s:.1f}", f"{one.queued:,}", str(one.in_flight), f"{one.delay_s:g}")
-        rows.append((sanitize(one.name), one.why, *numbers))
+    for host in answer.hosts:
+        numbers = (f"{host.wait_s:.1f}", f"{host.queued:,}", str(host.in_flight), f"{host.delay_s:g}")
+        rows.append((sanitize(host.name), host.why, *numbers))
     print_table(rows)
-    if found.total > len(found.hosts):
-        note(f"{found.total - len(found.hosts):,} more hosts")
+    if answer.total > len(answer.hosts):
+        note(f"{answer.total - len(answer.hosts):,} more hosts")

@@ -54,11 +54,11 @@ def search(
         request = msgspec.convert({"query": text, "job": job, "skip": skip, "limit": limit}, screen_types.SearchPages)
     except msgspec.ValidationError as error:
         raise UsageError(str(error)) from None
-    found = _search(target, request)
+    results = _search(target, request)
     if json:
-        print_json(found)
+        print_json(results)
         return
-    _print(found, skip)
+    _print(results, skip)
 
 
 def _search(target: ControlTarget, request: screen_types.SearchPages) -> screen_types.SearchResults:
@@ -79,36 +79,36 @@ def _make(target: ControlTarget, *, fresh: bool) -> None:
     from nephila_stores.search.search import make_index
 
     source, _ = find_rows(target.rows or str(target.out))
-    told = 0
+    noted = 0
     for left in make_index(source, fresh=fresh):
-        if left and (not told or told - left >= STEP):
-            told = left
+        if left and (not noted or noted - left >= STEP):
+            noted = left
             note(f"making the index: {left:,} fetches left")
 
 
-def _print(found: screen_types.SearchResults, skip: int) -> None:
-    for one in found.hits:
-        typer.echo(f"{_line(one.title) or '(no title)'}\n  {sanitize(one.url, 2000)}  {one.fetched_at[:10]}")
-        typer.echo(f"  {_line(one.passage)}\n")
-    count = f"{found.total:,} page{'s' if found.total != 1 else ''}"
-    if found.total >= 1000 or found.looked_at:
+def _print(results: screen_types.SearchResults, skip: int) -> None:
+    for hit in results.hits:
+        typer.echo(f"{_line(hit.title) or '(no title)'}\n  {sanitize(hit.url, 2000)}  {hit.fetched_at[:10]}")
+        typer.echo(f"  {_line(hit.passage)}\n")
+    count = f"{results.total:,} page{'s' if results.total != 1 else ''}"
+    if results.total >= 1000 or results.looked_at:
         count += " or more"
     note(
         f"{count}"
-        + (f"; further ones: --skip {skip + len(found.hits)}" if found.total > skip + len(found.hits) else "")
+        + (f"; further ones: --skip {skip + len(results.hits)}" if results.total > skip + len(results.hits) else "")
     )
-    if found.looked_at:
-        note(f"only the newest {found.looked_at:,} pages were searched; rarer words reach further")
-    if found.total > RANKED:
+    if results.looked_at:
+        note(f"only the newest {results.looked_at:,} pages were searched; rarer words reach further")
+    if results.total > RANKED:
         note(f"the newest {RANKED} and those with the words in the title are put in order")
-    if found.behind:
-        note(f"{found.behind:,} fetches are not in the index yet; it is read on")
+    if results.behind:
+        note(f"{results.behind:,} fetches are not in the index yet; it is read on")
 
 
 def _line(fragments: list[screen_types.Fragment]) -> str:
-    """The fragments, hits in bold where the terminal can show it."""
+    """Hits are bold if the terminal can show it."""
     parts = []
-    for one in fragments:
-        text = sanitize(f"|{one.text}|", 2000)[1:-1]  # its blanks at both ends stay
-        parts.append(typer.style(text, bold=True) if one.hit else text)
+    for fragment in fragments:
+        text = sanitize(f"|{fragment.text}|", 2000)[1:-1]  # its blanks at both ends stay
+        parts.append(typer.style(text, bold=True) if fragment.hit else text)
     return "".join(parts)

@@ -61,14 +61,14 @@ TokenFile = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ControlTarget:
-    """What a control command talks to: the program in a directory, a system over Kafka, or a server."""
+    """A control command talks to the program in a directory, to a system over Kafka, or to a server."""
 
     out: Path = DEFAULT_OUT
     bootstrap: str = ""
     server: str = ""
     token_file: str = ""
     prefix: str = ""
-    """Prefix of the names of topics and groups; empty: that of the settings."""
+    """Prefix of the names of topics and groups; an empty one is that of the settings."""
     rows: str = ""
     """URL of a database with rows, in place of a directory."""
 
@@ -78,7 +78,6 @@ class ControlTarget:
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a program in a directory."""
         return not self.bootstrap and not self.server
 
 
@@ -96,14 +95,12 @@ def broker_settings(bootstrap: str | None, prefix: str | None = None, partitions
 
 
 def is_file(bootstrap: str) -> bool:
-    """Whether --bootstrap names a file, not brokers."""
     return bootstrap.endswith((".yaml", ".yml")) or "/" in bootstrap
 
 
 def target_of(
     out: Out = DEFAULT_OUT, bootstrap: Bootstrap = "", server: Server = "", token_file: TokenFile = ""
 ) -> ControlTarget:
-    """The target that the options of a control command name."""
     return ControlTarget(out, bootstrap, server, token_file)
 
 
@@ -113,24 +110,24 @@ def with_target(find: Callable[..., ControlTarget] = target_of) -> Callable[[Cal
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         options = inspect.signature(find, eval_str=True).parameters
         parameters: list[inspect.Parameter] = []
-        for one in inspect.signature(function, eval_str=True).parameters.values():
-            parameters += options.values() if one.name == "target" else [one]
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            parameters += options.values() if parameter.name == "target" else [parameter]
 
-        def command(**given: Any) -> None:
-            target = find(**{name: given.pop(name) for name in options})
-            function(**given, target=target)
+        def command(**values: Any) -> None:
+            target = find(**{name: values.pop(name) for name in options})
+            function(**values, target=target)
 
         command.__name__, command.__doc__ = function.__name__, function.__doc__
-        keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
         setattr(command, "__signature__", inspect.Signature(keyword_only))  # noqa: B010 - not in its type
-        command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
         return command
 
     return decorate
 
 
 def tcp_address(api: str, token_file: str, access_file: str = "", *, firecrawl: bool = False) -> TcpAddress | None:
-    """What --api, --api-token-file, --api-access and --firecrawl say. Raises `UsageError`."""
+    """Combines --api, --api-token-file, --api-access and --firecrawl. Raises `UsageError`."""
     if not api:
         if firecrawl:
             raise UsageError("--firecrawl needs --api HOST:PORT, where it is served")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from nephila_control.api import Control
     from nephila_control.control_servers import TcpAddress
     from nephila_control.job_types import Job
+    from nephila_control.serve import UpProgram
 
     Companion = Callable[[Control, asyncio.Event], Awaitable[None]]
 
@@ -62,7 +63,7 @@ def up(
 
 def run_up(
     out: Path,
-    given: dict[str, Any],
+    options: dict[str, Any],
     tcp: TcpAddress | None,
     *,
     quiet: bool,
@@ -71,9 +72,9 @@ def run_up(
     beside: Callable[[], list[Collector]] = list,
     sites: Path | None = None,
 ) -> int:
-    """Serve the jobs of a directory with these options until a signal; returns the exit code. `webhooks`: file of the
-    destinations of changes. `beside`: metrics of the companion. `sites`: their file; by default that of the
-    directory."""
+    """Serves the jobs of a directory until a signal; returns the exit code. `webhooks` is the file of the destinations
+    of changes, `beside` gives metrics of the companion, `sites` is the file of the sites (default: that of the
+    directory)."""
     from nephila.programs.headers import redacted
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
     from nephila_harvest.send_webhooks import build_sender
@@ -83,26 +84,26 @@ def run_up(
     from nephila_rules.function_check import check_functions
 
     drop_lost_output("stdout")
-    store = given.pop("store")
+    store = options.pop("store")
     directory = OutputDirectory(out)
     earlier = directory.read()
     # Jobs that were taken with a browser need it again.
-    given["browser"] = given["browser"] or bool(earlier is not None and earlier.options.get("browser"))
-    run = resolve_run(directory, given)
+    options["browser"] = options["browser"] or bool(earlier is not None and earlier.options.get("browser"))
+    run = resolve_run(directory, options)
     url = resolve_store(run, store)
     configs = make_configs(
-        given,
+        options,
         out,
-        formats_of(given["format"], given["keep_raw"]),
+        formats_of(options["format"], options["keep_raw"]),
         store=url,
         writer=run.writer,
-        renders=given["browser"],
+        renders=options["browser"],
         archive=archive_name("up", run),
     )
-    if rules := given.get("rules", ""):
+    if rules := options.get("rules", ""):
         check_functions(read_all([Path(rules)]), configs.parser.rule_functions_dir)
-    given["header"] = redacted(given["header"])
-    given["proxy"] = proxies.redacted(given["proxy"])
+    options["header"] = redacted(options["header"])
+    options["proxy"] = proxies.redacted(options["proxy"])
     run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
     try:
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
@@ -117,7 +118,7 @@ def run_up(
 
 
 def resolve_run(directory: OutputDirectory, options: dict[str, Any]) -> RunFile:
-    """The run as it will be. Raises `UsageError` when the directory holds something else."""
+    """Raises `UsageError` if the directory holds something else."""
     run = directory.read()
     if run is None:
         directory.check_fresh()
@@ -141,44 +142,20 @@ def serve(
     beside: Callable[[], list[Collector]] = list,
     sites: Path | None = None,
 ) -> int:
-    """Run until a signal; returns the exit code. Raises what ended the program otherwise. `companion`: runs beside
-    the services, with their control API, until its event is set; when it ends before, the program ends too."""
+    """Run until a signal; returns the exit code. Raises the error that ended the program or its companion. `companion`
+    runs beside the services, with their control API, until its event is set."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
-    from nephila.kernel.runtime.stop_signals import stopped_by
 
     from nephila_control.serve import UpProgram
 
     ended_by: list[signal.Signals] = []
+    rules = run.options.get("rules", "")
 
     async def main() -> UpProgram:
-        rules = run.options.get("rules", "")
-        loop = asyncio.get_running_loop()
-
-        def end(number: signal.Signals) -> None:
-            ended_by.append(number)
-            stop.set()
-            program.stop()
-
-        def companion_ended(task: asyncio.Future[None]) -> None:
-            if task.cancelled() or stop.is_set():
-                return
-            if (error := task.exception()) is not None:
-                failed.append(error)
-            program.stop()
-
-        def ready(jobs: list[Job]) -> None:
-            if companion is not None:
-                companions.append(asyncio.ensure_future(companion(program.control, stop)))
-                companions[0].add_done_callback(companion_ended)
-            if not quiet:
-                what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
-                print(f"{what} in {directory.path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
-
         def write() -> None:
             run.degraded_rules = program.assembly.judge.degraded()
             _write(directory, run, program.control.jobs())
 
-        stop, companions, failed = asyncio.Event(), list[asyncio.Future[None]](), list[BaseException]()
         program = UpProgram(
             configs,
             rules=Path(rules) if rules else None,
@@ -188,16 +165,7 @@ def serve(
             beside=beside,
             sites=sites,
         )
-        lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
-        try:
-            with stopped_by(loop, end):
-                await program.run(ready)
-            if failed:
-                raise failed[0]
-        finally:
-            for task in (lines, *companions):
-                if task is not None:
-                    task.cancel()
+        await _run(program, _CompanionTask(companion, program), ended_by, directory.path, quiet=quiet)
         return program
 
     raise_open_files()
@@ -214,8 +182,62 @@ def serve(
     return 130 if ended_by[:1] == [signal.SIGINT] else 0
 
 
+class _CompanionTask:
+    """The companion of a program. The program ends when the companion ends before `stop` is set."""
+
+    def __init__(self, companion: Companion | None, program: UpProgram) -> None:
+        self.stop = asyncio.Event()
+        self.error: BaseException | None = None
+        self._companion = companion
+        self._program = program
+        self._task: asyncio.Future[None] | None = None
+
+    def begin(self) -> None:
+        if self._companion is not None:
+            self._task = asyncio.ensure_future(self._companion(self._program.control, self.stop))
+            self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Future[None]) -> None:
+        if not (task.cancelled() or self.stop.is_set()):
+            self.error = task.exception()
+            self._program.stop()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def _run(
+    program: UpProgram, companion: _CompanionTask, ended_by: list[signal.Signals], path: Path, *, quiet: bool
+) -> None:
+    """Run a program and its companion until they end. Signals that end them are appended to `ended_by`."""
+    from nephila.kernel.runtime.stop_signals import stopped_by
+
+    def end(number: signal.Signals) -> None:
+        ended_by.append(number)
+        companion.stop.set()
+        program.stop()
+
+    def ready(jobs: list[Job]) -> None:
+        companion.begin()
+        if not quiet:
+            count = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
+            print(f"{count} in {path}; jobs are taken at {', '.join(program.servers.places)}", flush=True)
+
+    lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
+    try:
+        with stopped_by(asyncio.get_running_loop(), end):
+            await program.run(ready)
+        if companion.error is not None:
+            raise companion.error
+    finally:
+        companion.cancel()
+        if lines is not None:
+            lines.cancel()
+
+
 async def _log(facts: Callable[[], list[Job]]) -> None:
-    """A line a minute on standard error, as long as something changes."""
+    """Prints a line a minute on standard error while jobs change."""
     before: list[Job] = []
     while True:
         await asyncio.sleep(LOG_S)
@@ -226,7 +248,7 @@ async def _log(facts: Callable[[], list[Job]]) -> None:
 
 
 def state_line(jobs: list[Job]) -> str:
-    """The jobs of a program in one line: sums, and how many jobs are in each state."""
+    """Sums the jobs of a program in one line, with the number of jobs in each state."""
     states = Counter(job.state for job in jobs)
     parts = [f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"]
     if jobs:

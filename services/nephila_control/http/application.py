@@ -44,8 +44,6 @@ Metrics = Callable[[], Awaitable[tuple[bytes, str]]]
 
 
 class _Refusal(Exception):
-    """A request that is not answered."""
-
     def __init__(self, code: str, message: str, where: str = "") -> None:
         super().__init__(message)
         self.body = ErrorBody(code=code, message=message, where=where)
@@ -103,7 +101,7 @@ def application(
 
 
 class _RequestLimit:
-    """Refuses a request to the API while MAX_REQUESTS are under way. ASGI middleware."""
+    """ASGI middleware: refuses a request to the API while MAX_REQUESTS are under way."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -129,7 +127,7 @@ Work = Callable[[api.Control, Request], Awaitable[Response]]
 
 
 def _api_routes(guarded: Callable[[Work], Callable[[Request], Awaitable[Response]]]) -> list[HttpRoute]:
-    """One for each path, so that 405 names every method of it."""
+    """Each path has one route, so that a 405 names every method of it."""
     paths: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {}
     for operation in api.OPERATIONS.values():
         paths.setdefault(PREFIX + operation.path, {})[operation.method] = guarded(_work(operation))
@@ -144,7 +142,7 @@ def _api_routes(guarded: Callable[[Work], Callable[[Request], Awaitable[Response
 
 
 def _guarded(authority: Authority, unready: Callable[[], str], work: Work) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that checks the token and answers errors in their one shape."""
+    """Wraps the endpoint: it checks the token, and answers each error in the one shape of errors."""
 
     async def answer(request: Request) -> Response:
         address = request.client.host if request.client is not None else ""
@@ -181,14 +179,14 @@ def _work(operation: Operation) -> Work:
 
 
 def _feed(name: str) -> Work:
-    """The newest changes in a format of feed readers."""
+    """Answers the newest changes in a format of feed readers."""
     write, kind = FORMATS[name]
     listing = api.OPERATIONS["list_changes"]
 
     async def work(control: api.Control, request: Request) -> Response:
-        wanted = await _read(request, listing)
-        found = await control.list_changes(msgspec.structs.replace(wanted, newest=True))
-        body = await asyncio.to_thread(write, found.changes, str(request.url))
+        query = await _read(request, listing)
+        answer = await control.list_changes(msgspec.structs.replace(query, newest=True))
+        body = await asyncio.to_thread(write, answer.changes, str(request.url))
         return Response(body, headers={"content-type": kind})
 
     return work
@@ -196,7 +194,7 @@ def _feed(name: str) -> Work:
 
 def _code(error: UserError) -> str:
     if isinstance(error, UsageError):
-        form = any(isinstance(one, FormError) for one in (error, *error.others))
+        form = any(isinstance(cause, FormError) for cause in (error, *error.others))
         return "invalid" if form else "wrong_value"
     for kind, code in ((api.NotFound, "not_found"), (api.Forbidden, "forbidden")):
         if isinstance(error, kind):
@@ -205,7 +203,7 @@ def _code(error: UserError) -> str:
 
 
 async def _read(request: Request, operation: Operation) -> Any:
-    """The typed request. Raises `_Refusal`."""
+    """Decodes the request into its type. Raises `_Refusal`."""
     values: dict[str, Any] = dict(request.query_params) if not operation.has_body else {}
     if operation.has_body:
         values = _object(await _body(request))
@@ -223,9 +221,9 @@ async def _read(request: Request, operation: Operation) -> Any:
 
 
 def _number(text: str) -> float:
-    """A number of JSON with a point or an exponent; 22.0 is a whole number there."""
-    found = float(text)
-    return int(found) if found.is_integer() and abs(found) < 1 << 53 else found
+    """Reads a number with a point or an exponent; JSON's 22.0 is a whole number."""
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
 
 
 _DECODER = msgspec.json.Decoder(float_hook=_number)
@@ -233,17 +231,17 @@ _DECODER = msgspec.json.Decoder(float_hook=_number)
 
 def _object(body: bytes) -> dict[str, Any]:
     try:
-        found = _DECODER.decode(body or b"{}")
+        content = _DECODER.decode(body or b"{}")
     except UNREADABLE as error:
         raise _Refusal("invalid", f"the body is not JSON ({' '.join(str(error).split())[:200]})") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise _Refusal("invalid", "the body has to be a JSON object")
-    return found
+    return content
 
 
 async def _body(request: Request) -> bytes:
-    """Raises `_Refusal` for one that is too large; it is read to its end within reason, so that the client gets the
-    answer."""
+    """Raises `_Refusal` for a body that is too large. The body is read to its end within reason, so that the client
+    gets the answer."""
     body = bytearray()
     size = 0
     try:

@@ -34,15 +34,15 @@ def rss(changes: Sequence[Change], link: str) -> bytes:
     _text(channel, "description", "Pages that are new, changed, gone or returned")
     etree.SubElement(channel, f"{{{ATOM}}}link", {"href": _xml(link), "rel": "self", "type": "application/rss+xml"})
     _text(channel, "lastBuildDate", format_datetime(_newest(changes)))
-    for one in reversed(changes):
+    for change in reversed(changes):
         item = etree.SubElement(channel, "item")
-        _text(item, "title", _title(one))
-        if address := _link(one):
+        _text(item, "title", _title(change))
+        if address := _link(change):
             _text(item, "link", address)
-        _text(item, "guid", one.id, isPermaLink="false")
-        _text(item, "pubDate", format_datetime(_at(one)))
-        _text(item, "category", one.change)
-        _text(item, "description", f"<pre>{html.escape(_summary(one))}</pre>")
+        _text(item, "guid", change.id, isPermaLink="false")
+        _text(item, "pubDate", format_datetime(_at(change)))
+        _text(item, "category", change.change)
+        _text(item, "description", f"<pre>{html.escape(_summary(change))}</pre>")
     return _document(root)
 
 
@@ -54,15 +54,15 @@ def atom(changes: Sequence[Change], link: str) -> bytes:
     _text(root, f"{{{ATOM}}}updated", _newest(changes).isoformat())
     etree.SubElement(root, f"{{{ATOM}}}link", {"href": _xml(link), "rel": "self"})
     _text(etree.SubElement(root, f"{{{ATOM}}}author"), f"{{{ATOM}}}name", "Nephila")
-    for one in reversed(changes):
+    for change in reversed(changes):
         entry = etree.SubElement(root, f"{{{ATOM}}}entry")
-        _text(entry, f"{{{ATOM}}}title", _title(one))
-        _text(entry, f"{{{ATOM}}}id", f"urn:nephila:change:{one.id}")
-        _text(entry, f"{{{ATOM}}}updated", one.at)
-        if address := _link(one):
+        _text(entry, f"{{{ATOM}}}title", _title(change))
+        _text(entry, f"{{{ATOM}}}id", f"urn:nephila:change:{change.id}")
+        _text(entry, f"{{{ATOM}}}updated", change.at)
+        if address := _link(change):
             etree.SubElement(entry, f"{{{ATOM}}}link", {"href": _xml(address), "rel": "alternate"})
-        etree.SubElement(entry, f"{{{ATOM}}}category", {"term": one.change})
-        _text(entry, f"{{{ATOM}}}summary", _summary(one), type="text")
+        etree.SubElement(entry, f"{{{ATOM}}}category", {"term": change.change})
+        _text(entry, f"{{{ATOM}}}summary", _summary(change), type="text")
     return _document(root)
 
 
@@ -70,15 +70,15 @@ def jsonfeed(changes: Sequence[Change], link: str) -> bytes:
     """A JSON Feed 1.1 document; `link` is the address of the feed."""
     items: list[dict[str, Any]] = [
         {
-            "id": one.id,
-            **({"url": address} if (address := _link(one)) else {}),
-            "title": _title(one),
-            "content_text": _summary(one),
-            "date_published": one.at,
-            "tags": [one.change],
-            "_nephila": {"seq": one.seq, "job": one.job, "url_key": one.url_key, "fetch_no": one.fetch_no},
+            "id": change.id,
+            **({"url": address} if (address := _link(change)) else {}),
+            "title": _title(change),
+            "content_text": _summary(change),
+            "date_published": change.at,
+            "tags": [change.change],
+            "_nephila": {"seq": change.seq, "job": change.job, "url_key": change.url_key, "fetch_no": change.fetch_no},
         }
-        for one in reversed(changes)
+        for change in reversed(changes)
     ]
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
@@ -98,20 +98,20 @@ FORMATS: dict[str, tuple[Callable[[Sequence[Change], str], bytes], str]] = {
 """Name → (writer, content type)."""
 
 
-def _link(one: Change) -> str:
-    return one.url if one.url.startswith(("http://", "https://")) else ""
+def _link(change: Change) -> str:
+    return change.url if change.url.startswith(("http://", "https://")) else ""
 
 
-def _title(one: Change) -> str:
-    return f"{one.change}: {one.title.strip() or one.url}"
+def _title(change: Change) -> str:
+    return f"{change.change}: {change.title.strip() or change.url}"
 
 
-def _summary(one: Change) -> str:
-    return one.diff or f"{one.change}: {one.url}"
+def _summary(change: Change) -> str:
+    return change.diff or f"{change.change}: {change.url}"
 
 
-def _at(one: Change) -> datetime:
-    return datetime.fromisoformat(one.at)
+def _at(change: Change) -> datetime:
+    return datetime.fromisoformat(change.at)
 
 
 def _newest(changes: Sequence[Change]) -> datetime:
@@ -127,5 +127,5 @@ def _xml(text: str) -> str:
 
 
 def _document(root: Any) -> bytes:
-    found: bytes = etree.tostring(root, xml_declaration=True, encoding="utf-8")
-    return found + b"\n"
+    data: bytes = etree.tostring(root, xml_declaration=True, encoding="utf-8")
+    return data + b"\n"

@@ -33,10 +33,10 @@ Dial = Callable[[], http.client.HTTPConnection]
 
 
 class _HttpControl(api.Control):
-    def __init__(self, dial: Dial, place: str, token: str = "") -> None:
-        """`place`: how errors name the server."""
+    def __init__(self, dial: Dial, server: str, token: str = "") -> None:
+        """`server` names the server in errors."""
         self._dial = dial
-        self._place = place
+        self._server = server
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     async def call(self, operation: Operation, request: msgspec.Struct) -> Any:
@@ -45,7 +45,7 @@ class _HttpControl(api.Control):
             return msgspec.convert(answer, operation.answer)
         except UNREADABLE as error:
             raise NotReadyError(
-                f"{self._place} is not a nephila, or one of another version ({operation.name}: {error}); check the URL"
+                f"{self._server} is not a nephila, or one of another version ({operation.name}: {error}); check the URL"
             ) from None
 
     def _answer(self, operation: Operation, request: msgspec.Struct) -> Any:
@@ -63,11 +63,11 @@ class _HttpControl(api.Control):
             response = connection.getresponse()
             status, data = response.status, response.read(MAX_ANSWER)
         except TimeoutError:
-            raise NotReadyError(f"{self._place} did not answer in {TIMEOUT_S:g} s") from None
+            raise NotReadyError(f"{self._server} did not answer in {TIMEOUT_S:g} s") from None
         except (OSError, UnicodeError, http.client.HTTPException) as error:
             if isinstance(error, socket.gaierror | ConnectionRefusedError):
-                raise NotReadyError(f"{self._place} cannot be reached: {error.strerror or error}") from None
-            raise NotReadyError(f"{self._place} ended before it answered; repeat the command") from None
+                raise NotReadyError(f"{self._server} cannot be reached: {error.strerror or error}") from None
+            raise NotReadyError(f"{self._server} ended before it answered; repeat the command") from None
         finally:
             connection.close()
         return self._decoded(status, data)
@@ -78,7 +78,7 @@ class _HttpControl(api.Control):
                 return msgspec.json.decode(data)
             error = msgspec.json.decode(data, type=ErrorAnswer).error
         except UNREADABLE:
-            raise NotReadyError(f"{self._place} is not a nephila; check the URL (status {status})") from None
+            raise NotReadyError(f"{self._server} is not a nephila; check the URL (status {status})") from None
         message = f"{error.message} ({error.where})" if error.where else error.message
         kinds: dict[str, type[UserError]] = {
             "invalid": UsageError,
@@ -88,12 +88,12 @@ class _HttpControl(api.Control):
             "unavailable": NotReadyError,
         }
         if error.code == "unauthorized":
-            raise NotReadyError(f"{self._place} refuses the token; name the file that holds it with --token-file")
+            raise NotReadyError(f"{self._server} refuses the token; name the file that holds it with --token-file")
         raise kinds.get(error.code, UserError)(message)
 
 
 async def _in_thread(work: Callable[[], A]) -> A:
-    """The result of a blocking call. Unlike those of `asyncio.to_thread`, the thread ends with the program."""
+    """Runs a blocking call. Unlike the threads of `asyncio.to_thread`, its thread ends with the program."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[A] = loop.create_future()
 
@@ -119,7 +119,7 @@ async def _in_thread(work: Callable[[], A]) -> A:
 
 
 def at_directory(directory: Path) -> api.Control | None:
-    """The program that runs in a directory; None when none does. Raises `UserError`."""
+    """Returns None if no program runs in the directory. Raises `UserError`."""
     first = connect(directory, TIMEOUT_S)
     if first is None:
         return None
@@ -128,7 +128,10 @@ def at_directory(directory: Path) -> api.Control | None:
 
 
 def at_url(url: str, token: str = "") -> api.Control:
-    """A server at http(s)://HOST:PORT. Raises `UsageError`."""
+    """Raises `UsageError` unless the URL is http(s):
+
+    HOST:PORT.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         host, port = parts.hostname, parts.port
@@ -142,18 +145,15 @@ def at_url(url: str, token: str = "") -> api.Control:
 
 
 class _Unix(http.client.HTTPConnection):
-    """A connection to the socket of a directory."""
-
     def __init__(self, directory: Path) -> None:
         super().__init__("localhost", timeout=TIMEOUT_S)
         self._directory = directory
 
     def connect(self) -> None:
-        """See `HTTPConnection.connect`."""
-        found = connect(self._directory, TIMEOUT_S)
-        if found is None:
+        connection = connect(self._directory, TIMEOUT_S)
+        if connection is None:
             raise ConnectionResetError("no program runs there")
-        self.sock = found
+        self.sock = connection
 
 
 def _text(value: Any) -> str:

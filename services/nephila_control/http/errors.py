@@ -1,4 +1,4 @@
-"""The one shape of the errors of the API, and their codes."""
+"""Errors of the API have one shape, so that a client needs one way to read them."""
 
 from __future__ import annotations
 
@@ -41,5 +41,4 @@ states. wrong_value: it has, and a value in it cannot be used, as an expression 
 
 
 def error_json(code: str, message: str, where: str = "") -> bytes:
-    """The body of an error."""
     return msgspec.json.encode(ErrorAnswer(error=ErrorBody(code=code, message=message, where=where)))

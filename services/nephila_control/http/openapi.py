@@ -34,25 +34,25 @@ REF = "#/components/schemas/{name}"
 
 @cache
 def document_bytes() -> bytes:
-    """The document as JSON text; the schemas of documents cost some 100 ms once."""
+    """The first call costs some 100 ms for the schemas of documents."""
     return msgspec.json.encode(document())
 
 
 def document() -> dict[str, Any]:
-    """As JSON has it."""
     types = [*dict.fromkeys(operation.answer for operation in OPERATIONS.values()), ErrorAnswer]
     bodies = [operation.request for operation in OPERATIONS.values() if operation.has_body]
-    _, found = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
-    components = msgspec.json.decode(msgspec.json.encode(found))  # a default may be a tuple, which JSON does not have
+    _, schemas = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
+    components = msgspec.json.decode(msgspec.json.encode(schemas))  # a default may be a tuple, which JSON does not have
     paths: dict[str, Any] = {}
     for operation in OPERATIONS.values():
         paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _operation(operation, components)
     for name in FORMATS:
         paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
     for schema in components.values():
-        for one in schema.get("properties", {}).values():
-            if one.get("default") == "" and (one.get("minLength") or not re.search(one.get("pattern", ""), "")):
-                del one["default"]  # a key that is left out, not a text that could be given
+        for member in schema.get("properties", {}).values():
+            refuses_empty = member.get("minLength") or not re.search(member.get("pattern", ""), "")
+            if member.get("default") == "" and refuses_empty:
+                del member["default"]  # a key that is left out, not a text that could be given
     for kind, uses in DOCUMENTS.items():
         components |= _document_schemas(kind)
         for name, field, part in uses:
@@ -66,7 +66,7 @@ def document() -> dict[str, Any]:
             schema = components[operation.request.__name__]
             for name in operation.path_fields:
                 schema["properties"].pop(name, None)
-                schema["required"] = [one for one in schema.get("required", ()) if one != name]
+                schema["required"] = [key for key in schema.get("required", ()) if key != name]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -92,23 +92,23 @@ def document() -> dict[str, Any]:
 
 
 def _document_schemas(kind: type[Section]) -> dict[str, Any]:
-    """The JSON Schema of a document as components: its parts have the name of the document in front of theirs."""
+    """Makes components of the JSON Schema of a document; each part gets the name of the document as its prefix."""
     schema = json_schema(kind)
     parts = schema.pop("$defs")
     del schema["$schema"]
 
-    def renamed(one: Any) -> Any:
-        if isinstance(one, list):
-            return [renamed(item) for item in one]
-        if not isinstance(one, dict):
-            return one
+    def renamed(node: Any) -> Any:
+        if isinstance(node, list):
+            return [renamed(item) for item in node]
+        if not isinstance(node, dict):
+            return node
         return {
             key: REF.format(name=kind.__name__ + value.rpartition("/")[2]) if key == "$ref" else renamed(value)
-            for key, value in one.items()
+            for key, value in node.items()
         }
 
-    found = {f"{kind.__name__}{name}": renamed(part) for name, part in parts.items()}
-    return found | {f"{kind.__name__}Document": renamed(schema)}
+    named = {f"{kind.__name__}{name}": renamed(part) for name, part in parts.items()}
+    return named | {f"{kind.__name__}Document": renamed(schema)}
 
 
 def _operation(operation: Operation, components: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _operation(operation: Operation, components: dict[str, Any]) -> dict[str, An
 
 
 def _feed(name: str) -> dict[str, Any]:
-    """The newest changes in a format of feed readers; its parameters are those of list_changes."""
+    """The parameters of a feed are those of list_changes."""
     listing = OPERATIONS["list_changes"]
     kind = FORMATS[name][1].partition(";")[0]
     return {
@@ -163,13 +163,13 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     (schema,), components = msgspec.json.schema_components([operation.request], ref_template=REF)
     properties = components[operation.request.__name__]["properties"] if "$ref" in schema else schema["properties"]
     required = components[operation.request.__name__].get("required", ())
-    found = []
+    parameters = []
     for name, kind in properties.items():
         if name in operation.path_fields:
-            found.append({"name": name, "in": "path", "required": True, "schema": kind})
+            parameters.append({"name": name, "in": "path", "required": True, "schema": kind})
         elif not operation.has_body:
-            found.append({"name": name, "in": "query", "required": name in required, "schema": kind})
-    return found
+            parameters.append({"name": name, "in": "query", "required": name in required, "schema": kind})
+    return parameters
 
 
 def _error(code: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class _Protocol(H11Protocol):
 
     _timer: asyncio.TimerHandle
     _since: float
-    """When it began to wait for a head, by the loop."""
+    """Instant of the loop at which the connection began to wait for a head."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class _Protocol(H11Protocol):
         loop: asyncio.AbstractEventLoop,
         waiting: dict[_Protocol, None],
     ) -> None:
-        """`waiting`: the connections of the server without a request under way, the one that waits longest first."""
+        """`waiting` holds the connections without a request under way, the longest waiting first."""
         super().__init__(config, state, {}, loop)
         self._waiting = waiting
 
@@ -71,7 +71,7 @@ class _Protocol(H11Protocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """The error of the API in place of uvicorn's plain text: no HTTP/1.1, or too long a head."""
+        """Answers an invalid or too long head with the API's error in place of uvicorn's plain text."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()
             return
@@ -89,7 +89,7 @@ class _Protocol(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _note(self) -> None:
-        """Enter or leave the list of waiting connections."""
+        """Enters the connection into the list of waiting ones, or removes it."""
         if not self._is_waiting or self.transport.is_closing():
             self._waiting.pop(self, None)
         elif self not in self._waiting:
@@ -109,13 +109,11 @@ class _Protocol(H11Protocol):
 
 
 class HttpServer:
-    """One application on one listening socket."""
-
     def __init__(self, application: Any, bind: Callable[[], socket.socket], path: Path | None = None) -> None:
-        """`bind`: called by `open`. `path`: of a Unix socket; it is removed at the end."""
+        """`bind` is called by `open`. `path` is that of a Unix socket, which is removed at the end."""
         self.path = path
         self.port = 0
-        """Of a TCP server that is open."""
+        """Port of the open TCP server, else 0."""
         self._bind = bind
         self._server: asyncio.Server | None = None
         self._state = ServerState()
@@ -136,7 +134,7 @@ class HttpServer:
         )
 
     async def open(self) -> None:
-        """Listen. Raises `UserError`."""
+        """Raises `UserError`."""
         loop = asyncio.get_running_loop()
         listener = self._bind()
         self._config.load()
@@ -171,12 +169,11 @@ class HttpServer:
 
 
 def unix_server(application: Any, directory: Path) -> HttpServer:
-    """On DIR/control.sock."""
     return HttpServer(application, lambda: bind(directory), directory / NAME)
 
 
 def tcp_server(application: Any, host: str, port: int, option: str) -> HttpServer:
-    """On a port; an empty host means all addresses, port 0 a free port. `option`: names the setting in errors."""
+    """An empty host means all addresses, port 0 a free port. `option` names the setting in errors."""
 
     def listener() -> socket.socket:
         try:

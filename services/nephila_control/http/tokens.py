@@ -19,7 +19,7 @@ def host_and_port(text: str, option: str) -> tuple[str, int]:
 
 
 def read_token(path: str, option: str) -> str:
-    """The bearer token in a file. Raises `UsageError` for a file that cannot be read or holds none."""
+    """Raises `UsageError` for a file that cannot be read or holds no bearer token."""
     if not path:
         raise UsageError(f"a TCP port needs a token; name a file that holds one with {option}")
     try:
@@ -32,7 +32,7 @@ def read_token(path: str, option: str) -> str:
 
 
 def checked_token(text: str, where: str) -> str:
-    """The token. Raises `UsageError` for one that is too short, or more than a word."""
+    """Raises `UsageError` for a token that is too short, or more than one word."""
     if len(text) < MIN_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
         raise UsageError(f"{where} has to hold one word of at least {MIN_TOKEN} characters")
     return text

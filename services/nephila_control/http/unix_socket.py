@@ -23,7 +23,7 @@ descriptor."""
 
 
 def bind(directory: Path, name: str = NAME) -> socket.socket:
-    """A socket to listen on. Raises `UserError` when that is impossible."""
+    """Raises `UserError` if the socket cannot be bound."""
     path = directory / name
     try:
         return _bound(path)
@@ -32,7 +32,7 @@ def bind(directory: Path, name: str = NAME) -> socket.socket:
 
 
 def connect(directory: Path, timeout_s: float, name: str = NAME) -> socket.socket | None:
-    """A connection to the program that runs in a directory; None when none does."""
+    """Returns None if no program runs in the directory."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(timeout_s)
     try:
@@ -69,7 +69,7 @@ def _bound(path: Path) -> socket.socket:
 
 @contextlib.contextmanager
 def _address(path: Path) -> Iterator[str]:
-    """The path as an address; one that is too long is reached through its directory's descriptor."""
+    """A path that is too long for an address is reached through the descriptor of its directory."""
     if len(os.fsencode(path)) <= LONGEST_PATH:
         yield str(path)
         return

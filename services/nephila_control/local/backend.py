@@ -53,11 +53,10 @@ class NoDeadLetters:
     """One program keeps no dead letters: the URL of such a message ends as failed(dead_letter)."""
 
     async def page(self, request: system_types.ListDeadLetters) -> system_types.DeadLetterList:
-        """None."""
         return system_types.DeadLetterList(dead_letters=[])
 
     async def replay(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
-        """Raises `NotFound` for a named one."""
+        """Raises `NotFound` for a named letter."""
         if request.ids:
             raise api.NotFound(
                 "one program keeps no dead letters; fetch such URLs again with nephila crawl --retry-failed"
@@ -66,8 +65,7 @@ class NoDeadLetters:
 
 
 class LocalBackend(Backend):
-    """See `nephila_control.backend.Backend` for its methods. A change is durable when it is in the frontier's log
-    and the log is synced."""
+    """A change is durable when it is in the frontier's log and the log is synced."""
 
     at_once = True
 
@@ -84,8 +82,8 @@ class LocalBackend(Backend):
         once: bool = False,
         sites: Path | None = None,
     ) -> None:
-        """`on_change`: called when the set of jobs, or one of them, has changed. `rules`: None where rules cannot be
-        applied. `sites`: their file; by default that of the directory."""
+        """`on_change` is called when the set of jobs, or a job, has changed. `rules` is None if rules cannot be
+        applied. `sites` is the file of the sites; its default is that of the directory."""
         home = Home(str(directory), many=not once, running=True)
         self.kind: system_types.SystemKind = "crawl" if once else "up"
         self.place = home.out
@@ -110,17 +108,17 @@ class LocalBackend(Backend):
         self._trying = asyncio.Lock()
         """One exclusion is tried at a time."""
         self._held: dict[str, tuple[int, Timer]] = {}
-        """Job → the generation under which it is held, and when that ends without seeds."""
+        """Job → the generation under which it is held, and the timer that ends the wait for seeds."""
 
     @cached_property
     def log(self) -> ChangeLog:  # type: ignore[override]
-        """Loaded by the first change over the API: most crawls have none."""
-        from nephila_control.access.change_log import FileLog
+        """The first change over the API loads the log: most crawls have none."""
+        from nephila_control.access.change_log import FileChangeLog
 
-        return FileLog(self._directory, self.clock)
+        return FileChangeLog(self._directory, self.clock)
 
     def note(self) -> None:
-        """Something may have ended: keep the rates and the curves."""
+        """Updates rates and curves, as URLs may have ended."""
         now = self.clock.monotonic()
         self._rates.note(now, self._totals)
         self.series.note(now, self.clock.now(), self._reports)
@@ -158,24 +156,24 @@ class LocalBackend(Backend):
     def _check_sinks(self, document: job_document.JobDocument) -> None:
         for sink in document.sinks:
             if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
-                wanted = ",".join((*self._formats, sink))
+                formats = ",".join((*self._formats, sink))
                 raise UserError(
                     f"{document.location}: this program does not write {sink} (spec.sinks); "
-                    f"start it with nephila up --format {wanted}"
+                    f"start it with nephila up --format {formats}"
                 )
         if document.spec.parse.requisites and "warc" not in self._formats:
-            wanted = ",".join((*self._formats, "warc"))
+            formats = ",".join((*self._formats, "warc"))
             raise UserError(
                 f"{document.location}: requisites (spec.parse.requisites) are stored into archives, and this program "
-                f"writes none; start it with nephila up --format {wanted}"
+                f"writes none; start it with nephila up --format {formats}"
             )
 
     def _check_rules(self, document: job_document.JobDocument) -> None:
         if self._files is not None:
             self._files.check()
-        known = self.rules
+        rules = self.rules
         for name in document.spec.rules:
-            if name not in known:
+            if name not in rules:
                 where = f"in {self._files.path}" if self._files else "here; start it with nephila up --rules DIR"
                 raise UserError(
                     f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
@@ -275,11 +273,12 @@ class LocalBackend(Backend):
         )
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
-        found = self._scheduler.forget(job.uid, urls)
-        if found is None:
+        result = self._scheduler.forget(job.uid, urls)
+        if result is None:
             raise api.NotFound(f"job {job.uid!r} was deleted just now")
         await self._scheduler.durable()
-        return job_types.UrlsForgotten(name=job.uid, forgotten=found.forgotten, open=found.open, unknown=found.unknown)
+        counts = {name: getattr(result, name) for name in ("forgotten", "open", "unknown")}
+        return job_types.UrlsForgotten(name=job.uid, **counts)
 
     async def explain(self, url: str, name: str) -> Explanation:
         return await self._explain.explain(url, name)
@@ -334,7 +333,7 @@ class LocalBackend(Backend):
     # ---- the system
 
     def members(self) -> list[system_types.Member]:
-        processes = [(self.kind, os.getpid()), *(("worker", one) for one in sorted(self._parts.processes()))]
+        processes = [(self.kind, os.getpid()), *(("worker", pid) for pid in sorted(self._parts.processes()))]
         members = [
             system_types.Member(
                 name=f"{service}-{process}",

@@ -1,4 +1,4 @@
-"""What became of a URL, in one program: its frontier, and its rows in the database."""
+"""An explanation of a URL in one program joins the state of its frontier with its rows in the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nephila_control import api, job_view
 
 
 class LocalExplain:
-    """`explain` reads the rows in threads and the frontier between them."""
+    """Reads the rows in threads, and the frontier between them."""
 
     def __init__(self, scheduler: Scheduler, clock: Clock, rows: Source, home: Home) -> None:
         self._scheduler = scheduler
@@ -26,16 +26,16 @@ class LocalExplain:
         self._home = home
 
     async def explain(self, href: str, name: str) -> Explanation:
-        """See `Backend.explain`."""
         rows, disk = self._source, asyncio.get_running_loop().run_in_executor
         uids = await disk(None, job_view.named, rows, job_facts.specs(self._scheduler), name, href)
-        found = await self._best(uids, href)
-        if found.row is None and (found.kind == "seen" or (found.queued is not None and not found.queued.position)):
+        explanation = await self._best(uids, href)
+        queued = explanation.queued
+        if explanation.row is None and (explanation.kind == "seen" or (queued is not None and not queued.position)):
             # It may have ended, and got its row, between the look into the database and that into the frontier.
-            found = await self._best([found.job], href)
-        fetches = await disk(None, job_view.fetches, rows, found.job, href)
-        found = self._explained(found.job, href, found.row, fetches)
-        return await disk(None, job_view.left_out, rows, found)
+            explanation = await self._best([explanation.job], href)
+        fetches = await disk(None, job_view.fetches, rows, explanation.job, href)
+        explanation = self._explained(explanation.job, href, explanation.row, fetches)
+        return await disk(None, job_view.left_out, rows, explanation)
 
     async def _best(self, uids: list[str], href: str) -> Explanation:
         uids = job_view.candidates(self._scheduler.frontier.jobs, uids, href)

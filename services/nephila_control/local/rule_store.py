@@ -28,7 +28,7 @@ class _Entry(msgspec.Struct, kw_only=True):
 
 
 class RuleStore:
-    """The applied rules of a directory. Raises `UserError` when its file cannot be read."""
+    """Holds the applied rules of a directory. Raises `UserError` if its file cannot be read."""
 
     def __init__(self, directory: Path, bus: Bus) -> None:
         self._path = directory / FILE
@@ -37,17 +37,16 @@ class RuleStore:
 
     @property
     def rules(self) -> Mapping[str, ParseRule]:
-        """Name → rule."""
         return self._rules
 
     def start(self) -> None:
-        """Publish every rule."""
+        """Publishes every rule."""
         for rule in self._rules.values():
             self._bus.publish(RULES, 0, rule)
 
     def put(self, changes: Sequence[ParseRule]) -> None:
-        """Keep and publish these, deletions too. Raises `UserError` when the file cannot be written; then nothing has
-        changed."""
+        """Stores and publishes the rules, deletions too. Raises `UserError` if the file cannot be written; nothing has
+        changed then."""
         merged = {**self._rules, **{rule.name: rule for rule in changes}}
         rules = {name: rule for name, rule in merged.items() if not rule.deleted}
         self._write(rules)
@@ -64,10 +63,10 @@ class RuleStore:
             raise UserError(f"cannot read {self._path}: {error.strerror}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{self._path} is damaged ({error}); move it away and apply the rules again") from None
-        return {one.name: ParseRule(one.name, one.document, one.version) for one in entries}
+        return {entry.name: ParseRule(entry.name, entry.document, entry.version) for entry in entries}
 
     def _write(self, rules: Mapping[str, ParseRule]) -> None:
-        entries = [_Entry(name=one.name, document=one.document, version=one.version) for one in rules.values()]
+        entries = [_Entry(name=rule.name, document=rule.document, version=rule.version) for rule in rules.values()]
         part = self._path.with_suffix(".tmp")
         try:
             with part.open("wb") as file:

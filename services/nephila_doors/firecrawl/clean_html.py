@@ -15,7 +15,6 @@ _WITHOUT_END: Final = frozenset(("embed",))
 
 
 def clean_html(source: str) -> str:
-    """The cleaned source."""
     cleaner = _Cleaner()
     cleaner.feed(source)
     cleaner.close()
@@ -37,8 +36,8 @@ class _Cleaner(HTMLParser):
             if tag not in _WITHOUT_END:
                 self._inside, self._depth = tag, 1
         else:
-            kept = "".join(_attribute(name, value) for name, value in attrs if _is_kept(name, value))
-            self.parts.append(f"<{tag}{kept}>")
+            attributes = "".join(_attribute(name, value) for name, value in attrs if _is_kept(name, value))
+            self.parts.append(f"<{tag}{attributes}>")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if not self._inside and tag not in _LEFT_OUT:

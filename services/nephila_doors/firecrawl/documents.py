@@ -1,4 +1,4 @@
-"""Stored pages as documents of Firecrawl's API. Pure."""
+"""Clients of Firecrawl read documents; this module makes them from stored pages. Pure."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _META = {
 
 
 def document(
-    found: PageDetail,
+    detail: PageDetail,
     formats: Sequence[Format],
     schema: Mapping[str, Any] | None = None,
-    asked: str = "",
+    original_url: str = "",
     *,
     markdown: str = "",
     source: str | None = None,
     warning: str = "",
 ) -> dict[str, Any]:
-    """The document of a stored page. `asked`: the URL before its redirects. `source`: None: its body is not stored, and
-    `warning` says why."""
-    parts: dict[str, Any] = {"metadata": {**_metadata(found.page, asked), **_page_metadata(found)}}
+    """The document of a stored page. `original_url` is the URL before redirects. `source` is None if the body of the
+    page is not stored; `warning` says why."""
+    parts: dict[str, Any] = {"metadata": {**_metadata(detail.page, original_url), **_page_metadata(detail)}}
     if "markdown" in formats:
         parts["markdown"] = markdown
     if "html" in formats:
@@ -47,27 +47,26 @@ def document(
     if source is None and needs_source(formats):
         parts["warning"] = warning
     if "links" in formats:
-        parts["links"] = [link.url for link in found.links]
+        parts["links"] = [link.url for link in detail.links]
     if "json" in formats:
-        parts["json"] = _object(found, schema or {})
+        parts["json"] = _object(detail, schema or {})
         if parts["json"] is None:
             parts["warning"] = NO_RULE
     return parts
 
 
 def needs_source(formats: Sequence[Format]) -> bool:
-    """Whether a document is made from the source of the page."""
     return "html" in formats or "rawHtml" in formats
 
 
-def failed_document(row: PageRow, asked: str = "") -> dict[str, Any]:
-    """The document of a page that the server answered with an error."""
-    return {"markdown": "", "metadata": {**_metadata(row, asked), "error": row.words}}
+def failed_document(row: PageRow, original_url: str = "") -> dict[str, Any]:
+    """Describes a page that the server answered with an error."""
+    return {"markdown": "", "metadata": {**_metadata(row, original_url), "error": row.words}}
 
 
-def _metadata(row: PageRow, asked: str) -> dict[str, Any]:
+def _metadata(row: PageRow, original_url: str) -> dict[str, Any]:
     return {
-        "sourceURL": asked or row.url,
+        "sourceURL": original_url or row.url,
         "url": row.url,
         "statusCode": row.status,
         "contentType": row.content_type,
@@ -77,18 +76,18 @@ def _metadata(row: PageRow, asked: str) -> dict[str, Any]:
     }
 
 
-def _page_metadata(found: PageDetail) -> dict[str, Any]:
-    said = {target: found.meta[name] for name, target in _META.items() if found.meta.get(name)}
-    return {"title": found.page.title, "language": found.lang or None, **said}
+def _page_metadata(detail: PageDetail) -> dict[str, Any]:
+    facts = {target: detail.meta[name] for name, target in _META.items() if detail.meta.get(name)}
+    return {"title": detail.page.title, "language": detail.lang or None, **facts}
 
 
-def _object(found: PageDetail, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The item of a rule with the most of the schema's properties; None without any."""
-    wanted = schema.get("properties", {})
+def _object(detail: PageDetail, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the item of a rule with most properties of the schema; None without any."""
+    properties = schema.get("properties", {})
     best: dict[str, Any] | None = None
-    for item in found.items:
+    for item in detail.items:
         if isinstance(item.data, dict):
-            taken = {name: item.data[name] for name in wanted if name in item.data}
+            taken = {name: item.data[name] for name in properties if name in item.data}
             if taken and len(taken) > len(best or {}):
                 best = taken
     return best

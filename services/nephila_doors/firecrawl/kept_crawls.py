@@ -1,4 +1,5 @@
-"""What the clients of Firecrawl said about their crawls, and what was delivered of them: beside the rows.
+"""A job has no place for the options of a Firecrawl client, its webhook and the events that were delivered: this module
+stores them beside the rows.
 
 The rest of a crawl is its job. A crawl with a webhook belongs to the program that holds its lease; the lease of a
 program that was killed expires, and another one continues. Each method is one transaction. The API key is not stored,
@@ -20,37 +21,35 @@ TABLES: Final = (
 
 
 class KeptCrawl(NamedTuple):
-    """A crawl."""
-
     crawl: str
     fields: str = ""
     """JSON Schema of the format json; empty without one."""
     hook: str = ""
-    """The webhook as JSON; empty without one, and when all is delivered."""
+    """The webhook as JSON; empty without one, and after the last delivery."""
     key: str = ""
-    """Digest of the API key that started it, hexadecimal."""
+    """Digest of the API key that started the crawl, in hexadecimal."""
 
 
 class KeptCrawls:
-    """Raises `UserError` in one line."""
+    """Methods raise `UserError` in one line."""
 
     def __init__(self, database: Database) -> None:
-        """`database`: with `TABLES`."""
+        """`database` has `TABLES`."""
         self._database = database
 
     def add(self, crawl: KeptCrawl, owner: str, until: int) -> None:
-        """Keep a new crawl, with the lease of a program."""
+        """Stores a new crawl with the lease of a program."""
         query = "INSERT INTO firecrawl_crawls VALUES (:crawl, :fields, :hook, :key, :owner, :until)"
         self._execute(query, {**crawl._asdict(), "owner": owner, "until": until})
 
     def fields(self, crawl: str) -> str:
-        """The schema of a crawl; empty without one."""
+        """Returns the schema of a crawl; empty without one."""
         with self._database.open() as execute:
             row = execute("SELECT fields FROM firecrawl_crawls WHERE crawl = :crawl", {"crawl": crawl}).fetchone()
         return str(row[0]) if row is not None else ""
 
     def take(self, owner: str, now: int, until: int, limit: int) -> list[KeptCrawl]:
-        """Crawls with a webhook whose lease has expired, the oldest first; they belong to the owner now."""
+        """Leases crawls with a webhook whose lease has expired, the oldest first, to `owner`."""
         names = ", ".join(KeptCrawl._fields)
         query = (
             f"SELECT {names} FROM firecrawl_crawls WHERE hook <> '' AND until < :now AND owner <> :owner"
@@ -63,12 +62,12 @@ class KeptCrawls:
         )
         with self._database.open() as execute:
             rows = execute(query, {"owner": owner, "now": now, "limit": limit}).fetchall()
-            found = [KeptCrawl(*row) for row in rows]
+            crawls = [KeptCrawl(*row) for row in rows]
             values = {"owner": owner, "now": now, "until": until}
-            return [one for one in found if execute(change, {**values, "crawl": one.crawl}).rowcount]
+            return [crawl for crawl in crawls if execute(change, {**values, "crawl": crawl.crawl}).rowcount]
 
     def renew(self, owner: str, until: int) -> set[str]:
-        """Prolong the leases of a program; returns its crawls."""
+        """Prolongs the leases of a program, and returns its crawls."""
         values = {"owner": owner, "until": until}
         with self._database.open() as execute:
             execute("UPDATE firecrawl_crawls SET until = :until WHERE owner = :owner AND hook <> ''", values)
@@ -76,34 +75,32 @@ class KeptCrawls:
             return {row[0] for row in execute(query, {"owner": owner}).fetchall()}
 
     def release(self, owner: str) -> None:
-        """End the leases of a program that ends."""
+        """Ends the leases of a program."""
         self._execute("UPDATE firecrawl_crawls SET owner = '', until = 0 WHERE owner = :owner", {"owner": owner})
 
     def delivered(self, crawl: str) -> set[str]:
-        """Events of a crawl that were delivered: names, and keys of pages."""
+        """Returns the delivered events of a crawl: names, and keys of pages."""
         with self._database.open() as execute:
             query = "SELECT event FROM firecrawl_delivered WHERE crawl = :crawl"
             return {row[0] for row in execute(query, {"crawl": crawl}).fetchall()}
 
     def mark(self, crawl: str, event: str) -> None:
-        """An event was delivered."""
+        """Stores that an event was delivered."""
         query = "INSERT INTO firecrawl_delivered VALUES (:crawl, :event) ON CONFLICT (crawl, event) DO NOTHING"
         self._execute(query, {"crawl": crawl, "event": event})
 
     def settle(self, crawl: str) -> None:
-        """Nothing more is delivered of a crawl."""
+        """Stores that nothing more of a crawl is delivered."""
         with self._database.open() as execute:
             execute("UPDATE firecrawl_crawls SET hook = '' WHERE crawl = :crawl", {"crawl": crawl})
             execute("DELETE FROM firecrawl_delivered WHERE crawl = :crawl", {"crawl": crawl})
 
     def delete(self, crawl: str) -> None:
-        """Forget a crawl."""
         with self._database.open() as execute:
             for table in ("firecrawl_crawls", "firecrawl_delivered"):
                 execute(f"DELETE FROM {table} WHERE crawl = :crawl", {"crawl": crawl})
 
     def close(self) -> None:
-        """Close the connection."""
         self._database.close()
 
     def _execute(self, query: str, values: dict[str, Any]) -> None:

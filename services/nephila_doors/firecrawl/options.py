@@ -62,8 +62,6 @@ _HARMLESS: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 class ScrapeOptions(msgspec.Struct, frozen=True):
-    """What is wanted of a page."""
-
     formats: tuple[Format, ...] = ("markdown",)
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the format json."""
@@ -72,86 +70,86 @@ class ScrapeOptions(msgspec.Struct, frozen=True):
     rendered: bool = False
 
 
-def scrape_options(given: Mapping[str, Any], *, beside: frozenset[str] = frozenset()) -> ScrapeOptions:
-    """The options of a scrape; `beside`: names that the caller reads. Raises `UsageError`."""
-    known = {"formats", "maxAge", "timeout", "waitFor"} | beside
-    _refuse_unknown(given, known)
-    formats, schema = _formats(given.get("formats"))
-    wait_ms = number(given, "waitFor", 0, 0, 60_000)
+def scrape_options(body: Mapping[str, Any], *, beside: frozenset[str] = frozenset()) -> ScrapeOptions:
+    """`beside` lists names that the caller reads. Raises `UsageError`."""
+    names = {"formats", "maxAge", "timeout", "waitFor"} | beside
+    _refuse_unknown(body, names)
+    formats, schema = _formats(body.get("formats"))
+    wait_ms = number(body, "waitFor", 0, 0, 60_000)
     return ScrapeOptions(
         formats,
         schema,
-        number(given, "maxAge", 0, 0, 10**12) / 1000,
-        min(number(given, "timeout", DEFAULT_TIMEOUT_S * 1000, 1, 10**9) / 1000, MAX_TIMEOUT_S),
+        number(body, "maxAge", 0, 0, 10**12) / 1000,
+        min(number(body, "timeout", DEFAULT_TIMEOUT_S * 1000, 1, 10**9) / 1000, MAX_TIMEOUT_S),
         wait_ms > 0,
     )
 
 
-def _refuse_unknown(given: Mapping[str, Any], known: set[str] | frozenset[str]) -> None:
-    for name, value in given.items():
-        if name in known or name in _WITHOUT_EFFECT or value is None or value in _HARMLESS.get(name, ()):
+def _refuse_unknown(body: Mapping[str, Any], names: set[str] | frozenset[str]) -> None:
+    for name, value in body.items():
+        if name in names or name in _WITHOUT_EFFECT or value is None or value in _HARMLESS.get(name, ()):
             continue
         raise UsageError(f"{name[:100]} is not supported: {_REMEDIES.get(name, _REMEDY)}")
 
 
-def _formats(given: Any) -> tuple[tuple[Format, ...], Mapping[str, Any] | None]:
-    if given is None:
+def _formats(value: Any) -> tuple[tuple[Format, ...], Mapping[str, Any] | None]:
+    if value is None:
         return ("markdown",), None
-    if not isinstance(given, list) or len(given) > 20:
+    if not isinstance(value, list) or len(value) > 20:
         raise UsageError("formats is not a list of formats")
-    found: dict[Format, None] = {}
+    formats: dict[Format, None] = {}
     schema = None
-    for one in given:
-        said = one.get("type") if isinstance(one, dict) else one
-        name = next((known for known in FORMATS if known == said), None)
+    for entry in value:
+        kind = entry.get("type") if isinstance(entry, dict) else entry
+        name = next((choice for choice in FORMATS if choice == kind), None)
         if name is None:
-            raise UsageError(f"format {str(said)[:50]!r} is not supported: there are {', '.join(FORMATS)}")
+            raise UsageError(f"format {str(kind)[:50]!r} is not supported: there are {', '.join(FORMATS)}")
         if name == "json":
-            schema = one.get("schema") if isinstance(one, dict) else None
+            schema = entry.get("schema") if isinstance(entry, dict) else None
             if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
                 raise UsageError("format json needs a schema with properties; their names are the fields of a rule")
-        found[name] = None
-    return tuple(found), schema
+        formats[name] = None
+    return tuple(formats), schema
 
 
-def crawl_document(job: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], ScrapeOptions]:
-    """The CrawlJob of a crawl, and what is wanted of its pages. Raises `UsageError`."""
-    known = frozenset((
+def crawl_document(job: str, body: Mapping[str, Any]) -> tuple[dict[str, Any], ScrapeOptions]:
+    """Builds the CrawlJob of a crawl and the options of its pages. Raises `UsageError`."""
+    names = frozenset((
         *("url", "limit", "maxDiscoveryDepth", "includePaths", "excludePaths", "regexOnFullURL", "sitemap", "delay"),
         *("crawlEntireDomain", "allowSubdomains", "allowExternalLinks", "scrapeOptions", "webhook"),
     ))  # fmt: skip
-    _refuse_unknown(given, known)
-    wanted = given.get("scrapeOptions") or {}
-    if not isinstance(wanted, dict):
+    _refuse_unknown(body, names)
+    scrape = body.get("scrapeOptions") or {}
+    if not isinstance(scrape, dict):
         raise UsageError("scrapeOptions is not an object")
-    options = scrape_options(wanted)
-    full = flag(given, "regexOnFullURL")
-    depth = given.get("maxDiscoveryDepth")
+    options = scrape_options(scrape)
+    full = flag(body, "regexOnFullURL")
+    depth = body.get("maxDiscoveryDepth")
     scope: dict[str, Any] = {
-        "mode": _mode(given),
-        "maxPages": int(number(given, "limit", DEFAULT_LIMIT, 1, 10**9)),
-        "include": _patterns(given, "includePaths", full),
-        "exclude": _patterns(given, "excludePaths", full),
+        "mode": _mode(body),
+        "maxPages": int(number(body, "limit", DEFAULT_LIMIT, 1, 10**9)),
+        "include": _patterns(body, "includePaths", full),
+        "exclude": _patterns(body, "excludePaths", full),
     }
     if depth is not None:
-        scope["maxDepth"] = int(number(given, "maxDiscoveryDepth", 0, 0, 10_000))
-    sitemaps = sitemap(given)
+        scope["maxDepth"] = int(number(body, "maxDiscoveryDepth", 0, 0, 10_000))
+    sitemaps = sitemap(body)
     if sitemaps == "only":
         scope["maxDepth"] = 0
     spec: dict[str, Any] = {
-        "seeds": [absolute_url(text(given, "url"))],
+        "seeds": [absolute_url(text(body, "url"))],
         "scope": scope,
         "sitemaps": sitemaps != "skip",
         "links": True,
         "render": "always" if options.rendered else "never",
     }
-    if (delay := number(given, "delay", 0, 0, 86_400)) > 0:
+    if (delay := number(body, "delay", 0, 0, 86_400)) > 0:
         spec["politeness"] = {"delay": f"{delay:g}s"}
     return crawl_job(job, spec), options
 
 
 def batch_document(job: str, urls: list[str], options: ScrapeOptions) -> dict[str, Any]:
-    """The CrawlJob of a batch of pages."""
+    """Builds the CrawlJob of a batch of pages."""
     scope = {"mode": "any", "maxDepth": 0}
     render = "always" if options.rendered else "never"
     return crawl_job(job, {"seeds": urls, "scope": scope, "links": True, "render": render})
@@ -161,25 +159,22 @@ MAX_DOMAINS: Final = 10
 
 
 class SearchOptions(msgspec.Struct, frozen=True):
-    """A search of pages that were crawled here."""
-
     queries: tuple[str, ...]
-    """One for each host."""
+    """Each host has one query."""
     limit: int
     formats: tuple[Format, ...]
-    """Empty: a hit is no document."""
+    """Hits carry no documents if this is empty."""
 
 
-def search_options(given: Mapping[str, Any]) -> SearchOptions:
-    """The options of a search. It names the hosts that it is about: there is no search of the web here. Raises
-    `UsageError`."""
-    known = ("query", "limit", "includeDomains", "excludeDomains", "sources", "scrapeOptions", "timeout")
-    _refuse_unknown(given, frozenset((*known, "ignoreInvalidURLs")))
-    query = text(given, "query", 400)
-    for source in given.get("sources") or ():
+def search_options(body: Mapping[str, Any]) -> SearchOptions:
+    """A search has to name its hosts: there is no search of the web here. Raises `UsageError`."""
+    names = ("query", "limit", "includeDomains", "excludeDomains", "sources", "scrapeOptions", "timeout")
+    _refuse_unknown(body, frozenset((*names, "ignoreInvalidURLs")))
+    query = text(body, "query", 400)
+    for source in body.get("sources") or ():
         if (source.get("type") if isinstance(source, dict) else source) != "web":
             raise UsageError("sources: pages that were crawled are of the source web")
-    include, exclude = _domains(given, "includeDomains"), _domains(given, "excludeDomains")
+    include, exclude = _domains(body, "includeDomains"), _domains(body, "excludeDomains")
     if not include and not re.search(r"(?<!\S)host:\S", query):
         raise UsageError(
             "there is no search of the web here, only of pages that were crawled: name their hosts in includeDomains, "
@@ -187,47 +182,47 @@ def search_options(given: Mapping[str, Any]) -> SearchOptions:
         )
     without = "".join(f" -host:{name}" for name in exclude)
     queries = tuple(f"{query} host:{name}{without}" for name in include) or (query + without,)
-    scrape = given.get("scrapeOptions")
+    scrape = body.get("scrapeOptions")
     formats = scrape_options(scrape).formats if isinstance(scrape, dict) and scrape.get("formats") else ()
-    return SearchOptions(queries, int(number(given, "limit", 5, 1, 50)), formats)
+    return SearchOptions(queries, int(number(body, "limit", 5, 1, 50)), formats)
 
 
-def sitemap(given: Mapping[str, Any]) -> Literal["include", "skip", "only"]:
-    """What sitemaps are for: URLs beside links, none, or all of them. Raises `UsageError`."""
-    value = given.get("sitemap")
+def sitemap(body: Mapping[str, Any]) -> Literal["include", "skip", "only"]:
+    """Sitemaps give URLs beside links, none, or all of them. Raises `UsageError`."""
+    value = body.get("sitemap")
     if value is None or value in ("include", "skip", "only"):
         return value or "include"
     raise UsageError(f"sitemap is {str(value)[:50]!r}; it is include, skip or only")
 
 
-def _domains(given: Mapping[str, Any], name: str) -> list[str]:
-    found = given.get(name) or []
-    if not isinstance(found, list) or len(found) > MAX_DOMAINS:
+def _domains(body: Mapping[str, Any], name: str) -> list[str]:
+    hosts = body.get(name) or []
+    if not isinstance(hosts, list) or len(hosts) > MAX_DOMAINS:
         raise UsageError(f"{name} is not a list of at most {MAX_DOMAINS} hosts")
-    if not all(isinstance(one, str) and re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", one) for one in found):
+    if not all(isinstance(host, str) and re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", host) for host in hosts):
         raise UsageError(f"{name} has what is no host")
-    return found
+    return hosts
 
 
-def _mode(given: Mapping[str, Any]) -> str:
-    if flag(given, "allowExternalLinks"):
+def _mode(body: Mapping[str, Any]) -> str:
+    if flag(body, "allowExternalLinks"):
         return "any"
-    if flag(given, "allowSubdomains"):
+    if flag(body, "allowSubdomains"):
         return "domain"
-    return "host" if flag(given, "crawlEntireDomain") else "prefix"
+    return "host" if flag(body, "crawlEntireDomain") else "prefix"
 
 
-def _patterns(given: Mapping[str, Any], name: str, full: bool) -> list[str]:
-    """Expressions on paths, as expressions on whole URLs. Raises `UsageError`."""
-    found = given.get(name) or []
-    if not isinstance(found, list) or len(found) > 100 or not all(isinstance(one, str) for one in found):
+def _patterns(body: Mapping[str, Any], name: str, full: bool) -> list[str]:
+    """Translates expressions on paths into expressions on whole URLs. Raises `UsageError`."""
+    patterns = body.get(name) or []
+    if not isinstance(patterns, list) or len(patterns) > 100 or not all(isinstance(text, str) for text in patterns):
         raise UsageError(f"{name} is not a list of at most 100 expressions")
-    for pattern in found:
+    for pattern in patterns:
         try:
             re2.compile(pattern, _QUIET)
         except re2.error as error:
             raise UsageError(f"{name}: {pattern[:100]!r} is not an expression of RE2: {_reason(error)}") from None
-    return found if full else [url_expression(pattern) for pattern in found]
+    return patterns if full else [url_expression(pattern) for pattern in patterns]
 
 
 def _reason(error: Exception) -> str:
@@ -235,45 +230,45 @@ def _reason(error: Exception) -> str:
     return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
 
 
-def text(given: Mapping[str, Any], name: str, most: int = 8000) -> str:
-    """A text that has to be there. Raises `UsageError`."""
-    found = given.get(name)
-    if not isinstance(found, str) or not found.strip() or len(found) > most:
+def text(body: Mapping[str, Any], name: str, most: int = 8000) -> str:
+    """Raises `UsageError` if the text is missing, blank or too long."""
+    value = body.get(name)
+    if not isinstance(value, str) or not value.strip() or len(value) > most:
         raise UsageError(f"{name} is missing or not a text of at most {most:,} characters")
-    return found.strip()
+    return value.strip()
 
 
-def urls_of(given: Mapping[str, Any]) -> list[str]:
-    """The URLs of a batch. Raises `UsageError`."""
-    found = given.get("urls")
-    if not isinstance(found, list) or not found or len(found) > MAX_URLS or not all(isinstance(u, str) for u in found):
+def urls_of(body: Mapping[str, Any]) -> list[str]:
+    """Raises `UsageError`."""
+    urls = body.get("urls")
+    if not isinstance(urls, list) or not urls or len(urls) > MAX_URLS or not all(isinstance(u, str) for u in urls):
         raise UsageError(f"urls is not a list of 1 to {MAX_URLS:,} URLs")
-    return [one.strip() for one in found]
+    return [url.strip() for url in urls]
 
 
-def flag(given: Mapping[str, Any], name: str) -> bool:
-    """A switch; false where it is left out. Raises `UsageError`."""
-    found = given.get(name)
-    if found is not None and not isinstance(found, bool):
-        raise UsageError(f"{name} is {str(found)[:50]!r}, not true or false")
-    return bool(found)
+def flag(body: Mapping[str, Any], name: str) -> bool:
+    """A missing switch is false. Raises `UsageError`."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise UsageError(f"{name} is {str(value)[:50]!r}, not true or false")
+    return bool(value)
 
 
-def number(given: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
-    """A number within bounds. Raises `UsageError`."""
-    found = given.get(name)
-    if found is None:
+def number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
+    """Raises `UsageError` for a number out of bounds."""
+    value = body.get(name)
+    if value is None:
         return default
-    if isinstance(found, bool) or not isinstance(found, int | float) or not low <= found <= high:
-        raise UsageError(f"{name} is {str(found)[:50]!r}, not a number from {low:g} to {high:g}")
-    return found
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise UsageError(f"{name} is {str(value)[:50]!r}, not a number from {low:g} to {high:g}")
+    return value
 
 
 _ID: Final = re.compile(r"(crawl|batch)-([0-9a-f]{12})[0-9a-f]{12}-([mlhrj]{1,5})")
 
 
 class CrawlId(msgspec.Struct, frozen=True):
-    """What the id of a crawl says. It is the name of its job, so a restart loses nothing of it."""
+    """The id is the name of the job, so a restart loses nothing of it."""
 
     kind: str
     begun: float
@@ -282,14 +277,14 @@ class CrawlId(msgspec.Struct, frozen=True):
 
 
 def id_of(kind: Literal["crawl", "batch"], begun: float, random: str, formats: tuple[Format, ...]) -> str:
-    """The id of a crawl. `random`: twelve hexadecimal digits."""
-    return f"{kind}-{int(begun * 1000):012x}{random}-{''.join(FORMATS[one] for one in formats)}"
+    """`random` is twelve hexadecimal digits."""
+    return f"{kind}-{int(begun * 1000):012x}{random}-{''.join(FORMATS[name] for name in formats)}"
 
 
 def read_id(crawl: str) -> CrawlId | None:
-    """None when this is no id."""
-    found = _ID.fullmatch(crawl)
-    if found is None:
+    """Returns None for a text that is no id."""
+    match = _ID.fullmatch(crawl)
+    if match is None:
         return None
-    formats = tuple(name for name, letter in FORMATS.items() if letter in found[3])
-    return CrawlId(found[1], int(found[2], 16) / 1000, formats)
+    formats = tuple(name for name, letter in FORMATS.items() if letter in match[3])
+    return CrawlId(match[1], int(match[2], 16) / 1000, formats)

@@ -1,9 +1,9 @@
-"""Expressions of Firecrawl's API on paths, as expressions on whole URLs. Pure.
+r"""Firecrawl's API searches `includePaths` and `excludePaths` in the path of a URL, the scope of a job in the whole
+URL. This module translates the expressions. Pure.
 
-`includePaths` and `excludePaths` are searched in the path of a URL, and the scope of a job in the whole URL. RE2 has no
-look-ahead, so the expression is rewritten: it begins at a sign of the path, `.` and negated classes leave out `?` and
-`#`, a `?` or `#` that is asked for matches nothing, and `$` is also the begin of a query. A match at the begin of the
-path begins with its slash; any other is behind it. Not rewritten are `\\P{…}` and `[:^…:]`.
+RE2 has no look-ahead, so the expression is rewritten: it begins at a sign of the path, `.` and negated classes leave
+out `?` and `#`, a `?` or `#` that is asked for matches nothing, and `$` is also the begin of a query. A match at the
+begin of the path begins with its slash; any other is behind it. Not rewritten are `\P{…}` and `[:^…:]`.
 """
 
 import re
@@ -40,52 +40,51 @@ _LITERAL: Final = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
 
 
 class _Term(NamedTuple):
-    """A part of a sequence: a sign or set of signs, a group, or what matches no sign."""
+    """A term is a part of a sequence: a sign or set of signs, a group, or an expression that matches no sign."""
 
     text: str
-    """Rewritten, without the quantifier; of a group its opening."""
+    """The rewritten text without the quantifier; of a group, its opening."""
     quantifier: str
     group: "list[list[_Term]] | None" = None
-    """Alternatives of a group."""
     zero_width: bool = False
     is_begin: bool = False
-    """The begin of the path."""
+    """True if the term matches the begin of the path."""
 
 
 def url_expression(pattern: str) -> str:
-    """The expression on URLs that matches where `pattern` matches the path. Raises `UsageError`."""
+    """Returns an expression that matches a URL where `pattern` matches its path. Raises `UsageError`."""
     if len(pattern) > MAX_CHARS:
         raise UsageError(f"{pattern[:60]!r}… is longer than {MAX_CHARS:,} characters")
     literal = _LITERAL.sub(lambda match: re.escape(match[1]), pattern)
     parts = _PART.findall(literal)
     alternatives = _alternatives(iter(parts), 0)
-    found = [f"{_HOST}/[^?#]*?(?:{_text(alternatives)})"]
-    found += [_HOST] if _may_be_empty(alternatives) else [f"{_HOST}{text}" for text in _from_slash(alternatives)]
-    made = "|".join(found)
+    forms = [f"{_HOST}/[^?#]*?(?:{_text(alternatives)})"]
+    forms += [_HOST] if _may_be_empty(alternatives) else [f"{_HOST}{text}" for text in _from_slash(alternatives)]
+    made = "|".join(forms)
     if len(made) > MAX_RESULT_CHARS:
         raise UsageError(f"{pattern[:60]!r} is too long with all its alternatives")
     return made
 
 
 def _alternatives(parts: Iterator[str], depth: int) -> list[list[_Term]]:
-    """The alternatives up to the end of a group."""
+    """Reads the alternatives up to the end of a group."""
     if depth > MAX_DEPTH:
         raise UsageError(f"an expression has more than {MAX_DEPTH} groups within groups")
-    found: list[list[_Term]] = [[]]
+    alternatives: list[list[_Term]] = [[]]
     for part in parts:
         if part == ")":
             if depth:
-                return found
-            found[-1].append(_Term(part, ""))  # RE2 names the fault
+                return alternatives
+            alternatives[-1].append(_Term(part, ""))  # RE2 names the fault
         elif part == "|":
-            found.append([])
-        elif _QUANTIFIER.fullmatch(part) and found[-1] and not found[-1][-1].quantifier:
-            found[-1][-1] = found[-1][-1]._replace(quantifier=part)
+            alternatives.append([])
+        elif _QUANTIFIER.fullmatch(part) and alternatives[-1] and not alternatives[-1][-1].quantifier:
+            alternatives[-1][-1] = alternatives[-1][-1]._replace(quantifier=part)
         elif part == "(" or (part.startswith("(?") and not part.endswith(")")):
-            found[-1].append(_Term(part, "", _alternatives(parts, depth + 1)))
+            alternatives[-1].append(_Term(part, "", _alternatives(parts, depth + 1)))
         else:
-            found[-1].append(_term(part))
-    return found
+            alternatives[-1].append(_term(part))
+    return alternatives
 
 
 def _term(part: str) -> _Term:
@@ -107,7 +106,7 @@ def _term(part: str) -> _Term:
 
 
 def _text(alternatives: list[list[_Term]]) -> str:
-    """The rewritten expression for a place behind the begin of the path."""
+    """Rewrites the alternatives for a position behind the begin of the path."""
     return "|".join("".join(_term_text(term) for term in terms) for terms in alternatives)
 
 
@@ -117,7 +116,7 @@ def _term_text(term: _Term) -> str:
 
 
 def _from_slash(alternatives: list[list[_Term]]) -> Iterator[str]:
-    """Expressions for the matches at the begin of the path: each begins with its slash."""
+    """Rewrites the alternatives for the begin of the path: each begins with its slash."""
     for terms in alternatives:
         yield from _sequence_from_slash(terms)
 
@@ -147,7 +146,8 @@ def _sequence_from_slash(terms: list[_Term]) -> Iterator[str]:
 
 
 def _once_less(quantifier: str) -> tuple[str, bool]:
-    """(quantifier of the repetitions behind the first, empty if there are none; whether there may be none at all)."""
+    """Returns the quantifier of the repetitions behind the first (empty if there are none), and whether the term may be
+    absent."""
     if not quantifier:
         return "", False
     kind = quantifier[0]
@@ -194,7 +194,7 @@ def _class(part: str) -> str:
 
 
 def _members(inner: str) -> Iterator[str]:
-    """The members of a class without `?` and `#`; a range around one of them becomes two."""
+    """Removes `?` and `#` from the members of a class; a range around one of them becomes two."""
     parts = _MEMBER.findall(inner)
     at = 0
     while at < len(parts):
@@ -218,7 +218,7 @@ def _range(low: int, high: int) -> Iterator[str]:
 
 
 def _sign(part: str) -> str:
-    """The sign that a part stands for; empty for a set of signs."""
+    """Returns the sign of a part; empty for a set of signs."""
     if len(part) == 1:
         return part
     code = re.fullmatch(r"\\x\{?([0-9A-Fa-f]{1,6})\}?", part)

@@ -23,7 +23,7 @@ from starlette.routing import BaseRoute, Route
 
 from nephila_doors.firecrawl import options
 from nephila_doors.firecrawl.application import FirecrawlApi
-from nephila_doors.firecrawl.exchange import PREFIX, Refused, json_answer, status_of
+from nephila_doors.firecrawl.exchange import PREFIX, RequestRefused, json_answer, status_of
 from nephila_doors.firecrawl.kept_crawls import TABLES, KeptCrawl, KeptCrawls
 from nephila_doors.firecrawl.webhooks import Unknown, Watched, Webhooks
 
@@ -38,7 +38,7 @@ Work = Callable[[FirecrawlApi, Request], Awaitable[Any]]
 
 
 class FirecrawlServer:
-    """The routes for the server of the control API, and the webhooks of crawls from `start` to `close`."""
+    """Gives the server of the control API its routes, and delivers the webhooks of crawls from `start` to `close`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class FirecrawlServer:
         clock: Clock | None = None,
         transport: WebhookTransport | None = None,
     ) -> None:
-        """`rows`: where the rows are, a directory or the URL of a database. `transport`: of webhooks."""
+        """`rows` is a directory or the URL of a database. `transport` sends webhooks."""
         self._authority = authority
         self._clock = clock or SystemClock()
         self._known: dict[Caller, FirecrawlApi] = {}
@@ -57,11 +57,11 @@ class FirecrawlServer:
         self.routes = self._routes()
 
     async def start(self) -> None:
-        """Continue webhooks that a program before this one did not deliver."""
+        """Continues webhooks that an earlier program did not deliver."""
         self._webhooks.start()
 
     async def close(self) -> None:
-        """End the deliveries; the next start continues them."""
+        """Ends the deliveries; the next start continues them."""
         await self._webhooks.close()
 
     def _of(self, caller: Caller) -> FirecrawlApi:
@@ -70,12 +70,12 @@ class FirecrawlServer:
             self._known[caller] = FirecrawlApi(control, self._clock, self._kept, self._webhooks)
         return self._known[caller]
 
-    def _watched(self, kept: KeptCrawl) -> Watched:
-        holder = self._authority.holder(bytes.fromhex(kept.key))
+    def _watched(self, record: KeptCrawl) -> Watched:
+        holder = self._authority.holder(bytes.fromhex(record.key))
         if holder is None:
             raise Unknown("its API key is not known any more")
         caller, key = holder
-        return self._of(caller).watched(kept, key)
+        return self._of(caller).watched(record, key)
 
     def _routes(self) -> list[BaseRoute]:
         api = FirecrawlApi
@@ -93,12 +93,12 @@ class FirecrawlServer:
                 ("DELETE", path, _of_kind(api.cancel, kind)),
                 ("GET", f"{path}/errors", _of_kind(api.errors, kind)),
             ]
-        found: list[BaseRoute] = [
+        routes: list[BaseRoute] = [
             Route(PREFIX + path, self._guarded(work), methods=[method]) for method, path, work in table
         ]
         methods = ["GET", "POST", "DELETE", "PATCH"]
-        found.append(Route(PREFIX + "/{rest:path}", self._guarded(_unknown), methods=methods))
-        return found
+        routes.append(Route(PREFIX + "/{rest:path}", self._guarded(_unknown), methods=methods))
+        return routes
 
     def _guarded(self, work: Work) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -113,7 +113,7 @@ class FirecrawlServer:
                 return json_answer(401, {"success": False, "error": "the API key is missing or wrong"})
             try:
                 return json_answer(200, await work(self._of(caller), request))
-            except Refused as refused:
+            except RequestRefused as refused:
                 return json_answer(refused.status, refused.body)
             except UserError as error:
                 return json_answer(status_of(error), {"success": False, "error": str(error)})
@@ -131,17 +131,17 @@ class FirecrawlServer:
 async def _unknown(api: FirecrawlApi, request: Request) -> Any:
     path = request.url.path.removeprefix(PREFIX)
     hint = _INSTEAD.get(path.split("/")[1] if "/" in path else "", "")
-    raise Refused(404, f"{request.method} {request.url.path[:200]} is not an operation that is served here{hint}")
+    operation = f"{request.method} {request.url.path[:200]}"
+    raise RequestRefused(404, f"{operation} is not an operation that is served here{hint}")
 
 
 def _of_kind(work: Callable[[FirecrawlApi, Request, str, str], Awaitable[Any]], kind: str) -> Work:
-    """The operation on the crawls of a kind."""
 
     async def call(api: FirecrawlApi, request: Request) -> Any:
         crawl = request.path_params["id"]
-        known = options.read_id(crawl)
-        if known is None or known.kind != kind:
-            raise Refused(404, f"there is no {kind} {crawl[:100]!r}")
+        crawl_id = options.read_id(crawl)
+        if crawl_id is None or crawl_id.kind != kind:
+            raise RequestRefused(404, f"there is no {kind} {crawl[:100]!r}")
         return await work(api, request, crawl, kind)
 
     return call

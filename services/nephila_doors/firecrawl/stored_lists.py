@@ -18,15 +18,13 @@ _NO_LIST: Final = ("text/html", "application/xhtml+xml", "application/pdf")
 
 
 class StoredLists:
-    """See the module."""
-
     def __init__(self, control: Control) -> None:
         self._control = control
         self._counts: dict[str, tuple[tuple[str, int], int]] = {}
-        """Crawl → (newest row that was looked at, lists up to it)."""
+        """Crawl → (newest row that was counted, lists up to it)."""
 
     async def count(self, crawl: str) -> int:
-        """Sitemaps and feeds among the stored rows of a crawl."""
+        """Counts sitemaps and feeds among the stored rows of a crawl."""
         last, lists = self._counts.get(crawl, (("", 0), 0))
         newest, before = last, 0
         for _ in range(LOOKS):

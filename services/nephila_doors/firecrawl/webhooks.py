@@ -48,66 +48,63 @@ Document = Callable[[screen_types.PageRow], Awaitable[dict[str, Any] | None]]
 State = Callable[[], Awaitable[str]]
 
 
-class Webhook(msgspec.Struct, frozen=True):
-    """Where the events of a crawl go."""
-
+class CrawlWebhook(msgspec.Struct, frozen=True):
     url: str
     headers: dict[str, str] = {}
     metadata: dict[str, Any] = {}
-    """Repeated in each event."""
+    """Each event repeats this."""
     events: tuple[Event, ...] = EVENTS
 
 
-def read_webhook(given: Any) -> Webhook | None:
-    """The option `webhook`: a URL or an object. Raises `UsageError`."""
-    if given is None:
+def read_webhook(option: Any) -> CrawlWebhook | None:
+    """The option `webhook` is a URL or an object. Raises `UsageError`."""
+    if option is None:
         return None
     try:
-        found = msgspec.convert({"url": given} if isinstance(given, str) else given, Webhook)
+        webhook = msgspec.convert({"url": option} if isinstance(option, str) else option, CrawlWebhook)
     except msgspec.ValidationError as error:
         raise UsageError(f"webhook: {error}") from None
-    if not found.url.startswith(("http://", "https://")) or len(found.url) > 2000:
+    if not webhook.url.startswith(("http://", "https://")) or len(webhook.url) > 2000:
         raise UsageError("webhook.url is not a URL of http or https")
-    if len(found.headers) > 20:
+    if len(webhook.headers) > 20:
         raise UsageError("webhook.headers has more than 20 headers")
-    for name, value in found.headers.items():
+    for name, value in webhook.headers.items():
         if not _HEADER.fullmatch(name) or name.lower() in _OWN or len(value) > 4000 or not value.isprintable():
             raise UsageError(f"webhook.headers: {name[:100]!a} cannot be sent")
-    if len(msgspec.json.encode(found.metadata)) > 10_000:
+    if len(msgspec.json.encode(webhook.metadata)) > 10_000:
         raise UsageError("webhook.metadata is longer than 10,000 bytes")
-    return found
+    return webhook
 
 
 class Watched(NamedTuple):
     """A crawl with a webhook."""
 
     control: Control
-    """As its owner may use it."""
+    """The API as the owner of the crawl may use it."""
     key: str
-    """The API key that started it."""
     crawl: str
     kind: str
-    hook: Webhook
+    hook: CrawlWebhook
     document: Document
-    """Of a row; None: it is no page."""
+    """Makes the document of a row; None if the row is no page."""
     state: State
-    """The status of the crawl."""
+    """Returns the status of the crawl."""
 
 
 class Unknown(Exception):
-    """The crawl cannot be continued; one line says why."""
+    """Deliveries of the crawl cannot be continued; the message is one line."""
 
 
 class Webhooks:
-    """Deliveries of all crawls, from `start` to `close`."""
+    """Delivers the events of all crawls from `start` to `close`."""
 
     def __init__(
-        self, clock: Clock, transport: WebhookTransport, kept: KeptCrawls, watched: Callable[[KeptCrawl], Watched]
+        self, clock: Clock, transport: WebhookTransport, crawls: KeptCrawls, watched: Callable[[KeptCrawl], Watched]
     ) -> None:
-        """`watched`: what is needed to continue a crawl; raises `Unknown`."""
+        """`watched` gathers the needs of deliveries of a crawl; it raises `Unknown`."""
         self._clock = clock
         self._transport = transport
-        self._kept = kept
+        self._crawls = crawls
         self._watched = watched
         self._owner = secrets.token_hex(8)
         """Names this program in leases."""
@@ -115,28 +112,28 @@ class Webhooks:
         self._leases: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Continue what programs before this one did not deliver."""
+        """Continues deliveries that earlier programs did not finish."""
         self._leases = asyncio.ensure_future(self._hold_leases())
 
     def check(self) -> None:
-        """Raise `UsageError` when no further crawl may have a webhook."""
+        """Raises `UsageError` if no further crawl may have a webhook."""
         if len(self._tasks) >= MAX_CRAWLS:
             raise UsageError(
                 f"{MAX_CRAWLS} crawls have a webhook, the most at once; leave it out and ask for the status"
             )
 
     async def keep(self, crawl: KeptCrawl) -> None:
-        """Store a new crawl, before its job is there."""
-        await asyncio.to_thread(self._kept.add, crawl, self._owner, self._until())
+        """Stores a new crawl before its job exists."""
+        await asyncio.to_thread(self._crawls.add, crawl, self._owner, self._until())
 
     def begin(self, crawl: KeptCrawl) -> None:
-        """Deliver the events of a crawl that is kept, from the first that was not delivered to the last."""
+        """Delivers the events of a stored crawl, from the first undelivered one to the last."""
         task = asyncio.ensure_future(self._run(crawl))
         self._tasks[crawl.crawl] = task
         task.add_done_callback(lambda _: self._tasks.pop(crawl.crawl, None))
 
     async def close(self) -> None:
-        """End all deliveries; another program may continue them at once."""
+        """Ends all deliveries; another program may continue them at once."""
         tasks = [*self._tasks.values(), *([self._leases] if self._leases is not None else [])]
         for task in tasks:
             task.cancel()
@@ -144,26 +141,26 @@ class Webhooks:
         await self._transport.close()
         with contextlib.suppress(UserError):
             if self._leases is not None:
-                await asyncio.to_thread(self._kept.release, self._owner)
-        self._kept.close()
+                await asyncio.to_thread(self._crawls.release, self._owner)
+        self._crawls.close()
 
     def _until(self) -> int:
         return int(self._clock.now() + LEASE_S) + 1
 
     async def _hold_leases(self) -> None:
-        """Renew the leases, end deliveries whose lease is lost, and begin those whose lease has expired."""
+        """Renews the leases, ends deliveries whose lease is lost, and begins those whose lease has expired."""
         trouble = ""
         while True:
             try:
-                known = dict(self._tasks)
-                mine = await asyncio.to_thread(self._kept.renew, self._owner, self._until())
-                for crawl, task in known.items():
+                tasks = dict(self._tasks)
+                mine = await asyncio.to_thread(self._crawls.renew, self._owner, self._until())
+                for crawl, task in tasks.items():
                     if crawl not in mine:
                         task.cancel()
                 free = MAX_CRAWLS - len(self._tasks)
                 now = int(self._clock.now())
-                for one in await asyncio.to_thread(self._kept.take, self._owner, now, self._until(), free):
-                    self.begin(one)
+                for record in await asyncio.to_thread(self._crawls.take, self._owner, now, self._until(), free):
+                    self.begin(record)
                 trouble = ""
             except UserError as error:
                 if not trouble:
@@ -183,23 +180,23 @@ class Webhooks:
             log.exception("the webhook of %s ends", crawl.crawl)
             return
         with contextlib.suppress(UserError):
-            await asyncio.to_thread(self._kept.settle, crawl.crawl)
+            await asyncio.to_thread(self._crawls.settle, crawl.crawl)
 
     async def _deliver(self, watched: Watched, crawl: str) -> None:
-        seen = await asyncio.to_thread(self._kept.delivered, crawl)
+        seen = await asyncio.to_thread(self._crawls.delivered, crawl)
         delivery = _Delivery(self, watched)
         if "started" not in seen:
             await delivery.send("started")
-            await asyncio.to_thread(self._kept.mark, crawl, "started")
+            await asyncio.to_thread(self._crawls.mark, crawl, "started")
         while True:
             # Before the rows: all rows of a crawl that has ended are there.
             ended = await self._ready(watched.state)
             for row in await self._ready(lambda: self._new_rows(watched, seen)):
-                found = await self._ready(lambda row=row: watched.document(row))  # type: ignore[misc]
-                if found is not None:
-                    await delivery.send("page", [found])
+                document = await self._ready(lambda row=row: watched.document(row))  # type: ignore[misc]
+                if document is not None:
+                    await delivery.send("page", [document])
                 seen.add(row.url_key)
-                await asyncio.to_thread(self._kept.mark, crawl, row.url_key)
+                await asyncio.to_thread(self._crawls.mark, crawl, row.url_key)
             if ended == "completed":
                 await delivery.send("completed")
             elif ended != "scraping":
@@ -215,20 +212,20 @@ class Webhooks:
             await sleep(self._clock, POLL_S)
 
     async def _new_rows(self, watched: Watched, seen: set[str]) -> list[screen_types.PageRow]:
-        """Stored rows that were not delivered, the oldest first."""
-        found: list[screen_types.PageRow] = []
+        """Returns stored rows that were not delivered, the oldest first."""
+        rows: list[screen_types.PageRow] = []
         before = 0
         while True:
-            wanted = screen_types.ListPages(job=watched.crawl, outcome="stored", before=before, limit=200)
-            part = await watched.control.list_pages(wanted)
+            query = screen_types.ListPages(job=watched.crawl, outcome="stored", before=before, limit=200)
+            part = await watched.control.list_pages(query)
             new = [row for row in part.pages if row.url_key not in seen]
-            found += new
+            rows += new
             before = part.next
             if not before or len(new) < len(part.pages):
-                return found[::-1]
+                return rows[::-1]
 
     async def post(self, watched: Watched, body: bytes) -> None:
-        """Deliver one event. Raises `_GivenUp`."""
+        """Delivers one event. Raises `_GivenUp`."""
         hook = watched.hook
         signed = hmac.new(watched.key.encode(), body, hashlib.sha256).hexdigest()
         headers = {
@@ -251,14 +248,12 @@ class _GivenUp(Exception):
 
 
 class _Delivery:
-    """Events of one crawl."""
-
     def __init__(self, webhooks: Webhooks, watched: Watched) -> None:
         self._webhooks = webhooks
         self._watched = watched
 
     async def send(self, event: Event, data: list[Mapping[str, Any]] | None = None, error: str = "") -> None:
-        """Deliver an event, if the crawl wants it."""
+        """Delivers an event if the crawl subscribes to it."""
         watched = self._watched
         if event not in watched.hook.events:
             return

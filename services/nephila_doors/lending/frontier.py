@@ -56,7 +56,7 @@ LINGER_S: Final = 0.01
 
 
 class Borrower:
-    """One connection: a spider of a process."""
+    """A borrower is one connection: a spider in a process."""
 
     def __init__(self, job: str) -> None:
         self.job = job
@@ -66,25 +66,21 @@ class Borrower:
 
 
 class _Asking:
-    """The job whose borrower asks: `Slots` of the dispatcher, so that no other job's request is leased meanwhile."""
+    """`Slots` of the dispatcher: limits the leases to the job of the borrower that asks."""
 
     job = ""
 
     def next(self, partition: int, able: Iterable[Sharer]) -> str:
         return self.job if any(job.uid == self.job for job in able) else ""
 
-    def leave(self, partition: int) -> None:
-        """Nothing is reserved."""
+    def leave(self, partition: int) -> None: ...
 
-    def refund(self, job: Sharer) -> None:
-        """Nothing is charged."""
+    def refund(self, job: Sharer) -> None: ...
 
 
 class LentFrontier:
-    """See the module."""
-
     def __init__(self, directory: Path, clock: Clock, agent: str, on_fatal: Callable[[BaseException], None]) -> None:
-        """`agent`: the product token of all borrowers that obey robots.txt. Raises `UserError`."""
+        """`agent` is the product token of all borrowers that obey robots.txt. Raises `UserError`."""
         self.agent = agent
         self.clock = clock
         self._bus = LocalBus(clock)
@@ -102,22 +98,21 @@ class LentFrontier:
         )
         self._frontier = self.scheduler.frontier
         self._ready: dict[str, deque[FetchRequest]] = {}
-        """Job → requests that are leased and that no borrower has taken; robots.txt under the empty name."""
+        """Job → leased requests that no borrower has taken; the empty name holds requests for robots.txt."""
         self._one_asks = asyncio.Lock()
         self._turn_ended = asyncio.Event()
         self._borrowers: set[Borrower] = set()
         self.refused: Counter[str] = Counter()
-        """Reason → URLs that ended without a fetch."""
+        """Reason → number of URLs that ended without a fetch."""
 
     async def open(self) -> None:
-        """Recover the frontier. Raises `UserError`."""
+        """Recovers the frontier. Raises `UserError`."""
         self._bus.subscribe(REQUESTS, "downloader", self._on_request, credits=CREDITS)
         self._bus.subscribe(RECORDS, "storage", self._on_record, credits=CREDITS)
         self._frontier.set_limits(CONCURRENCY, 0)
         await self.scheduler.start()
 
     async def close(self) -> None:
-        """Write everything and close the files."""
         await self.scheduler.close()
         self._store.close()
 
@@ -125,11 +120,11 @@ class LentFrontier:
 
     @property
     def borrowers(self) -> int:
-        """Connections that have a job."""
+        """Number of connections with a job."""
         return len(self._borrowers)
 
     def join(self, job: str, spec: dict[str, Any], agent: str) -> Borrower:
-        """A spider begins. Raises `UsageError`."""
+        """Begins the job of a spider. Raises `UsageError`."""
         if agent and agent != self.agent:
             raise UsageError(
                 f"the frontier obeys robots.txt as {self.agent or 'no user agent'!r}, and the spider is {agent!r}: "
@@ -141,7 +136,7 @@ class LentFrontier:
         return borrower
 
     def leave(self, borrower: Borrower) -> None:
-        """A borrower is gone. Its requests that are not done go to others; a job without a borrower waits."""
+        """Gives the requests of a borrower that are not done to others; a job without a borrower waits."""
         self._borrowers.discard(borrower)
         now = self.clock.now()
         for request in borrower.leases.values():
@@ -155,7 +150,7 @@ class LentFrontier:
         if not self._borrowers:
             self._give_back(self._ready.pop("", ()))
 
-    def _put_job(self, name: str, given: dict[str, Any]) -> None:
+    def _put_job(self, name: str, options: dict[str, Any]) -> None:
         fixed = {
             "scope": {"mode": "any"},
             "strategy": "best-first",
@@ -167,22 +162,22 @@ class LentFrontier:
             "apiVersion": API_VERSION,
             "kind": "CrawlJob",
             "metadata": {"name": "spider"},
-            "spec": {**given, **fixed, "seeds": ["http://seed.invalid/"]},
+            "spec": {**options, **fixed, "seeds": ["http://seed.invalid/"]},
         }
         spec = job_document.from_json(content, "NEPHILA_JOB").spec
         job = job_document.job_of(name, msgspec.structs.replace(spec, seeds=[]))
-        known = self._frontier.jobs.get(name)
-        if known is not None:
-            job.generation = known.spec.generation
-            if job != known.spec:
+        current = self._frontier.jobs.get(name)
+        if current is not None:
+            job.generation = current.spec.generation
+            if job != current.spec:
                 job.generation += 1
         self._bus.publish(JOBS, 0, job)
 
     # ---- URLs
 
-    def enqueue(self, borrower: Borrower, wanted: protocol.Enqueue) -> protocol.Queued:
-        """Queue a URL unless the job has known it before."""
-        url = f"{wanted.url}#!{wanted.variant}" if wanted.variant else wanted.url
+    def enqueue(self, borrower: Borrower, request: protocol.Enqueue) -> protocol.Queued:
+        """Queues a URL that the job has not seen."""
+        url = f"{request.url}#!{request.variant}" if request.variant else request.url
         try:
             parts = parse_routed(url)
         except UrlError as error:
@@ -190,14 +185,14 @@ class LentFrontier:
         job = self._frontier.jobs[borrower.job]
         if parts.fingerprint in job.seen:
             return protocol.Queued(False)
-        self._store.put(borrower.job, parts.fingerprint, wanted.data)
+        self._store.put(borrower.job, parts.fingerprint, request.data)
         seed = Seed(borrower.job, parts.href, sent_on=True, seed=True)
-        seed.priority, seed.depth = min(max(wanted.priority, 0), 255), max(wanted.depth, 0)
+        seed.priority, seed.depth = min(max(request.priority, 0), 255), max(request.depth, 0)
         self._bus.publish(SEEDS, 0, seed)
         return protocol.Queued(True)
 
     async def ask(self, borrower: Borrower) -> protocol.Lease | protocol.Nothing:
-        """A request that may be fetched now."""
+        """Leases a request that may be fetched now."""
         self._expire()
         if (lease := self._take(borrower)) is not None:
             return lease
@@ -213,14 +208,13 @@ class LentFrontier:
         return protocol.Nothing(self._wait_s())
 
     def counts(self, borrower: Borrower) -> protocol.Counts:
-        """What is left of the borrower's job."""
         job = self._frontier.jobs[borrower.job]
         waiting = len(self._ready.get(borrower.job, ()))
         others = (len(other.leases) for other in self._borrowers if other is not borrower and other.job == borrower.job)
         return protocol.Counts(job.queued + waiting, sum(others))
 
     def fetched(self, borrower: Borrower, ended: protocol.Fetched) -> None:
-        """A download has ended. The pace of the host counts from now, and its answer may pause it."""
+        """Takes the end of a download. The pace of the host counts from now, and its answer may pause the host."""
         request = borrower.leases.get(ended.url_key)
         if request is None or request.attempt != ended.attempt or ended.url_key in borrower.fetched:
             return
@@ -237,7 +231,7 @@ class LentFrontier:
         )
 
     def robots_fetched(self, borrower: Borrower, ended: protocol.RobotsFetched) -> None:
-        """A robots.txt has come, or cannot be had."""
+        """Takes a robots.txt, or the reason why there is none."""
         request = borrower.leases.pop(ended.url_key, None)
         if request is None:
             return
@@ -255,7 +249,7 @@ class LentFrontier:
         )
 
     def done(self, borrower: Borrower, url_keys: list[bytes]) -> None:
-        """These requests are processed."""
+        """Takes requests that are processed."""
         ended = []
         for key in url_keys:
             request = borrower.leases.pop(key, None)
@@ -268,7 +262,7 @@ class LentFrontier:
         self._receipts(borrower.job, ended)
 
     async def settle(self) -> None:
-        """Return when everything received survives a power cut. Raises `UserError`."""
+        """Returns when everything received survives a power cut. Raises `UserError`."""
         self._store.sync()
         await self.scheduler.durable()
 
@@ -277,7 +271,7 @@ class LentFrontier:
     def _receipts(self, job: str, ended: list[Receipt]) -> None:
         if not ended:
             return
-        keys = [one.url_key for one in ended]
+        keys = [row.url_key for row in ended]
         receipt = self._bus.publish(RECEIPTS, 0, Receipts(job, ended))
         receipt.add_done_callback(lambda: self._store.delete(job, keys))
 
@@ -310,7 +304,7 @@ class LentFrontier:
         return min(max(min([wait, *dials]), LINGER_S), LOOK_S)
 
     def _expire(self) -> None:
-        """Requests that no borrower takes, because all are busy, go back and free their hosts."""
+        """Returns requests that no borrower takes, because all are busy, and so frees their hosts."""
         now = self.clock.now()
         for waiting in self._ready.values():
             while waiting and waiting[0].start_by < now:
@@ -344,7 +338,7 @@ class LentFrontier:
         self._ready.setdefault(name, deque()).append(request)
 
     def _on_record(self, delivery: Delivery) -> None:
-        """A URL that is not fetched, as robots.txt forbids it: it ends."""
+        """Ends a URL that is not fetched, for example because robots.txt forbids it."""
         record: Record = delivery.message
         delivery.ack()
         self.refused[record.reason] += 1

@@ -27,10 +27,11 @@ IDLE_S: Final = 30.0
 
 
 async def serve_frontier(directory: Path, clock: Clock, agent: str, stop: asyncio.Event, *, linger_s: float) -> None:
-    """Serve until the event is set, or no client is connected for `linger_s` (0: for ever). Raises `UserError`."""
-    place = OutputDirectory(directory)
-    with place.locked():
-        if place.run_file.exists():
+    """Serves until the event is set, or no client has been connected for `linger_s` (0: for ever). Raises
+    `UserError`."""
+    output = OutputDirectory(directory)
+    with output.locked():
+        if output.run_file.exists():
             raise UsageError(f"{directory} holds a crawl of nephila; give the spiders a directory of their own")
         server = _Server(LentFrontier(directory, clock, agent, lambda _: stop.set()), clock, stop)
         await server.run(directory, linger_s)
@@ -48,7 +49,7 @@ class _Server:
         await self._frontier.open()
         listener = unix_socket.bind(directory, protocol.SOCKET)
         server = await asyncio.start_unix_server(self._serve, sock=listener)
-        ends = [asyncio.ensure_future(one) for one in (self._stop.wait(), self._unused(linger_s))]
+        ends = [asyncio.ensure_future(work) for work in (self._stop.wait(), self._unused(linger_s))]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -63,7 +64,6 @@ class _Server:
             await self._frontier.close()
 
     async def _unused(self, linger_s: float) -> None:
-        """Return when no client has been connected for so long."""
         while True:
             self._changed.clear()
             if self._connections or not linger_s:
@@ -117,7 +117,7 @@ class _Server:
                 return frontier.enqueue(borrower, message)
             case protocol.Ask():
                 return await frontier.ask(borrower)
-            case protocol.Count():
+            case protocol.CountRequests():
                 return frontier.counts(borrower)
             case protocol.Settle():
                 await frontier.settle()

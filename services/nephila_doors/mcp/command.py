@@ -49,8 +49,8 @@ def mcp(
         from nephila_control.commands.up import run_up
 
         # Rules are proposed from the bodies of pages.
-        given = {**values(options), "keep_raw": True}
-        raise typer.Exit(run_up(out, given, None, quiet=True, companion=serve))
+        crawl_options = {**values(options), "keep_raw": True}
+        raise typer.Exit(run_up(out, crawl_options, None, quiet=True, companion=serve))
 
     async def attach() -> None:
         from nephila.kernel.runtime.stop_signals import stopped_by
@@ -64,7 +64,7 @@ def mcp(
 
 
 async def _serve(control: Control, stop: asyncio.Event, address: TcpAddress | None) -> None:
-    """Serve until the event is set, or the input has ended. An agent is an editor."""
+    """Serves until the event is set, or the input has ended. An agent has the role editor."""
     from nephila_control.access.caller import Caller
     from nephila_control.access.guard import guarded
     from nephila_control.access.roles import Role

@@ -31,8 +31,6 @@ Value = Annotated[str, Field(min_length=1, max_length=MAX_VALUE)]
 
 
 class RuleTools:
-    """Over one control API."""
-
     def __init__(self, control: Control, scrapes: Scrapes) -> None:
         self._control = control
         self._scrapes = scrapes
@@ -62,10 +60,10 @@ class RuleTools:
         draft = await self._open(url)
         if name:
             draft = msgspec.structs.replace(draft, name=name)
-        for field, given in values.items():
-            draft = await self._field(draft, field, [given] if isinstance(given, str) else given)
+        for field, example in values.items():
+            draft = await self._field(draft, field, [example] if isinstance(example, str) else example)
         if one_item_per_box:
-            listed = [number for number, given in enumerate(values.values()) if not isinstance(given, str)]
+            listed = [number for number, example in enumerate(values.values()) if not isinstance(example, str)]
             if not listed:
                 raise UsageError("one_item_per_box needs a field with two values, each in a box of its own")
             draft = await self._step(msgspec.structs.replace(draft, active=listed[0]), "items")
@@ -86,13 +84,13 @@ class RuleTools:
         return await self._answer(draft_of(draft))
 
     async def _open(self, url: str) -> Draft:
-        wanted = studio_types.OpenStudioPage(url=absolute_url(url))
+        request = studio_types.OpenStudioPage(url=absolute_url(url))
         try:
-            return (await self._control.open_studio_page(wanted)).draft
+            return (await self._control.open_studio_page(request)).draft
         except NotFound:
             # A stored copy would do for reading; a rule needs the body, which that copy may lack.
             await self._scrapes.page(url)
-        return (await self._control.open_studio_page(wanted)).draft
+        return (await self._control.open_studio_page(request)).draft
 
     async def _field(self, draft: Draft, name: str, values: list[str]) -> Draft:
         frame = await self._control.studio_frame(studio_types.StudioFrameOf(draft=document_of(draft)))
@@ -109,15 +107,15 @@ class RuleTools:
         return (await self._control.studio_step(request)).draft
 
     async def _answer(self, draft: Draft) -> dict[str, Any]:
-        wanted = studio_types.OfDraft(draft=document_of(draft))
-        view = await self._control.studio_view(wanted)
-        found: dict[str, Any] = {
+        request = studio_types.OfDraft(draft=document_of(draft))
+        view = await self._control.studio_view(request)
+        answer: dict[str, Any] = {
             "draft": document_of(draft),
             "problem": visible(view.problem),
             "pages": view.pages,
-            "fields": [{"name": one.name, "here": one.here, "pages_with_a_value": one.filled} for one in view.fields],
+            "fields": [{"name": row.name, "here": row.here, "pages_with_a_value": row.filled} for row in view.fields],
             "matching_pages": view.matching.total,
-            "patterns": [{"pattern": one.pattern, "matches": one.matches} for one in view.patterns],
+            "patterns": [{"pattern": offer.pattern, "matches": offer.matches} for offer in view.patterns],
             "values": [
                 {
                     "url": visible(row.url),
@@ -125,15 +123,15 @@ class RuleTools:
                         {key: visible(value)[:SHOWN_CHARS] for key, value in item.items()} for item in row.items[:3]
                     ],
                     "total": row.total,
-                    "problems": [visible(one)[:SHOWN_CHARS] for one in row.problems[:3]],
+                    "problems": [visible(problem)[:SHOWN_CHARS] for problem in row.problems[:3]],
                 }
                 for row in view.rows[:SHOWN_PAGES]
             ],
         }
         if not view.problem:
-            made = await self._control.studio_rule(wanted)
-            found |= {"document": made.document, "verdict": made.verdict, "diff": made.diff[:200]}
-        return found
+            made = await self._control.studio_rule(request)
+            answer |= {"document": made.document, "verdict": made.verdict, "diff": made.diff[:200]}
+        return answer
 
 
 def _words(text: str) -> str:
@@ -141,14 +139,14 @@ def _words(text: str) -> str:
 
 
 def _node(texts: list[tuple[int, str]], value: str) -> int:
-    """The element of the first text that is the value, else of the shortest one that contains it."""
-    wanted = _words(value)
+    """Returns the element of the first text that equals the value, else of the shortest text that contains it."""
+    words = _words(value)
     for node, text in texts:
-        if text == wanted:
+        if text == words:
             return node
-    containing = [(len(text), node) for node, text in texts if wanted in text]
+    containing = [(len(text), node) for node, text in texts if words in text]
     if containing:
         return min(containing)[1]
-    near = difflib.get_close_matches(wanted, (text for _, text in texts[:5000] if text), 3, 0.5)
-    hint = f"; near: {', '.join(repr(visible(one)[:80]) for one in near)}" if near else ""
-    raise UsageError(f"the page has no text {wanted[:100]!r}: give it as one piece, as read_page shows it{hint}")
+    near = difflib.get_close_matches(words, (text for _, text in texts[:5000] if text), 3, 0.5)
+    hint = f"; near: {', '.join(repr(visible(phrase)[:80]) for phrase in near)}" if near else ""
+    raise UsageError(f"the page has no text {words[:100]!r}: give it as one piece, as read_page shows it{hint}")

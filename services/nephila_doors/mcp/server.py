@@ -60,7 +60,7 @@ TOOLS: Final = {
 
 
 def build_server(control: Control, clock: Clock) -> tuple[MCPServer[Any], Tools]:
-    """The server, and the tools behind it, which the caller closes."""
+    """Returns the server and its tools; the caller closes the tools."""
     tools = Tools(control, clock)
     server: MCPServer[Any] = MCPServer(
         "nephila", title="Nephila", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
@@ -75,12 +75,12 @@ def build_server(control: Control, clock: Clock) -> tuple[MCPServer[Any], Tools]
 
 
 def _refusing(work: Callable[..., Awaitable[Any]], error: type[Exception]) -> Callable[..., Awaitable[Any]]:
-    """The same, with the line of a refusal for the client."""
+    """Turns a refusal of the control API into an error with its line for the client."""
 
     @functools.wraps(work)
-    async def call(*args: Any, **given: Any) -> Any:
+    async def call(*args: Any, **arguments: Any) -> Any:
         try:
-            return await work(*args, **given)
+            return await work(*args, **arguments)
         except UserError as refused:
             raise error(str(refused)) from None
 
@@ -162,7 +162,7 @@ def _json(value: Any) -> str:
 
 
 async def serve_stdio(control: Control, clock: Clock, stop: asyncio.Event) -> None:
-    """Serve over standard input and output until the input ends, or the event is set."""
+    """Serves over standard input and output until the input ends, or the event is set."""
     server, tools = build_server(control, clock)
     serving = asyncio.ensure_future(server.run_stdio_async())
     stopping = asyncio.ensure_future(stop.wait())
@@ -178,7 +178,7 @@ async def serve_stdio(control: Control, clock: Clock, stop: asyncio.Event) -> No
 
 @asynccontextmanager
 async def http_application(control: Control, clock: Clock, token: str, host: str) -> AsyncIterator[ASGIApp]:
-    """The server at /mcp for requests with the token."""
+    """Serves /mcp for requests with the token."""
     server, tools = build_server(control, clock)
     application = server.streamable_http_app(host=host)
     try:
@@ -189,15 +189,15 @@ async def http_application(control: Control, clock: Clock, token: str, host: str
 
 
 class _TokenRequired:
-    """Answers 401 to requests without the token. ASGI middleware."""
+    """ASGI middleware: answers 401 to requests without the token."""
 
     def __init__(self, application: Starlette, token: str) -> None:
         self._application = application
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        given = next((value for name, value in scope.get("headers", ()) if name == b"authorization"), b"")
-        if scope["type"] == "http" and not hmac.compare_digest(given, self._expected):
+        header = next((value for name, value in scope.get("headers", ()) if name == b"authorization"), b"")
+        if scope["type"] == "http" and not hmac.compare_digest(header, self._expected):
             refused = PlainTextResponse("the token is missing or wrong\n", 401, headers={"www-authenticate": "Bearer"})
             await refused(scope, receive, send)
             return

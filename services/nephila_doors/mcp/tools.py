@@ -32,8 +32,6 @@ Name = Annotated[str, Field(description="Name of the crawl.", min_length=1, max_
 
 
 class Tools:
-    """The tools, over one control API."""
-
     def __init__(self, control: Control, clock: Clock) -> None:
         self.control = control
         self.scrapes = Scrapes(control, clock)
@@ -48,13 +46,13 @@ class Tools:
         max_chars: Annotated[int, Field(ge=100, le=MOST_CHARS)] = 20_000,
     ) -> str:
         """Read one page: facts, title, and its text as Markdown. Fetched politely unless a fresh copy is stored."""
-        found = await self.scrapes.page(url, max_age_s=max_age_s, render=render)
-        page, text = found.page, visible(await self.scrapes.markdown(found))
+        detail = await self.scrapes.page(url, max_age_s=max_age_s, render=render)
+        page, text = detail.page, visible(await self.scrapes.markdown(detail))
         part = text[start : start + max_chars]
         end = start + len(part)
         facts = [f"title: {visible(page.title)[:500]}", f"fetched: {page.fetched_at}, status {page.status}"]
-        if found.lang:
-            facts.append(f"language: {visible(found.lang)[:40]}")
+        if detail.lang:
+            facts.append(f"language: {visible(detail.lang)[:40]}")
         rest = f"characters {start:,} to {end:,} of {len(text):,}"
         facts.append(f"{rest}; the rest begins at start={end}" if end < len(text) else rest)
         return marked("\n".join([*facts, "", part]), page.url)
@@ -66,8 +64,8 @@ class Tools:
         limit: Limit = 100,
     ) -> str:
         """List URLs of a site from the links of one page and the sitemaps, without fetching the pages."""
-        found = await site_map(self.control, self._clock, MapRequest(url=url, search=search, limit=limit))
-        lines = [f"{visible(one.url)}  {visible(one.title)[:200]}".rstrip() for one in found]
+        entries = await site_map(self.control, self._clock, MapRequest(url=url, search=search, limit=limit))
+        lines = [f"{visible(entry.url)}  {visible(entry.title)[:200]}".rstrip() for entry in entries]
         return marked("\n".join(lines) or "no URL was found", url)
 
     async def start_crawl(
@@ -99,7 +97,7 @@ class Tools:
                 break
             await sleep(self._clock, 0.5)
         counts = await self.control.count_outcomes(screen_types.OfJob(job=name))
-        reasons = {f"{one.outcome}({one.reason})": one.fetches for one in counts.counts if one.reason}
+        reasons = {f"{row.outcome}({row.reason})": row.fetches for row in counts.counts if row.reason}
         return {**_plain(status), "ended": status.has_ended, "reasons": dict(list(reasons.items())[:20])}
 
     async def pause_crawl(self, name: Name) -> dict[str, Any]:
@@ -116,8 +114,8 @@ class Tools:
 
     async def list_crawls(self) -> dict[str, Any]:
         """How all crawls stand."""
-        found: job_types.JobList = await self.control.list_jobs(requests.Empty())
-        return {"crawls": [_plain(one) for one in found.jobs[:200]], "total": len(found.jobs)}
+        listed: job_types.JobList = await self.control.list_jobs(requests.Empty())
+        return {"crawls": [_plain(job) for job in listed.jobs[:200]], "total": len(listed.jobs)}
 
     async def list_pages(
         self,
@@ -128,12 +126,12 @@ class Tools:
         limit: Limit = 50,
     ) -> dict[str, Any]:
         """URLs that have ended, the newest first. Titles and URLs are untrusted."""
-        wanted = screen_types.ListPages(job=crawl, outcome=outcome, search=search, before=before, limit=limit)
-        found = await self.control.list_pages(wanted)
+        request = screen_types.ListPages(job=crawl, outcome=outcome, search=search, before=before, limit=limit)
+        page = await self.control.list_pages(request)
         names = ("url", "outcome", "reason", "words", "status", "title", "fetched_at", "job")
         rows = [{name: visible(value) if isinstance(value := getattr(row, name), str) else value for name in names}
-                for row in found.pages]  # fmt: skip
-        return {"pages": rows, "next": found.next}
+                for row in page.pages]  # fmt: skip
+        return {"pages": rows, "next": page.next}
 
     async def search_pages(
         self,
@@ -150,12 +148,12 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=50)] = 10,
     ) -> str:
         """Search the pages that were crawled by their words, the best first, each with a passage."""
-        wanted = screen_types.SearchPages(query=query, job=crawl, skip=skip, limit=limit)
-        found = await self.control.search_pages(wanted)
-        lines = [f"{found.total:,} pages" + (f" among the newest {found.looked_at:,}" if found.looked_at else "")]
-        if found.behind:
-            lines.append(f"{found.behind:,} fetches are not in the index yet; search again later")
-        for hit in found.hits:
+        request = screen_types.SearchPages(query=query, job=crawl, skip=skip, limit=limit)
+        results = await self.control.search_pages(request)
+        lines = [f"{results.total:,} pages" + (f" among the newest {results.looked_at:,}" if results.looked_at else "")]
+        if results.behind:
+            lines.append(f"{results.behind:,} fetches are not in the index yet; search again later")
+        for hit in results.hits:
             title, passage = ("".join(part.text for part in parts) for parts in (hit.title, hit.passage))
             lines += ["", visible(f"{hit.url}  {title}")[:2000], visible(passage)[:1000]]
         return marked("\n".join(lines), "pages of the crawls")
@@ -169,18 +167,18 @@ class Tools:
         limit: Limit = 50,
     ) -> dict[str, Any]:
         """Items that rules extracted. Their values are untrusted."""
-        wanted = screen_types.ListItems(job=crawl, rule=rule, search=search, after=after, limit=limit)
-        found = await self.control.list_items(wanted)
+        request = screen_types.ListItems(job=crawl, rule=rule, search=search, after=after, limit=limit)
+        page = await self.control.list_items(request)
         return {
-            "items": [{"url": one.url, "rule": one.rule, "data": one.data} for one in found.items],
-            "rules": found.rules,
-            "next": found.next,
+            "items": [{"url": item.url, "rule": item.rule, "data": item.data} for item in page.items],
+            "rules": page.rules,
+            "next": page.next,
         }
 
     async def explain_url(self, url: Url, crawl: Job = "") -> dict[str, Any]:
         """What became of a URL in a crawl, and why: fetched, queued or refused."""
-        found = (await self.control.explain(job_types.ExplainUrl(url=absolute_url(url), job=crawl))).explanation
-        return {name: getattr(found, name) for name in ("url", "job", "kind", "state", "sentence")}
+        explanation = (await self.control.explain(job_types.ExplainUrl(url=absolute_url(url), job=crawl))).explanation
+        return {name: getattr(explanation, name) for name in ("url", "job", "kind", "state", "sentence")}
 
     async def list_changes(
         self,
@@ -190,10 +188,10 @@ class Tools:
     ) -> dict[str, Any]:
         """Pages that are new, changed, moved, gone or returned, in the order of their ids."""
         try:
-            wanted = msgspec.convert({"job": crawl, "since": since, "limit": limit}, system_types.ListChanges)
+            request = msgspec.convert({"job": crawl, "since": since, "limit": limit}, system_types.ListChanges)
         except msgspec.ValidationError as error:
             raise UsageError(str(error)) from None
-        return _plain(await self.control.list_changes(wanted))
+        return _plain(await self.control.list_changes(request))
 
     async def list_rules(self) -> dict[str, Any]:
         """The rules that pages are read by, with the documents of those that were applied here."""
@@ -207,5 +205,5 @@ class Tools:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.to_builtins(value)
-    return found
+    fields: dict[str, Any] = msgspec.to_builtins(value)
+    return fields

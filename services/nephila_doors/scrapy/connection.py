@@ -29,14 +29,12 @@ A = TypeVar("A")
 
 
 class Lost(UserError):
-    """The frontier is gone. Its URLs are on disk: one that is started again continues."""
+    """The frontier is gone. Its URLs are on disk, so a new frontier continues."""
 
 
 class Connection:
-    """One spider's connection."""
-
     def __init__(self, directory: Path, hello: protocol.Hello) -> None:
-        """Raises `UserError` when the frontier cannot be had, or refuses the spider."""
+        """Raises `UserError` if the frontier cannot be started, or refuses the spider."""
         self._directory = directory
         self._hello = hello
         self._buffer = bytearray()
@@ -54,9 +52,9 @@ class Connection:
     def _connected(self, hello: protocol.Hello) -> socket.socket:
         deadline, started = time.monotonic() + START_S, None
         while True:
-            found = unix_socket.connect(self._directory, ANSWER_S, protocol.SOCKET)
-            if found is not None:
-                return found
+            connection = unix_socket.connect(self._directory, ANSWER_S, protocol.SOCKET)
+            if connection is not None:
+                return connection
             if started is None:
                 started = _start(self._directory, hello.agent)
             elif started.poll():
@@ -69,21 +67,21 @@ class Connection:
             time.sleep(_LOOK_S)
 
     def tell(self, message: protocol.Sent) -> None:
-        """Send a message that has no answer. Raises `UserError`."""
+        """Sends a message that has no answer. Raises `UserError`."""
         self._call(message, None)
 
     def call(self, message: protocol.Sent, kind: type[A]) -> A:
-        """Send a message and return its answer. Raises `UserError`."""
-        found: A = self._call(message, kind)
-        return found
+        """Sends a message and returns its answer. Raises `UserError`."""
+        answer: A = self._call(message, kind)
+        return answer
 
     def ask(self) -> protocol.Lease | protocol.Nothing:
-        """A request that may be fetched now. Raises `UserError`."""
-        found: protocol.Lease | protocol.Nothing = self._call(protocol.Ask(), (protocol.Lease, protocol.Nothing))
-        return found
+        """Leases a request that may be fetched now. Raises `UserError`."""
+        answer: protocol.Lease | protocol.Nothing = self._call(protocol.Ask(), (protocol.Lease, protocol.Nothing))
+        return answer
 
     def _call(self, message: protocol.Sent, kind: Any) -> Any:
-        """A frontier that was killed is started again, once for a message: it has given all leases back."""
+        """Starts a killed frontier again, once for a message: the frontier has given all leases back."""
         try:
             return self._called(message, kind)
         except Lost as error:
@@ -121,15 +119,15 @@ class Connection:
             if not part:
                 raise self._lost("it has ended")
             buffer += part
-        found = bytes(buffer[:size])
+        data = bytes(buffer[:size])
         del buffer[:size]
-        return found
+        return data
 
     def _lost(self, why: object) -> Lost:
         return Lost(f"the frontier in {self._directory} is gone ({why}); the next one continues")
 
     def close(self) -> None:
-        """Give back what is not done, and leave."""
+        """Gives back requests that are not done, and leaves."""
         with contextlib.suppress(OSError):
             self._socket.close()
 
@@ -140,12 +138,12 @@ _started: Final[list[subprocess.Popen[bytes]]] = []
 
 
 def _start(directory: Path, agent: str) -> subprocess.Popen[bytes]:
-    """Serve the frontier in a program of its own: it outlives a spider that is killed."""
+    """Serves the frontier in a program of its own, which outlives a spider that is killed."""
     directory.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "nephila", "frontier", "--out", str(directory), "--agent", agent, "--until-unused"]
     with (directory / LOG).open("ab") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=os.environ
         )
-    _started[:] = [one for one in _started if one.poll() is None] + [process]
+    _started[:] = [child for child in _started if child.poll() is None] + [process]
     return process

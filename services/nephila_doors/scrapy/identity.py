@@ -1,4 +1,4 @@
-"""When two requests of Scrapy are the same: by the identity of URLs that the whole of Nephila has.
+"""Two requests of Scrapy are the same if Nephila's identity of URLs says so, as in every crawl.
 
 The page of a URL is its canonical URL; another method, or a body, makes another request of it.
 """
@@ -18,30 +18,30 @@ from nephila_doors.scrapes import url_key
 
 
 def variant_of(request: Request) -> str:
-    """What distinguishes a request from the page of its URL; empty for a plain GET."""
+    """Distinguishes a request from the page of its URL; empty for a plain GET."""
     if request.method == "GET" and not request.body:
         return ""
     return f"{request.method}:{md5(request.body, usedforsecurity=False).hexdigest()}"
 
 
 def page_url(request: Request) -> str:
-    """The URL without its fragment, which is never sent."""
+    """Removes the fragment, which is never sent."""
     return request.url.partition("#")[0]
 
 
 class Fingerprinter:
-    """REQUEST_FINGERPRINTER_CLASS: the key of a URL in every crawl of Nephila; URLs of other schemes as Scrapy does."""
+    """REQUEST_FINGERPRINTER_CLASS: returns the key of a URL in every crawl of Nephila. URLs of other schemes get the
+    fingerprint of Scrapy."""
 
     def __init__(self, crawler: Crawler | None = None) -> None:
         self._others = RequestFingerprinter(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Fingerprinter:
-        """As Scrapy builds it."""
         return cls(crawler)
 
     def fingerprint(self, request: Request) -> bytes:
-        """16 bytes; 20 of a URL that is not http or https."""
+        """Returns 16 bytes; 20 for a URL that is not http or https."""
         variant = variant_of(request)
         try:
             return bytes.fromhex(url_key(f"{page_url(request)}#!{variant}" if variant else page_url(request)))
@@ -54,8 +54,8 @@ class DupeFilter(RFPDupeFilter):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """As Scrapy builds it. A REQUEST_FINGERPRINTER_CLASS of the user counts."""
-        found = super().from_crawler(crawler)
+        """A REQUEST_FINGERPRINTER_CLASS of the user counts."""
+        dupe_filter = super().from_crawler(crawler)
         if not crawler.settings.getpriority("REQUEST_FINGERPRINTER_CLASS"):
-            found.fingerprinter = Fingerprinter(crawler)
-        return found
+            dupe_filter.fingerprinter = Fingerprinter(crawler)
+        return dupe_filter

@@ -1,7 +1,8 @@
 """Messages between Scrapy processes and the program that has their frontier, over DIR/frontier.sock.
 
 A frame is its length in four bytes and a MessagePack array that begins with the name of the message. `Hello`,
-`Enqueue`, `Ask`, `Count` and `Settle` are answered in their order; `Fetched`, `RobotsFetched`, `Done` are not answered.
+`Enqueue`, `Ask`, `CountRequests` and `Settle` are answered in their order; `Fetched`, `RobotsFetched` and `Done` are
+not answered.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ class Enqueue(_Message):
     """Queue a request. Answer: `Queued`."""
 
     url: str
-    """Without a fragment."""
+    """The URL has no fragment."""
     variant: str
     """Distinguishes requests of one URL: method and body, or the number of a repetition. Empty: the page itself."""
     priority: int
     """0-255, the highest first."""
     depth: int
     data: bytes
-    """The request, as only its sender reads it."""
+    """The serialised request, which only its sender reads."""
 
 
 class Ask(_Message):
     """Ask for one request that may be fetched now. Answer: `Lease` or `Nothing`."""
 
 
-class Count(_Message):
+class CountRequests(_Message):
     """Answer: `Counts`."""
 
 
@@ -116,11 +117,11 @@ class Nothing(_Message):
 
 
 class Counts(_Message):
-    """Of the job."""
+    """Counts of the borrower's job."""
 
     queued: int
     elsewhere: int
-    """Requests that other processes have and that may lead to further ones."""
+    """Requests that other processes hold and that may lead to further ones."""
 
 
 class Settled(_Message):
@@ -129,7 +130,7 @@ class Settled(_Message):
     error: str = ""
 
 
-Sent = Hello | Enqueue | Ask | Count | Settle | Fetched | RobotsFetched | Done
+Sent = Hello | Enqueue | Ask | CountRequests | Settle | Fetched | RobotsFetched | Done
 Answer = Queued | Lease | Nothing | Counts | Settled
 
 encode: Final = msgspec.msgpack.Encoder().encode
@@ -138,7 +139,7 @@ decode_answer: Final = msgspec.msgpack.Decoder(Answer).decode
 
 
 def frame(message: Sent | Answer) -> bytes:
-    """The bytes of a message. Raises `ValueError` when it is too large."""
+    """Raises `ValueError` for a message that is too large."""
     data = encode(message)
     if len(data) > MAX_FRAME:
         raise ValueError(f"a request has at most {MAX_FRAME:,} bytes, not {len(data):,}")
@@ -146,5 +147,4 @@ def frame(message: Sent | Answer) -> bytes:
 
 
 def lease_of(request: FetchRequest, data: bytes, *, robots: bool) -> Lease:
-    """The message for a request of the scheduler."""
     return Lease(request.url_key, request.attempt, request.url.partition("#")[0], data, robots)

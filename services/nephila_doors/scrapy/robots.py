@@ -26,17 +26,15 @@ MAX_BYTES = 500 * 1024
 
 
 class RobotsFetcher:
-    """Fetches of one spider."""
-
     def __init__(self, crawler: Crawler, connection: Connection, on_change: Callable[[], None]) -> None:
         self._crawler = crawler
         self._connection = connection
         self._on_change = on_change
         self.busy = 0
-        """Fetches in flight."""
+        """Number of fetches in flight."""
 
     def fetch(self, lease: protocol.Lease) -> None:
-        """Begin a fetch; its end is reported."""
+        """Begins a fetch; its end is reported."""
         self.busy += 1
         deferred_from_coro(self._fetch(lease))
 

@@ -39,27 +39,26 @@ MIDDLE: Final = 128
 
 
 class Scheduler(BaseScheduler):
-    """See the module. Settings: docs/scrapy.md."""
+    """Settings are in docs/scrapy.md."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.df: BaseDupeFilter = build_from_crawler(filter_class(crawler.settings), crawler)
-        """Consulted before the frontier when it is the user's own."""
+        """A filter of the user is asked before the frontier."""
         self._leased: dict[Request, _Leased] = {}
         self._memory: deque[Request] = deque()
         self._starts: Counter[tuple[str, str]] = Counter()
         self._quiet_until = 0.0
-        """Nothing can be fetched before this monotonic instant, unless something changes."""
+        """The frontier has nothing to fetch before this monotonic instant, unless something changes."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
-        """As Scrapy builds it."""
         return cls(crawler)
 
     # ---- life
 
     def open(self, spider: Spider) -> Any:
-        """Join the frontier. Raises `UserError`."""
+        """Joins the frontier. Raises `UserError`."""
         self.spider = spider
         settings = self.crawler.settings
         self._obeys_robots = settings.getbool("ROBOTSTXT_OBEY")
@@ -75,7 +74,7 @@ class Scheduler(BaseScheduler):
         return self.df.open()
 
     def close(self, reason: str) -> Any:
-        """Report what has ended, and leave when the frontier is durable."""
+        """Reports ended requests, and leaves when the frontier is durable."""
         self._wake.cancel()
         self._report_done(everything=True)
         self._connection.call(protocol.Settle(), protocol.Settled)
@@ -85,7 +84,7 @@ class Scheduler(BaseScheduler):
     # ---- what the engine asks
 
     def enqueue_request(self, request: Request) -> bool:
-        """False for a request that the frontier knows already."""
+        """Returns False for a request that the frontier has seen."""
         own = not isinstance(self.df, DupeFilter)
         if own and not request.dont_filter and self.df.request_seen(request):
             self.df.log(request, self.spider)
@@ -115,34 +114,32 @@ class Scheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        """A request that may be sent now."""
         self._report_done()
         if self._memory:
             self._count("dequeued/memory")
             return self._memory.popleft()
         while time.monotonic() >= self._quiet_until:
-            found = self._connection.ask()
-            if isinstance(found, protocol.Nothing):
-                self._quiet_until = time.monotonic() + found.wait_s
-            elif found.robots:
-                self._robots.fetch(found)
+            answer = self._connection.ask()
+            if isinstance(answer, protocol.Nothing):
+                self._quiet_until = time.monotonic() + answer.wait_s
+            elif answer.robots:
+                self._robots.fetch(answer)
             else:
                 self._count("dequeued/frontier")
-                return self._request(found)
+                return self._request(answer)
         self._wake.at(self._quiet_until)
         return None
 
     def has_pending_requests(self) -> bool:
-        """Also while other processes have requests of the spider, or a robots.txt is fetched."""
+        """True also while other processes hold requests of the spider, or a robots.txt is fetched."""
         self._report_done()
         if self._memory or self._robots.busy:
             return True
-        counts = self._connection.call(protocol.Count(), protocol.Counts)
+        counts = self._connection.call(protocol.CountRequests(), protocol.Counts)
         return bool(counts.queued or counts.elsewhere)
 
     def __len__(self) -> int:
-        """Requests that wait."""
-        return len(self._memory) + self._connection.call(protocol.Count(), protocol.Counts).queued
+        return len(self._memory) + self._connection.call(protocol.CountRequests(), protocol.Counts).queued
 
     # ---- requests as bytes
 
@@ -202,9 +199,9 @@ class Scheduler(BaseScheduler):
         in_progress = getattr(slot, "inprogress", ())
         if not isinstance(in_progress, set):  # before the start of the engine
             in_progress = self._leased
-        ended = [one for one in self._leased if one not in in_progress]
+        ended = [request for request in self._leased if request not in in_progress]
         if ended:
-            keys = [self._leased.pop(one).lease.url_key for one in ended]
+            keys = [self._leased.pop(request).lease.url_key for request in ended]
             self._connection.tell(protocol.Done(keys))
             self._changed()
 
@@ -218,8 +215,6 @@ class Scheduler(BaseScheduler):
 
 
 class _Leased:
-    """A request of this process."""
-
     def __init__(self, lease: protocol.Lease) -> None:
         self.lease = lease
         self.reported = False
@@ -228,8 +223,8 @@ class _Leased:
 
     def response(self, response: Response) -> None:
         after = response.headers.get("Retry-After") or b""
-        given = after.decode("latin-1")
-        self._answer = {"status": response.status, "retry_after": given, "size_bytes": len(response.body)}
+        retry_after = after.decode("latin-1")
+        self._answer = {"status": response.status, "retry_after": retry_after, "size_bytes": len(response.body)}
 
     def fetched(self) -> protocol.Fetched:
         self.reported = True
@@ -237,21 +232,21 @@ class _Leased:
 
 
 def filter_class(settings: BaseSettings) -> Any:
-    """DUPEFILTER_CLASS where the user has set one."""
+    """Returns DUPEFILTER_CLASS if the user has set it."""
     return load_object(settings["DUPEFILTER_CLASS"]) if settings.getpriority("DUPEFILTER_CLASS") else DupeFilter
 
 
 def directory_of(settings: BaseSettings, spider: Spider) -> Path:
-    """NEPHILA_FRONTIER, else JOBDIR, else .nephila/NAME."""
+    """Returns NEPHILA_FRONTIER, else JOBDIR, else .nephila/NAME."""
     return Path(settings["NEPHILA_FRONTIER"] or settings["JOBDIR"] or f".nephila/{spider.name}")
 
 
 def job_spec(settings: BaseSettings) -> dict[str, Any]:
-    """What the settings of Scrapy say about politeness, and NEPHILA_JOB over it."""
-    given = settings.getdict("NEPHILA_JOB")
+    """Merges NEPHILA_JOB over the politeness that the settings of Scrapy imply."""
+    spec = settings.getdict("NEPHILA_JOB")
     politeness: dict[str, Any] = {"respectRobots": settings.getbool("ROBOTSTXT_OBEY")}
     if settings.getpriority("DOWNLOAD_DELAY"):
         politeness["delay"] = f"{settings.getfloat('DOWNLOAD_DELAY'):g}s"
         if not settings.getfloat("DOWNLOAD_DELAY"):
             politeness["concurrencyPerHost"] = max(settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), 1)
-    return {**given, "politeness": {**politeness, **given.get("politeness", {})}}
+    return {**spec, "politeness": {**politeness, **spec.get("politeness", {})}}

@@ -17,7 +17,7 @@ class WakeUp:
         self._due = 0.0
 
     def at(self, instant: float) -> None:
-        """Call at a monotonic instant, or before."""
+        """Calls at a monotonic instant, or before."""
         if self._call is not None and self._due <= instant:
             return
         self.cancel()
@@ -25,7 +25,6 @@ class WakeUp:
         self._call = call_later(max(instant - time.monotonic(), 0.0), self._wake)
 
     def cancel(self) -> None:
-        """Call no more."""
         if self._call is not None:
             self._call.cancel()
             self._call = None

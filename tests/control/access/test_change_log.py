@@ -8,8 +8,8 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError
 from nephila_control import system_types
 from nephila_control.access import change_log
-from nephila_control.access.change_log import FileLog
-from nephila_control.cluster.log import TopicLog
+from nephila_control.access.change_log import FileChangeLog
+from nephila_control.cluster.log import TopicChangeLog
 
 
 class Published(list):
@@ -30,8 +30,8 @@ def rig(request, tmp_path):
 
     def opened():
         if request.param == "file":
-            return FileLog(tmp_path, clock)
-        log = TopicLog(clock, topic.publish)
+            return FileChangeLog(tmp_path, clock)
+        log = TopicChangeLog(clock, topic.publish)
         for entry in topic:
             log.on_entry(entry)
         return log
@@ -92,7 +92,7 @@ async def test_the_files_are_bounded(tmp_path, monkeypatch):
     """The oldest entries go."""
     monkeypatch.setattr(change_log, "MAX_BYTES", 1000)
     clock = ManualClock()
-    log = FileLog(tmp_path, clock)
+    log = FileChangeLog(tmp_path, clock)
     for number in range(100):
         await log.note("a", "pause_job", f"job {number}", "")
         clock.advance(1)
@@ -104,7 +104,7 @@ async def test_the_files_are_bounded(tmp_path, monkeypatch):
 
 async def test_a_torn_last_line_is_left_out(tmp_path):
     """As after a crash."""
-    log = FileLog(tmp_path, ManualClock())
+    log = FileChangeLog(tmp_path, ManualClock())
     await log.note("a", "pause_job", "job news", "")
     path = tmp_path / change_log.FILE
     path.write_bytes(path.read_bytes() + b'["17')
@@ -115,15 +115,15 @@ async def test_a_change_that_is_done_is_answered_though_the_log_cannot_be_writte
     """The program's own log says so."""
     topic = Published()
     topic.away = True
-    log = TopicLog(ManualClock(), topic.publish)
+    log = TopicChangeLog(ManualClock(), topic.publish)
     await log.note("a", "pause_job", "job news", "")
-    await FileLog(tmp_path / "gone", ManualClock()).note("a", "pause_job", "job news", "")
+    await FileChangeLog(tmp_path / "gone", ManualClock()).note("a", "pause_job", "job news", "")
     assert caplog.text.count("the log of changes cannot be written") == 2
 
 
 def test_an_entry_that_comes_twice_or_late_is_there_once():
     """Topics deliver at least once, and several servers write."""
-    log = TopicLog(ManualClock(), Published().publish)
+    log = TopicChangeLog(ManualClock(), Published().publish)
     for number in (1, 3, 2, 3):
         log.on_entry(ControlChange(f"{number:013d}-a", "a", "pause_job", str(number), ""))
     assert [one.subject for one in log._entries] == ["1", "2", "3"]

@@ -10,7 +10,7 @@ from nephila.kernel.messages import DeadLetter, Frame
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.wire import HEADERS, frame_of, seal
 from nephila_control import api, system_types
-from nephila_control.cluster.dead_letters import Found, KafkaDeadLetters
+from nephila_control.cluster.dead_letters import KafkaDeadLetters, StoredLetter
 
 from tests.contracts.buses import config_for
 
@@ -32,8 +32,8 @@ def letter(topic: str = "pages", message: bytes = b"a page", **fields: object) -
 )
 def test_a_message_is_published_again_unless_there_is_a_reason(found, refused):
     """One line for each."""
-    assert Found("0:0", 0.0, found).refused == refused
-    assert Found("0:0", 0.0, found, "it cannot be read").refused == "it cannot be read"
+    assert StoredLetter("0:0", 0.0, found).refused == refused
+    assert StoredLetter("0:0", 0.0, found, "it cannot be read").refused == "it cannot be read"
 
 
 class Store:

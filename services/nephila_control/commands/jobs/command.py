@@ -62,10 +62,8 @@ def apply(
                 )
             _note_refused(refused, answer.refused_count - len(answer.refused))
         if prune:
-            wanted = {document.name for document in documents}
-            for name in [
-                one.name for one in (await control.list_jobs(requests.Empty())).jobs if one.name not in wanted
-            ]:
+            names = {document.name for document in documents}
+            for name in [job.name for job in (await control.list_jobs(requests.Empty())).jobs if job.name not in names]:
                 _print_change(await control.delete_job(job_types.JobName(name=name)), as_json=json)
 
     call(target, work, START_S)
@@ -134,13 +132,13 @@ def seeds(
         raise UsageError("name seeds, or a file of them with --file")
     refused: list[tuple[str, str]] = []
 
-    def given() -> Iterator[str]:
+    def urls_and_file() -> Iterator[str]:
         yield from (seed_url(url) for url in urls or ())
         if file:
-            yield from read_seeds(file, lambda place, reason: refused.append((place, reason)), "--file ")
+            yield from read_seeds(file, lambda origin, reason: refused.append((origin, reason)), "--file ")
 
     async def work(control: Control) -> job_types.SeedsAdded:
-        return await send_seeds(control, name, given(), refused)
+        return await send_seeds(control, name, urls_and_file(), refused)
 
     answer = call(target, work)
     if json:
@@ -154,15 +152,15 @@ def seeds(
 @with_target()
 def quarantines(name: Name, target: ControlTarget, json: Json = False) -> None:
     """Show the parts of hosts that a job no longer fetches from, and why."""
-    found = call(target, lambda control: control.list_quarantines(job_types.JobName(name=name))).quarantines
+    rows = call(target, lambda control: control.list_quarantines(job_types.JobName(name=name))).quarantines
     if json:
-        print_json(found)
+        print_json(rows)
         return
-    if not found:
+    if not rows:
         note(f"no part of a host is in quarantine for {name}")
-    for one in found:
-        state = "released" if one.released else "closed"
-        typer.echo(sanitize(f"{one.host} {one.pattern}  {state}, {one.fetches:,} fetches: {one.reason}", 2000))
+    for row in rows:
+        state = "released" if row.released else "closed"
+        typer.echo(sanitize(f"{row.host} {row.pattern}  {state}, {row.fetches:,} fetches: {row.reason}", 2000))
 
 
 @app.command()
@@ -182,15 +180,15 @@ def exclude(
     if apply:
         _print_change(call(target, lambda control: control.exclude(request)), as_json=json)
         return
-    found = call(target, lambda control: control.try_exclusion(request))
+    answer = call(target, lambda control: control.try_exclusion(request))
     if json:
-        print_json(found)
+        print_json(answer)
         return
-    least = "" if found.complete else "at least "
-    typer.echo(f"{found.name}: removes {least}{found.removed:,} of {found.queued:,} queued URLs")
-    if not found.complete:
-        note(f"{found.looked_at:,} queued URLs were looked at")
-    for url in found.examples:
+    least = "" if answer.complete else "at least "
+    typer.echo(f"{answer.name}: removes {least}{answer.removed:,} of {answer.queued:,} queued URLs")
+    if not answer.complete:
+        note(f"{answer.looked_at:,} queued URLs were looked at")
+    for url in answer.examples:
         typer.echo(f"  {sanitize(url, 300)}")
     note("nothing is changed; add the exclusion with --apply")
 
@@ -234,12 +232,12 @@ def _check_sources(documents: Iterable[Any]) -> None:
 
 
 async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> job_types.JobApplied:
-    """The job, then the seeds of its files in batches; each is taken before the next is read."""
+    """Applies the job, then sends the seeds of its files in batches; each batch is taken before the next is read."""
     from nephila.programs.job_files import read_sources
 
     files = bool(document.files)
     answer = await control.apply_job(job_types.ApplyJob(job=document.content, seeds_follow=files))
-    refused += [(one.url, one.reason) for one in answer.refused]
+    refused += [(refusal.url, refusal.reason) for refusal in answer.refused]
     if files:
         held = answer.generation if answer.held else 0
         last = await send_seeds(control, document.name, read_sources(document, refused), refused, held)
@@ -252,12 +250,12 @@ async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]
 async def send_seeds(
     control: Control, name: str, urls: Iterator[str], refused: list[tuple[str, str]], held: int = 0
 ) -> job_types.SeedsAdded:
-    """Add seeds in batches of bounded number and size. `held`: the generation of a job that waits for them. Returns the
-    last answer; its `refused_count` is of those that are not in `refused`."""
+    """Adds seeds in batches of bounded number and size. `held` is the generation of a job that waits for them. Returns
+    the last answer; its `refused_count` counts refusals that are not in `refused`."""
     more = 0
     for batch in batches(urls):
         answer = await control.add_seeds(job_types.AddSeeds(name=name, urls=batch))
-        refused += [(one.url, one.reason) for one in answer.refused]
+        refused += [(refusal.url, refusal.reason) for refusal in answer.refused]
         more += answer.refused_count - len(answer.refused)
     answer = await control.add_seeds(job_types.AddSeeds(name=name, last=True, held_generation=held))
     answer.refused_count = more
@@ -265,7 +263,6 @@ async def send_seeds(
 
 
 def batches(urls: Iterator[str]) -> Iterator[list[str]]:
-    """Of bounded number and size."""
     batch: list[str] = []
     size = 0
     for url in urls:
@@ -279,8 +276,8 @@ def batches(urls: Iterator[str]) -> Iterator[list[str]]:
 
 
 def _note_refused(refused: list[tuple[str, str]], more: int) -> None:
-    for place, reason in refused[:5]:
-        note(f"seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
+    for origin, reason in refused[:5]:
+        note(f"seed left out: {sanitize(origin, 100)}: {sanitize(reason, 150)}")
     if len(refused) + more > 5:
         note(f"… and {len(refused) + more - 5:,} more seeds left out")
 

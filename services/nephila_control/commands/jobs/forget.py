@@ -67,7 +67,7 @@ def _where_nothing_runs(
 
 async def _forget(control: Control, urls: list[str], match: str, job: str) -> job_types.UrlsForgotten:
     if not job:
-        names = [one.name for one in (await control.list_jobs(requests.Empty())).jobs]
+        names = [entry.name for entry in (await control.list_jobs(requests.Empty())).jobs]
         if len(names) != 1:
             raise UsageError(f"name one of the jobs by --job: {', '.join(names[:10])}" if names else "there is no job")
         job = names[0]

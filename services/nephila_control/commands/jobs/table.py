@@ -1,4 +1,4 @@
-"""Aligned columns for people: the first two to the left, numbers to the right."""
+"""Tables for people have aligned columns: the first two to the left, numbers to the right."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def print_table(rows: Sequence[Sequence[str]], left: int = 2) -> None:
-    """Print them; the first row is the head. `left`: columns that are texts."""
+    """The first row is the head. `left` is the number of columns with texts."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         text = [
