@@ -147,7 +147,7 @@ def crawl(port: int, pages: int, limit: int, admission: bool) -> dict[str, Any]:
         started = time.monotonic()
         done = subprocess.run(
             command,
-            env={**os.environ, "NEPHILA_DOWNLOADER__ADMISSION": str(admission).lower()},
+            env={**os.environ, "NEPHILA_DOWNLOADER__ADMISSION__ENABLED": str(admission).lower()},
             preexec_fn=group.enter if group is not None else None,
             capture_output=True,
             text=True,

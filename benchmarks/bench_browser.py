@@ -206,7 +206,7 @@ def crawl(port: int, cwd: Path, seeds: list[str], render: str, pages: int) -> di
     command += ["--host-map", f"*.test=127.0.0.1:{port}", "--delay", "0", "--concurrency", str(CONCURRENCY)]
     command += ["--render", render, "--ignore-robots", "--quiet"]
     found = measured(
-        command, cwd, pages, NEPHILA_DOWNLOADER__BROWSER_PROCESSES="1", NEPHILA_DOWNLOADER__BROWSER_PAGES="4"
+        command, cwd, pages, NEPHILA_DOWNLOADER__BROWSER__PROCESSES="1", NEPHILA_DOWNLOADER__BROWSER__PAGES="4"
     )
     with contextlib.closing(sqlite3.connect(cwd / "o" / "nephila.db")) as db:
         rows = db.execute("select url, text from pages where outcome = 'stored'").fetchall()

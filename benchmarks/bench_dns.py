@@ -3,7 +3,7 @@
 The cache beside a dict with expiry and aiohttp's table. Time is CPU time of hits in random order; memory is that of a
 process of its own, before and after the names are put, without the texts of names and answers, which all need.
 The crawl: `nephila crawl` over hosts h0.test … on 127.x.y.z, looked up at a DNS server that answers after 20 ms with a
-TTL of 0, so that c-ares caches nothing. Off is `dns_ttl_s` 0: only concurrent look-ups of one name share a query.
+TTL of 0, so that c-ares caches nothing. Off is `dns.ttl_s` 0: only concurrent look-ups of one name share a query.
 
     python -m benchmarks.bench_dns [--only cache|crawl] [--names 1000000] [--hosts 5000] [--out benchmarks/results]
 """
@@ -148,7 +148,7 @@ async def one_crawl(label: str, hosts: int, settings: dict[str, str]) -> dict[st
                 *(sys.executable, "-m", "nephila", "crawl", "--seeds", seeds, "--out", f"{folder}/out"),
                 *("--allow-private", "--delay", "0", "--workers", "0", "--quiet"),
             )
-            environment = {**os.environ, "NEPHILA_DOWNLOADER__DNS_SERVERS": json.dumps([dns.address]), **settings}
+            environment = {**os.environ, "NEPHILA_DOWNLOADER__DNS__SERVERS": json.dumps([dns.address]), **settings}
             began = time.monotonic()
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             process = await asyncio.create_subprocess_exec(*command, env=environment)
@@ -194,7 +194,7 @@ def main() -> None:
         print(f"{arguments.names:,} names")
         print(table(list(result["cache"][0]), [list(row.values()) for row in result["cache"]]))
     if arguments.only != "cache":
-        off = {"NEPHILA_DOWNLOADER__DNS_TTL_S": "0"}
+        off = {"NEPHILA_DOWNLOADER__DNS__TTL_S": "0"}
         result["crawl"] = [
             asyncio.run(one_crawl(label, arguments.hosts, settings)) for label, settings in (("on", {}), ("off", off))
         ]

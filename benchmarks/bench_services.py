@@ -35,11 +35,9 @@ def settings(concurrency: int) -> dict[str, Any]:
     return {
         "scheduler": {"concurrency": concurrency, "per_address": 0, "address_gap_s": 0},
         "downloader": {
-            "allow_private": True,
             "concurrency": concurrency,
-            "per_address": 0,
-            "address_gap_s": 0,
-            "host_map": ["*.bench.test=127.0.0.1"],
+            "limits": {"per_address": 0, "address_gap_s": 0},
+            "dns": {"allow_private": True, "host_map": ["*.bench.test=127.0.0.1"]},
         },
         "storage": {},
     }

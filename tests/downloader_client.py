@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
@@ -13,12 +12,14 @@ from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
+from tests.downloader_settings import downloader_config
+
 
 async def outcomes(*urls: str, kind: FetchKind = FetchKind.UNSPECIFIED, **settings: Any) -> list[FetchOutcome]:
     """Fetch these URLs of bad.test one after the other; the bus is empty afterwards."""
     clock = SystemClock()
     bus = LocalBus(clock)
-    downloader = build(DownloaderConfig(**{"allow_private": True, **settings}), bus, clock)
+    downloader = build(downloader_config(**{"allow_private": True, **settings}), bus, clock)
     got: asyncio.Queue[FetchOutcome] = asyncio.Queue()
 
     def on_outcome(delivery: Delivery) -> None:

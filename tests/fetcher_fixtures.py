@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.native import NativeFetcher
 from nephila.kernel.runtime.clock import SystemClock
@@ -14,10 +14,10 @@ from nephila.kernel.runtime.clock import SystemClock
 MakeFetcher = Callable[..., Fetcher]
 
 
-def settings(**changes: object) -> DownloaderConfig:
+def settings(**changes: object) -> HttpConfig:
     """A configuration for tests: everything may be dialled, time limits that no good case meets, connections that are
     used again at once."""
-    return DownloaderConfig(**{"allow_private": True, "tls_verify": False, "rest_s": 0.0, **changes})  # type: ignore[arg-type]
+    return HttpConfig(**{"tls_verify": False, "rest_s": 0.0, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[NativeFetcher, AiohttpFetcher])

@@ -21,7 +21,7 @@ import yaml
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import RESOLVERS
 from nephila.downloader.http.fetchers import FETCHERS
-from nephila.kernel.runtime.config import secret_fields
+from nephila.kernel.runtime.config import secret_fields, section_class
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
@@ -148,11 +148,11 @@ CONFIG_WORDS: dict[str, dict[str, Any]] = {
     "security_protocol": {"enum": list(PROTOCOLS)},
     "sasl_mechanism": {"enum": ["", *MECHANISMS]},
     "formats": {"type": "array", "items": {"enum": list(FORMATS)}},
-    "fetcher": {"enum": list(FETCHERS)},
-    "dns_resolver": {"enum": list(RESOLVERS)},
-    "proxy_names": {"enum": list(NAMES)},
+    "http.fetcher": {"enum": list(FETCHERS)},
+    "dns.resolver": {"enum": list(RESOLVERS)},
+    "proxies.names": {"enum": list(NAMES)},
 }
-"""Settings of a service whose words the structs do not list."""
+"""Settings of a service, by path, whose words the structs do not list."""
 BOUNDS: dict[str, dict[str, Any]] = {
     "crawler.partitions": {"enum": [1 << n for n in range(13)]},
     "crawler.perAddress": {"minimum": 1},
@@ -245,15 +245,20 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
     return found | {"type": "string"}
 
 
-def config_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
-    """The fields of a service's settings; the chart gives those that are required. Secrets are left out: they would be
-    readable in a ConfigMap."""
+def config_schema(struct: type[msgspec.Struct], above: str = "") -> dict[str, Any]:
+    """The settings of a service, or of one section; the chart gives those that are required. Secrets are left out: they
+    would be readable in a ConfigMap."""
+    sections = {field.name: section_class(field.type) for field in msgspec.structs.fields(struct)}
     (schema,), components = msgspec.json.schema_components(
         [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
     )
     body = components.get(struct.__name__, schema)
     properties = {
-        key: _at_least_0(one) | CONFIG_WORDS.get(key, {})
+        key: (
+            config_schema(section, f"{above}{key}.")
+            if (section := sections[key])
+            else _at_least_0(one) | CONFIG_WORDS.get(above + key, {})
+        )
         for key, one in body["properties"].items()
         if key not in secret_fields(struct)
     }

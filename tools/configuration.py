@@ -28,6 +28,13 @@ kafka: {prefix: prod-}
 storage: {store: postgresql://nephila@postgres/nephila}
 ```
 
+Some services have sections: a section is a map in the file, and its name stands between two double underscores in a
+variable. Text and messages write `downloader.dns.ttl_s`:
+
+```yaml
+downloader: {dns: {ttl_s: 60}}   # NEPHILA_DOWNLOADER__DNS__TTL_S=60
+```
+
 `nephila crawl` and `nephila up` set these fields from their options; the variables work there too. Lists in variables
 are written as JSON: `NEPHILA_STORAGE__FORMATS='["sqlite", "warc"]'`. A single value without a comma may be written
 without JSON.
@@ -103,25 +110,36 @@ def default_of(field: msgspec.inspect.Field) -> str:
     return f"`{value}`" if str(value) else "empty"
 
 
-def section(name: str, cls: type[msgspec.Struct]) -> str:
-    """The table of one struct."""
+def section(name: str, cls: type[msgspec.Struct], heading: str = "", above: str = "") -> str:
+    """The table of one struct, and those of its sections."""
+    from inspect import getdoc
+
     from nephila.kernel.documents.json_schema import field_texts
+    from nephila.kernel.runtime.config import section_class, variable_of
 
     texts = field_texts(cls)
+    sections = {field.name: kind for field in msgspec.structs.fields(cls) if (kind := section_class(field.type))}
     found = msgspec.inspect.type_info(cls)
     assert isinstance(found, msgspec.inspect.StructType)
-    lines = [f"## {SECTIONS[name]}", ""]
-    if name in NOTES:
+    lines = [heading or f"## {SECTIONS[name]}", ""]
+    if above:
+        lines += [str(getdoc(cls)), ""]
+    elif name in NOTES:
         lines += [NOTES[name], ""]
     lines += ["| field | type | unit | default | meaning |", "|---|---|---|---|---|"]
     for field in found.fields:
+        if field.name in sections:
+            continue
         if not texts.get(field.name):
             raise SystemExit(f"{cls.__module__}: {cls.__name__}.{field.name} has no text under it")
         text = texts[field.name].replace("|", "\\|")
         lines.append(
-            f"| `{field.name}` | {type_of(field.type)} | {unit_of(field.name)} | {default_of(field)} | {text} |"
+            f"| `{above}{field.name}` | {type_of(field.type)} | {unit_of(field.name)} | {default_of(field)} | {text} |"
         )
-    return "\n".join(lines) + f"\n\nVariables: `NEPHILA_{name.upper()}__<FIELD>`.\n"
+    table = "\n".join(lines) + f"\n\nVariables: `{variable_of(name, above)}<FIELD>`.\n"
+    return table + "".join(
+        "\n" + section(name, kind, f"### `{name}.{key}`", f"{key}.") for key, kind in sections.items()
+    )
 
 
 def document() -> str:

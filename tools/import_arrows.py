@@ -123,7 +123,9 @@ def layers() -> dict[str, str]:
     for contract in tool["contracts"]:
         for container in contract.get("containers", ["packages"]) if contract["type"] == "layers" else ():
             line = " > ".join(f"`{layer}`" for layer in contract["layers"])
-            texts[container] = "\n".join(textwrap.wrap(line, 150, break_on_hyphens=False)) + "\n"
+            # A line that begins with a bar would be a row of a table: no break inside a layer.
+            lines = textwrap.wrap(line.replace(" | ", "\0|\0"), 150, break_on_hyphens=False)
+            texts[container] = "\n".join(lines).replace("\0", " ") + "\n"
     return texts
 
 

@@ -16,4 +16,5 @@ def build_lane(
     config: DownloaderConfig, clock: Clock, router: Router, plain: Fetcher, budget: MemoryBudget
 ) -> BrowserLane:
     """The lane, with a gateway of its own. `plain`: fetches what a browser does not render."""
-    return make_lane(config, clock, make_gateway(config, clock, router, budget), plain, budget)
+    gateway = make_gateway(config.http, config.browser.host_rate, clock, router, budget)
+    return make_lane(config.http, config.browser, clock, gateway, plain, budget)

@@ -76,7 +76,7 @@ def without_sandbox(*, sandbox: bool) -> str:
     """Why Chromium runs without its sandbox, and the remedy; empty when it has one. `sandbox`: the setting."""
     if os.geteuid() == 0:
         return "Chromium has no sandbox: this program runs as root; run it as another user"
-    return "" if sandbox else "Chromium has no sandbox: browser_sandbox is off; set it, or run it in a container"
+    return "" if sandbox else "Chromium has no sandbox: browser.sandbox is off; set it, or run it in a container"
 
 
 async def _uncancelled(work: Coroutine[Any, Any, T]) -> tuple[T, bool]:

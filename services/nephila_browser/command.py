@@ -35,7 +35,7 @@ def install() -> None:
     """Install Playwright and Chromium where they are missing, and check that Chromium starts."""
     from nephila_browser.installation import find_executable, missing_steps
 
-    configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")
+    configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER__EXECUTABLE", "")
     for step in missing_steps(configured):
         command = " ".join(step.command)
         note(f"{step.what} is missing: {command}")
@@ -47,7 +47,7 @@ def install() -> None:
             raise UserError(f"{step.what} is not installed, exit code {code} of: {command}")
     path = find_executable(configured)
     if not path:
-        raise UserError("Chromium is not found after its installation; set NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE")
+        raise UserError("Chromium is not found after its installation; set NEPHILA_DOWNLOADER__BROWSER__EXECUTABLE")
     if fault := start_fault(path):
         raise UserError(f"{path} does not start: {fault.cause}; {fault.remedy}")
     typer.echo(f"Pages can be rendered: {sanitize(path)}")
@@ -64,7 +64,7 @@ def start_fault(path: str) -> BrowserFault | None:
     except subprocess.TimeoutExpired:
         return BrowserFault(f"no answer in {START_S:g} s", "see the system's log")
     except OSError as error:
-        return BrowserFault(error.strerror or str(error), "set browser_executable to a Chromium of this system")
+        return BrowserFault(error.strerror or str(error), "set browser.executable to a Chromium of this system")
     if not done.returncode:
         return None
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.browser_config import BrowserConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse, OnDone, SiteCookie
 from nephila.downloader.http.request import media_filter
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
@@ -50,8 +51,8 @@ log = logging.getLogger(__name__)
 HTML: Final = frozenset(("", "text/html", "application/xhtml+xml"))
 START_S: Final = 60.0
 """Time for the start of a browser and for pages before this one."""
-_TOO_MUCH: Final = "more than browser_page_bytes in memory, or they came after the page"
-_BLOCKED: Final = "the setting browser_block refuses them; set it to [] and restart"
+_TOO_MUCH: Final = "more than browser.page_bytes in memory, or they came after the page"
+_BLOCKED: Final = "the setting browser.block refuses them; set it to [] and restart"
 HOST_PREFIX: Final = "__Host-"
 NAVIGATED: Final = 302
 """Status of a page whose script navigated to another origin: a redirect."""
@@ -72,7 +73,8 @@ class BrowserFetcher:
 
     def __init__(
         self,
-        config: DownloaderConfig,
+        http: HttpConfig,
+        config: BrowserConfig,
         clock: Clock,
         gateway: Gateway,
         pool: BrowserPool,
@@ -80,6 +82,7 @@ class BrowserFetcher:
         budget: BrowserBudget,
         memory: MemoryBudget,
     ) -> None:
+        self._http = http
         self._config = config
         self._clock = clock
         self._gateway = gateway
@@ -87,7 +90,7 @@ class BrowserFetcher:
         self._instructions = instructions
         self._budget = budget
         self._memory = memory
-        self._is_wanted = media_filter(config.accept, config.refuse)
+        self._is_wanted = media_filter(http.accept, http.refuse)
         self._numbers = itertools.count()
         self._running: set[asyncio.Task[None]] = set()
         self._storage: dict[tuple[str, str], dict[str, WebStorage]] = {}
@@ -142,33 +145,33 @@ class BrowserFetcher:
         target = request.target
         fetch_id = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}-{next(self._numbers)}"
         cookies = request.cookies.read() if request.cookies is not None else []
-        archives = config.raw_capture and instructions.requisites
-        if archives and config.browser_block and origin.job not in self._without_pictures:
+        archives = self._http.raw_capture and instructions.requisites
+        if archives and config.block and origin.job not in self._without_pictures:
             self._without_pictures.add(origin.job)
             log.warning("job %s: pictures and fonts of rendered pages are not archived: %s", origin.job, _BLOCKED)
         limits = FetchLimits(
             document_url=target.href,
             job=origin.job,
             headers=_headers(request, cookies),
-            user_agent=config.agent(),
+            user_agent=self._http.agent(),
             obey_robots=instructions.obey_robots,
-            keep_body=config.raw_capture,
+            keep_body=self._http.raw_capture,
             keep_exchanges=archives,
-            refuse_media=bool(config.browser_block),
+            refuse_media=bool(config.block),
             # From now on, with the wait for a browser and a second try; `result` ends it in most cases.
-            total_s=TRIES * (config.browser_timeout_s + HANG_S) + START_S,
-            max_bytes=config.browser_page_bytes,
-            max_requests=config.browser_page_requests,
+            total_s=TRIES * (config.timeout_s + HANG_S) + START_S,
+            max_bytes=config.page_bytes,
+            max_requests=config.page_requests,
             max_document_bytes=request.max_bytes,
-            max_parallel=config.browser_page_parallel,
+            max_parallel=config.page_parallel,
             route=request.route,
         )
         task = RenderTask(
             url=_with_route(target.href, origin.url),
             instructions=instructions,
             credentials=self._gateway.register(fetch_id, limits),
-            user_agent=config.agent(),
-            timeout_s=config.browser_timeout_s,
+            user_agent=self._http.agent(),
+            timeout_s=config.timeout_s,
             cookies=tuple(cookies),
             storage=self._storage.get((origin.job, site_of(target.host)), {}),
             keep_cookies=request.cookies is not None,
@@ -209,12 +212,12 @@ class BrowserFetcher:
             memory.release()
         if response.rendered and page is not None and page.captures:
             response.captures = (
-                page.captures if config.raw_capture else [_without_body(capture) for capture in page.captures]
+                page.captures if self._http.raw_capture else [_without_body(capture) for capture in page.captures]
             )
-        if response.captures and page is not None and config.browser_captures:
+        if response.captures and page is not None and config.captures:
             stem = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}"
             try:
-                await asyncio.to_thread(write_captures, Path(config.browser_captures), stem, page.captures)
+                await asyncio.to_thread(write_captures, Path(config.captures), stem, page.captures)
             except OSError as failed_write:  # the page itself is whole
                 log.error("captures of %s were not written: %s", target.shown, failed_write.strerror)
         return response
@@ -262,22 +265,22 @@ class BrowserFetcher:
         limits = FetchLimits(
             document_url=target.href,
             job=request.job,
-            user_agent=config.agent(),
+            user_agent=self._http.agent(),
             obey_robots=False,  # a user has configured the URL
             follow_document=True,
-            refuse_media=bool(config.browser_block),
-            total_s=TRIES * (config.browser_timeout_s + HANG_S) + START_S,
-            max_bytes=config.browser_page_bytes,
-            max_requests=config.browser_page_requests,
-            max_parallel=config.browser_page_parallel,
+            refuse_media=bool(config.block),
+            total_s=TRIES * (config.timeout_s + HANG_S) + START_S,
+            max_bytes=config.page_bytes,
+            max_requests=config.page_requests,
+            max_parallel=config.page_parallel,
             route=login.route,
         )
         task = RenderTask(
             url=login.url,
             instructions=PageInstructions(Browser(wait=instructions.browser.wait), login.steps),
             credentials=self._gateway.register(fetch_id, limits),
-            user_agent=config.agent(),
-            timeout_s=config.browser_timeout_s,
+            user_agent=self._http.agent(),
+            timeout_s=config.timeout_s,
             cookies=tuple(cookies),
             keep_cookies=True,
             login=LoginValues(target.href, login.values),
@@ -304,13 +307,13 @@ class BrowserFetcher:
         if location := _left_origin(request.target.href, page.url):
             response.status = NAVIGATED
             response.headers = {**response.headers, "location": location}
-        elif len(page.html) > (request.max_bytes or self._config.max_body_bytes):
+        elif len(page.html) > (request.max_bytes or self._http.max_body_bytes):
             response.reason, response.detail = Reason.TOO_LARGE, f"rendered: {len(page.html):,} bytes"
         else:
             response.rendered = True
             response.page_url = page.url
             response.charset = "utf-8"
-            if self._config.raw_capture:
+            if self._http.raw_capture:
                 response.wire_body = document.wire_body or document.body
             response.body = page.html
 

@@ -58,7 +58,7 @@ def _revision(path: Path) -> int:
 def missing(configured: str) -> str:
     """Why this machine cannot render pages, in one line with the remedy; empty when it can."""
     if configured and not find_executable(configured) and not _missing_libraries():
-        return f"browser_executable {configured}: no executable; correct the setting, or leave it out"
+        return f"browser.executable {configured}: no executable; correct the setting, or leave it out"
     steps = missing_steps(configured)
     if not steps:
         return ""

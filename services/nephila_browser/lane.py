@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.browser_config import BrowserConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import names_list
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
@@ -32,13 +33,13 @@ from nephila_browser.pool import HARD_LIMIT, BrowserPool
 SAVE_EVERY: Final = 20
 """Comparisons between two writes of the verdicts."""
 KINDS: Final = ("image", "font", "media")
-"""What `browser_block` may name."""
+"""What `browser.block` may name."""
 
 
 class LazyEngine:
     """An engine that is made at its first launch, since it needs the address of the gateway."""
 
-    def __init__(self, config: DownloaderConfig, gateway: Gateway) -> None:
+    def __init__(self, config: BrowserConfig, gateway: Gateway) -> None:
         self._config = config
         self._gateway = gateway
         self._engine: Engine | None = None
@@ -52,11 +53,11 @@ class LazyEngine:
 
                 config = self._config
                 self._engine = PlaywrightEngine(
-                    find_executable(config.browser_executable),
+                    find_executable(config.executable),
                     await self._gateway.start(),
-                    config.browser_block,
-                    sandbox=config.browser_sandbox,
-                    max_memory_bytes=int(config.browser_memory_bytes * HARD_LIMIT),
+                    config.block,
+                    sandbox=config.sandbox,
+                    max_memory_bytes=int(config.memory_bytes * HARD_LIMIT),
                 )
         return await self._engine.launch(on_gone)
 
@@ -173,17 +174,17 @@ def _has_text(plain: HttpResponse, url: str) -> bool:
 
 
 def make_lane(
-    config: DownloaderConfig, clock: Clock, gateway: Gateway, plain: Fetcher, memory: MemoryBudget
+    http: HttpConfig, config: BrowserConfig, clock: Clock, gateway: Gateway, plain: Fetcher, memory: MemoryBudget
 ) -> BrowserLane:
     """The lane with all its dependencies."""
     instructions = Instructions()
     pool = BrowserPool(
         LazyEngine(config, gateway),
         clock,
-        processes=config.browser_processes,
-        pages=config.browser_pages,
-        max_uses=config.browser_uses,
-        max_memory_bytes=config.browser_memory_bytes,
+        processes=config.processes,
+        pages=config.pages,
+        max_uses=config.uses,
+        max_memory_bytes=config.memory_bytes,
     )
-    browser = BrowserFetcher(config, clock, gateway, pool, instructions, BrowserBudget(), memory)
-    return BrowserLane(plain, browser, instructions, Verdicts(), VerdictFile(config.browser_verdicts), clock)
+    browser = BrowserFetcher(http, config, clock, gateway, pool, instructions, BrowserBudget(), memory)
+    return BrowserLane(plain, browser, instructions, Verdicts(), VerdictFile(config.verdicts), clock)

@@ -43,7 +43,7 @@ BROWSER_METRICS: tuple[Metric[Downloader], ...] = (
     ),
     Metric(
         "browser_memory_bytes",
-        "Memory of all browser processes. A rise up to browser_memory_bytes for each is normal; then pages end.",
+        "Memory of all browser processes. A rise up to browser.memory_bytes for each is normal; then pages end.",
         _browser(lambda lane: lane.browser.pool.memory_bytes()),
     ),
     Metric(

@@ -143,7 +143,7 @@ class Backend(Protocol):
         from nephila.downloader.fetch_page import config_of
         from nephila_rules.try_page import stored_page
 
-        return await stored_page(url, config_of())
+        return await stored_page(url, config_of({}))
 
     # ---- rules
 

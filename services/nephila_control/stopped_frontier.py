@@ -40,7 +40,7 @@ async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operatio
 
 def _single_fetches(run: RunFile) -> DownloaderConfig:
     """The studio fetches a page under the name of the crawl, and within its egress rules."""
-    return config_of(**settings_of(run.options, "extract")["downloader"])
+    return config_of(settings_of(run.options, "extract")["downloader"])
 
 
 @asynccontextmanager

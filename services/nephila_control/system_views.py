@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from nephila.kernel.runtime.config import FILE, secret_fields
+from nephila.kernel.runtime.config import FILE, settings, value_of, variable_of
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.source import Source
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nephila_proxies.selection import ProxySelection
 
 PROXIES: Final = 200
-_HIDDEN = re.compile(r"pass|secret|token|auth|cookie|header|proxies|store|dsn")
+_HIDDEN = re.compile(r"pass|secret|token|auth|cookie|header|sources|store|dsn")
 """Names of settings whose values may hold a password, beside those of the type Secret."""
 
 
@@ -40,12 +40,11 @@ def configuration(
 
 
 def _values(section: str, config: msgspec.Struct) -> Iterable[system_types.ConfigValue]:
-    secrets = secret_fields(type(config))
-    for field in msgspec.structs.fields(config):
-        name, value = field.name, getattr(config, field.name)
-        hidden = name in secrets or _HIDDEN.search(name) is not None
+    for name, setting in settings(type(config)).items():
+        field, value = setting.field, value_of(config, name)
+        hidden = setting.is_secret or _HIDDEN.search(name) is not None
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-        variable = f"NEPHILA_{section}__{name}".upper()
+        variable = variable_of(section, name)
         from_environment = any(key in os.environ for key in (variable, variable + FILE.upper()))
         yield system_types.ConfigValue(
             section=section,

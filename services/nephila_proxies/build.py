@@ -28,53 +28,54 @@ def make_proxy_router(
     config: DownloaderConfig, clock: Clock, resolver: GuardedResolver, fetcher: Fetcher
 ) -> ProxyRouter:
     """The router through the proxies of the settings. Raises `UsageError` for settings that make no sense."""
+    proxies = config.proxies
     for name, url in (
-        ("proxy_check_url", config.proxy_check_url),
-        ("proxy_check_https_url", config.proxy_check_https_url),
+        ("proxies.check_url", proxies.check_url),
+        ("proxies.check_https_url", proxies.check_https_url),
     ):
         try:
             if url:
                 TargetUrl(url)
         except ValueError as error:
             raise UsageError(f"{name}: {error}") from None
-    if not 0 <= config.proxy_second_share <= 1:
-        raise UsageError("proxy_second_share is a share from 0 to 1")
-    if config.proxy_class != DIRECT:
-        parse_selector(config.proxy_class)
-    pool = ProxyPool(config.proxy_slots, config.proxy_check_s, config.proxy_anonymous)
+    if not 0 <= proxies.second_share <= 1:
+        raise UsageError("proxies.second_share is a share from 0 to 1")
+    if proxies.default != DIRECT:
+        parse_selector(proxies.default)
+    pool = ProxyPool(proxies.slots, proxies.check_s, proxies.anonymous)
     validator = Validator(
         fetcher,
         resolver,
-        make_proxy_resolver(config, clock, allow_private=config.allow_private),
-        make_proxy_resolver(config, clock, allow_private=True),
+        make_proxy_resolver(config.dns, clock, allow_private=config.dns.allow_private),
+        make_proxy_resolver(config.dns, clock, allow_private=True),
         clock,
-        load_countries(config.proxy_countries),
-        check_url=config.proxy_check_url,
-        https_url=config.proxy_check_https_url,
-        country_header=config.proxy_country_header,
-        names=config.proxy_names,
-        tls_verify=config.tls_verify,
-        ca_file=config.ca_file,
+        load_countries(proxies.countries),
+        check_url=proxies.check_url,
+        https_url=proxies.check_https_url,
+        country_header=proxies.country_header,
+        names=proxies.names,
+        tls_verify=config.http.tls_verify,
+        ca_file=config.http.ca_file,
     )
     keeper = ProxyKeeper(
         pool,
-        make_sources(config.proxies, config.secrets, fetcher, resolver),
+        make_sources(proxies.sources, config.middleware.secrets, fetcher, resolver),
         validator,
-        PoolFile(config.proxy_pool, clock),
+        PoolFile(proxies.pool, clock),
         clock,
-        collect_s=config.proxy_collect_s,
-        concurrency=config.proxy_checks,
+        collect_s=proxies.collect_s,
+        concurrency=proxies.checks,
     )
     selection = ProxySelection(
         pool,
         clock,
-        default=config.proxy_class,
-        no_proxy=config.no_proxy,
-        names=config.proxy_names,
-        give_up_s=config.proxy_give_up_s,
-        always_sessions=bool(config.cookies),
+        default=proxies.default,
+        no_proxy=proxies.no_proxy,
+        names=proxies.names,
+        give_up_s=proxies.give_up_s,
+        always_sessions=bool(config.middleware.cookies),
         on_fault=keeper.on_fault,
-        second_fetches=SecondFetches(config.proxy_second_share, random.Random()),
-        trusts_tls=config.tls_verify,
+        second_fetches=SecondFetches(proxies.second_share, random.Random()),
+        trusts_tls=config.http.tls_verify,
     )
     return ProxyRouter(resolver, selection, keeper)

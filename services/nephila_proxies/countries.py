@@ -50,4 +50,4 @@ def load_countries(path: str) -> Countries:
         with Path(path).open(encoding="utf-8", newline="") as file:
             return Countries(csv.reader(file))
     except (OSError, ValueError) as error:
-        raise UsageError(f"proxy_countries {path}: {error}") from None
+        raise UsageError(f"proxies.countries {path}: {error}") from None

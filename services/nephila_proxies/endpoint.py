@@ -13,7 +13,7 @@ from nephila.kernel.runtime.late_pattern import late_pattern
 
 SCHEMES = {"http": 8080, "https": 443, "socks5": 1080}
 """Known schemes with their default ports. https: TLS to the proxy, then CONNECT. socks5h, which curl uses, means
-socks5: `proxy_names` decides about names."""
+socks5: `proxies.names` decides about names."""
 _WORD = late_pattern(r"[a-z0-9][a-z0-9_-]{0,31}\Z")
 _COUNTRY = late_pattern(r"[a-z]{2}\Z")
 MAX_PROVIDER_CHARS = 80

@@ -67,7 +67,7 @@ PROXY_METRICS: tuple[Metric[Downloader], ...] = (
     ),
     Metric(
         "proxy_compared_total",
-        "Pages fetched once more through another proxy to compare both. A rise is normal: `proxy_second_share`.",
+        "Pages fetched once more through another proxy to compare both. A rise is normal: `proxies.second_share`.",
         _proxies(lambda proxies: proxies.second_fetches.compared),
         counter=True,
     ),

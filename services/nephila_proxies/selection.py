@@ -89,7 +89,7 @@ class ProxySelection:
         """`trusts_tls`: certificates are checked, so that no proxy can change what an https server sends.
         `second_fetches`: compares pages; None: no page is compared."""
         if names not in NAMES:
-            raise UsageError(f"proxy_names {names!r}: known are {', '.join(NAMES)}")
+            raise UsageError(f"proxies.names {names!r}: known are {', '.join(NAMES)}")
         self.pool = pool
         self._clock = clock
         self._default = default
@@ -358,7 +358,7 @@ class ProxySelection:
         refusals = self.pool.refusals(selector, need, now)
         if refusals and not refusals[0]:
             statuses = ", ".join(f"{status}: {count}" for status, count in sorted(refusals.items()) if count)
-            hint = "; plain http needs no CONNECT with proxy_names: proxy" if target.scheme == "http" else ""
+            hint = "; plain http needs no CONNECT with proxies.names: proxy" if target.scheme == "http" else ""
             text = f"all proxies of {named} refuse CONNECT to port {target.port} (status {statuses}){hint}"
             if text not in self._reported:
                 if len(self._reported) >= MAX_LABELS:

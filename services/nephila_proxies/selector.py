@@ -1,6 +1,6 @@
 """The proxies of a job: by a class, a country, or both. Pure.
 
-""               as the setting proxy_class
+""               as the setting proxies.default
 any              every proxy
 direct           none
 residential      those of a class

@@ -1,6 +1,6 @@
 """The validator: is a proxy reachable, does it return the requested page, what does it reveal, where is it?
 
-With a check URL the proxy fetches an echo page, a page that shows the request it received: `proxy_check_url`. The
+With a check URL the proxy fetches an echo page, a page that shows the request it received: `proxies.check_url`. The
 request carries a random token, and the answer has to contain it, so a proxy that shows a page of its own fails. The
 headers in the answer say how much the proxy reveals. Without a check URL only the connection is tested.
 """

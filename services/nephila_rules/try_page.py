@@ -61,7 +61,10 @@ def page_of(
         return page
     from nephila.downloader.fetch_page import config_of, fetch_page
 
-    config, step = config_of(allow_private=allow_private, host_map=host_map or ()), f"the fetch of {target}"
+    config, step = (
+        config_of({"dns.allow_private": allow_private, "dns.host_map": host_map or ()}),
+        f"the fetch of {target}",
+    )
     if limit is None:
         fetched = fetch_page(target, config)
     else:

@@ -153,7 +153,7 @@ def _checked(path: Path, urls: Iterable[str]) -> dict[str, CheckedLink]:
         return results
     run = directory.read()
     options = {**defaults(), **(run.options if run is not None else {})}
-    config = config_of(**settings_of(options, "extract")["downloader"])
+    config = config_of(settings_of(options, "extract")["downloader"])
     note(f"requesting {len(urls):,} URLs that the crawl did not fetch, once each; results are kept in {file}")
     with file.open("ab") as stream:
 

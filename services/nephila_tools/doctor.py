@@ -112,7 +112,7 @@ def doctor(
     if namespace or release or context:
         raise UsageError("--namespace, --release and --context need --cluster")
     checks = [check for run in CHECKS for check in run()]
-    checks += check_middleware(middleware or os.environ.get("NEPHILA_DOWNLOADER__MIDDLEWARE_DIR", ""))
+    checks += check_middleware(middleware or os.environ.get("NEPHILA_DOWNLOADER__MIDDLEWARE__DIRECTORY", ""))
     usable = all(check.state != "fail" for check in checks)
     if json:
         print_json({"usable": usable, "version": __version__, "checks": checks, "commands": check_commands()})
@@ -215,14 +215,14 @@ def check_browser() -> list[Check]:
     from nephila_browser.command import start_fault
     from nephila_browser.installation import find_executable, missing
 
-    configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_EXECUTABLE", "")
+    configured = os.environ.get("NEPHILA_DOWNLOADER__BROWSER__EXECUTABLE", "")
     if reason := missing(configured):
         problem, _, remedy = reason.partition(": ")
         return [Check("browser", "warn", f"{problem}; crawl --render does not work", remedy)]
     path = find_executable(configured)
     if fault := start_fault(path):
         return [Check("browser", "warn", f"{path} does not start: {fault.cause}", fault.remedy)]
-    sandbox = os.environ.get("NEPHILA_DOWNLOADER__BROWSER_SANDBOX", "").strip().lower() not in (
+    sandbox = os.environ.get("NEPHILA_DOWNLOADER__BROWSER__SANDBOX", "").strip().lower() not in (
         "false",
         "0",
         "no",

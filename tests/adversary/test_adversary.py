@@ -288,7 +288,7 @@ async def test_dns(answer: Any, expected: str, lane: str) -> None:
     """A name server that lies, fails or is silent costs a reason; private addresses are refused."""
     async with DnsServer({"bad.test": answer}) as dns:
         settings: dict[str, Any] = {
-            "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": 0.5, "allow_private": False,
+            "dns__servers": (dns.address,), "dns__resolver": "aiodns", "dns__timeout_s": 0.5, "allow_private": False,
         }  # fmt: skip
         if lane == "native":
             (outcome,) = await outcomes("http://bad.test/", **(UNPACED | settings))
@@ -307,7 +307,7 @@ async def test_a_slow_name_server(delay_s: float, expected: str, lane: str) -> N
     async with DnsServer({"bad.test": ("127.0.0.1",)}, delay_s) as dns, Server(GOOD) as server:
         limit_s = 10.0 if expected == FETCHED else 0.3
         settings: dict[str, Any] = {
-            "dns_servers": (dns.address,), "dns_resolver": "aiodns", "dns_timeout_s": limit_s, **LIMITS,
+            "dns__servers": (dns.address,), "dns__resolver": "aiodns", "dns__timeout_s": limit_s, **LIMITS,
         }  # fmt: skip
         url = f"http://bad.test:{server.port}/"
         if lane == "native":
@@ -325,7 +325,7 @@ async def test_an_answer_that_is_truncated_over_udp() -> None:
     dns = DnsServer()
     dns.over_tcp["bad.test"] = ("127.0.0.1",)
     async with dns, Server(GOOD) as server:
-        settings = {"dns_servers": (dns.address,), "dns_resolver": "aiodns"}
+        settings = {"dns__servers": (dns.address,), "dns__resolver": "aiodns"}
         (outcome,) = await outcomes(f"http://bad.test:{server.port}/", **(UNPACED | settings))
         assert (named(outcome), dns.tcp_asked["bad.test"] > 0) == (FETCHED, True), outcome.detail
 
@@ -334,7 +334,7 @@ async def test_fifty_addresses_cost_three_attempts() -> None:
     """Of 50 addresses where nobody listens, three are dialled."""
     addresses = tuple(f"127.0.9.{number}" for number in range(1, 51))
     async with DnsServer({"bad.test": addresses}) as dns:
-        settings = {"dns_servers": (dns.address,), "dns_resolver": "aiodns"}
+        settings = {"dns__servers": (dns.address,), "dns__resolver": "aiodns"}
         (outcome,) = await outcomes("http://bad.test:9/", **(UNPACED | settings))
         assert (named(outcome), outcome.address in addresses) == ("connect", True)
 
@@ -343,7 +343,7 @@ async def test_a_name_that_is_rebound() -> None:
     """A name that changes to a private address is checked at each look-up, and the checked address is dialled."""
     async with DnsServer({"bad.test": Rebinding("93.184.216.34", "127.0.0.1")}) as dns, Server(GOOD) as server:
         settings: dict[str, Any] = {
-            "dns_servers": (dns.address,), "dns_resolver": "aiodns", "allow_private": False, **LIMITS,
+            "dns__servers": (dns.address,), "dns__resolver": "aiodns", "allow_private": False, **LIMITS,
             "connect_timeout_s": 0.2,
         }  # fmt: skip
         url = f"http://bad.test:{server.port}/"

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import msgspec
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
@@ -24,6 +23,7 @@ from nephila_browser.pool import BrowserPool
 
 from tests.browser.fake_engine import FakeEngine, FakeGateway, FakeProcess
 from tests.browser.test_browser_pool import settle
+from tests.downloader_settings import downloader_config
 from tests.jobs import crawl_job
 
 
@@ -31,12 +31,19 @@ class Rig:
     """A fetcher over a fake browser and a fake gateway."""
 
     def __init__(self, **settings: Any) -> None:
-        self.config = DownloaderConfig(**settings)
+        self.config = downloader_config(**settings)
         self.gateway, self.engine, self.clock = FakeGateway(), FakeEngine(), ManualClock()
         self.instructions = Instructions()
         self.pool = BrowserPool(self.engine, self.clock, processes=1, pages=4, max_uses=0, max_memory_bytes=0)
         self.fetcher = BrowserFetcher(
-            self.config, self.clock, self.gateway, self.pool, self.instructions, BrowserBudget(), unlimited()
+            self.config.http,
+            self.config.browser,
+            self.clock,
+            self.gateway,
+            self.pool,
+            self.instructions,
+            BrowserBudget(),
+            unlimited(),
         )
         self.responses: list[HttpResponse] = []
 

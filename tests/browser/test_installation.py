@@ -78,4 +78,4 @@ def test_one_line_says_what_is_missing_and_the_command_of_this_system(
 
 def test_a_setting_that_names_no_executable_is_the_fault(bare: Path) -> None:
     program(bare / "bin" / "chromium")
-    assert missing("/none/chrome").startswith("browser_executable /none/chrome: no executable")
+    assert missing("/none/chrome").startswith("browser.executable /none/chrome: no executable")

@@ -18,7 +18,6 @@ import sys
 import tempfile
 from urllib.parse import unquote
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.routing.router import DirectRouter
 from nephila.kernel.runtime.clock import SystemClock
@@ -28,6 +27,7 @@ from nephila_browser.gateway.gateway import make_gateway
 
 from tests.canary.channels import BROWSER, HTML, NAVIGATIONS, targets
 from tests.canary.world import PROXY_PORT, SITE, World, enter
+from tests.downloader_settings import downloader_config
 from tools import chromium
 
 CONTROL_TRIES = 4
@@ -136,12 +136,12 @@ async def crawl(world: World, channel: str, urls: list[str], private: bool) -> i
             sys.executable, "-m", "nephila", "crawl", *words, *options, *(["--allow-private"] if private else []),
             env={
                 **os.environ,
-                "NEPHILA_DOWNLOADER__DNS_SERVERS": json.dumps([world.dns.address]),
-                "NEPHILA_DOWNLOADER__CONNECT_TIMEOUT_S": "2",
-                "NEPHILA_DOWNLOADER__HEADERS_TIMEOUT_S": "2",
-                "NEPHILA_DOWNLOADER__ADDRESS_GAP_S": "0",
+                "NEPHILA_DOWNLOADER__DNS__SERVERS": json.dumps([world.dns.address]),
+                "NEPHILA_DOWNLOADER__HTTP__CONNECT_TIMEOUT_S": "2",
+                "NEPHILA_DOWNLOADER__HTTP__HEADERS_TIMEOUT_S": "2",
+                "NEPHILA_DOWNLOADER__LIMITS__ADDRESS_GAP_S": "0",
                 "NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0",
-                **({"NEPHILA_DOWNLOADER__PROXIES": json.dumps([PROXY])} if channel == "proxy" else {}),
+                **({"NEPHILA_DOWNLOADER__PROXIES__SOURCES": json.dumps([PROXY])} if channel == "proxy" else {}),
             },
             stdout=subprocess.DEVNULL,
         )  # fmt: skip
@@ -236,12 +236,12 @@ async def browser_channels(world: World, table: Table, tries: int, control: bool
     from playwright.async_api import async_playwright
 
     secure = ("service worker", "WebTransport")  # offered to pages over https only
-    config = DownloaderConfig(
-        dns_servers=(world.dns.address,), dns_resolver="aiodns", tls_verify=False, connect_timeout_s=2
+    config = downloader_config(
+        dns__servers=(world.dns.address,), dns__resolver="aiodns", tls_verify=False, connect_timeout_s=2
     )
     clock = SystemClock()
-    router = DirectRouter(make_guarded_resolver(config, clock))
-    gateway = make_gateway(config, clock, router)
+    router = DirectRouter(make_guarded_resolver(config.dns, clock))
+    gateway = make_gateway(config.http, config.browser.host_rate, clock, router)
     async with async_playwright() as playwright:
         guarded = Browser(world, playwright, gateway, 1.5)
         await guarded.open()

@@ -66,11 +66,8 @@ def settings(hosts: dict[str, dict[str, Any]], folder: Path) -> dict[str, Any]:
             "snapshot_bytes": 64 << 10,
         },
         "downloader": {
-            "allow_private": True,
-            "host_map": maps,
-            "headers_timeout_s": 10,
-            "idle_timeout_s": 8,
-            "total_timeout_s": 20,
+            "dns": {"allow_private": True, "host_map": maps},
+            "http": {"headers_timeout_s": 10, "idle_timeout_s": 8, "total_timeout_s": 20},
         },
         "storage": {},
     }

@@ -420,8 +420,20 @@ def test_user_agent_and_pace_are_set_once_and_reach_every_service(
     monkeypatch.setenv("NEPHILA_STORAGE__DIRECTORY", str(tmp_path))
     monkeypatch.setenv("NEPHILA_SCHEDULER__DIRECTORY", str(tmp_path))
     read = {name: settings.read(name, str(path)).service for name in SERVICES}
-    assert read["downloader"].user_agent == "examplebot/2.0"
+    assert read["downloader"].http.user_agent == "examplebot/2.0"
     assert (read["scheduler"].agent, read["parser"].robots_agent) == ("examplebot", "examplebot")
-    for name in ("scheduler", "downloader"):
-        pace = (read[name].per_address, read[name].address_gap_s, read[name].networks)
-        assert pace == (2, 0.5, ("192.0.2.0/24=8",)), name
+    for limits in (read["scheduler"], read["downloader"].limits):
+        assert (limits.per_address, limits.address_gap_s, limits.networks) == (2, 0.5, ("192.0.2.0/24=8",))
+
+
+def test_settings_of_the_chart_join_a_section_of_the_values() -> None:
+    """A section of `config` may hold other settings; what it sets itself is stronger."""
+    values = "downloader.config.dns.ttl_s=60,downloader.config.middleware.cookies=/c,downloader.config.browser.pages=2"
+    found = objects("--set", values, "--set", "crawler.allowPrivate=true,downloader.secrets.existingSecret=logins")
+    assert system_of(found)["downloader"] == {
+        "dns": {"ttl_s": 60, "allow_private": True},
+        "middleware": {"cookies": "/c", "secrets": "/secrets"},
+        "browser": {"pages": 2},
+    }
+    found = objects("--set", "downloader.config.dns.allow_private=true")
+    assert system_of(found)["downloader"] == {"dns": {"allow_private": True}}

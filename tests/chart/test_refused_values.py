@@ -35,7 +35,7 @@ EXTERNAL = '{"kafka": {"mode": "external", "external": {"bootstrap": "kafka.test
         ('{"blobStore": {"persistence": {"enabled": true, "accessModes": ["RWX"]}}}', "/blobStore/persistence/accessM"),
         ('{"storage": {"config": {"formats": ["gzip"]}}}', "/storage/config/formats/0"),
         ('{"scheduler": {"config": {"retry_delay_s": -1}}}', "/scheduler/config/retry_delay_s"),
-        ('{"downloader": {"config": {"fetcher": "curl"}}}', "/downloader/config/fetcher"),
+        ('{"downloader": {"config": {"http": {"fetcher": "curl"}}}}', "/downloader/config/http/fetcher"),
         ('{"database": {"external": {"existingSecret": "My Secret"}}}', "/database/external/existingSecret"),
         ('{"rules": {"git": {"period": "ten"}}}', "/rules/git/period"),
         ('{"monitoring": {"podMonitor": {"interval": "15"}}}', "/monitoring/podMonitor/interval"),

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
@@ -32,6 +31,7 @@ from nephila_control.rule_types import ApplyRules
 from tests.console import shop
 from tests.control.documents import document, rule
 from tests.control.http.asgi import Answer, AsgiClient
+from tests.downloader_settings import downloader_config
 from tests.scheduler.world import World, site
 from tests.storage.storage_rig import key, record, running
 
@@ -120,7 +120,7 @@ async def console(
         database.commit()
     shop.write(directory, {**shop.pages(), **hostile(text)})
     world = await World(directory / "frontier", site({"/0": []})).start()
-    parts = Parts(world.bus, world.clock, world.scheduler, downloader=DownloaderConfig(**fetching))
+    parts = Parts(world.bus, world.clock, world.scheduler, downloader=downloader_config(**fetching))
     backend = LocalBackend(parts, directory, ("sqlite",), rules=RuleStore(directory, world.bus))
     control = Operations(backend)
     turning = asyncio.ensure_future(_turn(world))

@@ -57,7 +57,7 @@ async def test_a_page_is_fetched_from_the_web_through_robots_txt(tmp_path):
 @pytest.mark.full
 async def test_a_page_is_fetched_as_a_browser_has_it(tmp_path, chromium):
     """With robots.txt as well; its script has run there and is not in the frame."""
-    fetching = {"browser_enabled": True, "browser_executable": chromium, "browser_sandbox": False}
+    fetching = {"browser__enabled": True, "browser__executable": chromium, "browser__sandbox": False}
     async with console(tmp_path, allow_private=True, **fetching) as rig, site("") as (base, asked):
         browser = await rig.opened()
         await browser.get("/console/studio")

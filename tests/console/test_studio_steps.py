@@ -38,7 +38,7 @@ def ajax_site():
 
 def rendering(chromium: str) -> dict[str, Any]:
     """Settings of a downloader with a browser."""
-    return {"browser_enabled": True, "browser_executable": chromium, "browser_sandbox": False}
+    return {"browser__enabled": True, "browser__executable": chromium, "browser__sandbox": False}
 
 
 def shown(browser: Browser) -> Draft:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.metrics import DEAD_LETTERS
 from nephila.kernel.runtime.metrics import Metric
@@ -29,6 +28,7 @@ from nephila_control.http.unix_socket import NAME
 from nephila_control.job_types import ApplyJob
 from nephila_control.serve import UpProgram
 
+from tests.downloader_settings import downloader_config
 from tests.e2e.web import page, serve
 
 JOB = {
@@ -69,7 +69,7 @@ async def test_all_services_of_a_program_are_measured(tmp_path, workers):
     with serve(lambda request: page()) as web:
         configs = ServiceConfigs(
             SchedulerConfig(directory=str(tmp_path / "frontier")),
-            DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0),
+            downloader_config(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0),
             ParserConfig(),
             StorageConfig(directory=tmp_path),
             workers,

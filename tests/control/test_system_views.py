@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.storage.config import StorageConfig
 from nephila_control.system_types import ListConfiguration
 from nephila_control.system_views import configuration
+
+from tests.downloader_settings import downloader_config
 
 SECRET = "hunter2"  # noqa: S105 - of a test
 
@@ -18,7 +19,7 @@ def values(monkeypatch):
     """Name → value of a downloader and a storage."""
     monkeypatch.setenv("NEPHILA_DOWNLOADER__CONCURRENCY", "7")
     configs = {
-        "downloader": DownloaderConfig(proxies=(f"http://u:{SECRET}@p.test:1",), concurrency=7, total_timeout_s=9.0),
+        "downloader": downloader_config(sources=(f"http://u:{SECRET}@p.test:1",), concurrency=7, total_timeout_s=9.0),
         "storage": StorageConfig(directory=Path(), store=f"postgresql://u:{SECRET}@db.test/x"),
     }
     return lambda **asked: configuration(configs, ListConfiguration(**asked)).values
@@ -28,8 +29,8 @@ def test_each_setting_says_where_it_comes_from(values):
     """Of the environment, of the command, or the default."""
     found = {one.name: (one.value, one.source) for one in values(section="downloader")}
     assert found["concurrency"] == ("7", "environment")
-    assert found["total_timeout_s"] == ("9.0", "options")
-    assert found["user_agent"][1] == "default"
+    assert found["http.total_timeout_s"] == ("9.0", "options")
+    assert found["http.user_agent"][1] == "default"
     assert all(one.source != "default" for one in values(changed=True))
     assert {one.section for one in values()} == {"downloader", "storage"}
 
@@ -37,4 +38,4 @@ def test_each_setting_says_where_it_comes_from(values):
 def test_no_value_has_a_secret(values):
     """That there is one is said."""
     assert not any(SECRET in one.value for one in values())
-    assert {one.name for one in values() if one.secret} >= {"proxies", "store"}
+    assert {one.name for one in values() if one.secret} >= {"proxies.sources", "store"}

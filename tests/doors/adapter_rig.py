@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig
 from nephila.programs.service_configs import ServiceConfigs
@@ -17,6 +16,7 @@ from nephila.storage.config import StorageConfig
 from nephila_control.api import Control
 from nephila_control.serve import UpProgram
 
+from tests.downloader_settings import downloader_config
 from tests.e2e.web import Reply, Request, Web, serve
 
 SITEMAP = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>'
@@ -70,7 +70,7 @@ async def running(directory: Path, answer: Callable[[Request], Reply | None] = s
     with serve(answer) as web:
         configs = ServiceConfigs(
             SchedulerConfig(directory=str(directory / "frontier"), address_gap_s=0.0),
-            DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0),
+            downloader_config(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0),
             ParserConfig(),
             StorageConfig(directory=directory, flush_interval_s=0.02, formats=("sqlite", "raw")),
         )

@@ -22,6 +22,8 @@ from nephila.kernel.net.egress import EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
 
+from tests.downloader_settings import downloader_config
+
 
 def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str = "", **headers: str) -> HttpResponse:
     """An answer as a fetcher gives it."""
@@ -117,8 +119,8 @@ class Room:
         self.hold = False
         self.held: list[Delivery] = []
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
-        config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
-        resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, HashTree(1000), self.clock)
+        config = downloader_config(**{"address_gap_s": 0.0, **settings})
+        resolver = GuardedResolver(EgressGuard(config.dns.allow_private), self.names, HashTree(1000), self.clock)
         router = self._router(config, resolver)
         self.downloader = Downloader(
             config, self.bus, self.clock, router, self.fetcher, coordination, None, make_admission

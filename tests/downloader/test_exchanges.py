@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import Exchange, HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
@@ -76,7 +76,7 @@ def test_an_archived_request_holds_no_credentials() -> None:
     http_request = HttpRequest(TargetUrl("http://me:pw@a.test/"), NO_ROUTE)
     http_request.add_header("If-None-Match", '"e"')
     http_request.add_secret_header("Cookie", "sid=1")
-    heads = RequestHeads(DownloaderConfig(headers=("X-All: 1",)))
+    heads = RequestHeads(HttpConfig(headers=("X-All: 1",)))
     sent, shown = heads.make(http_request), heads.shown(http_request)
     assert b"Cookie: sid=1" in sent
     assert b"Authorization: Basic" in sent

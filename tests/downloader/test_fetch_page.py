@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from nephila.downloader.fetch_page import MAX_HOPS, SingleFetcher, config_of, fetch_page, fetch_robots
 from nephila.kernel.messages import FetchKind, FetchResult
+from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import UserError
 
 from tests.e2e.web import Reply, page, serve
@@ -46,16 +46,23 @@ def web():
 @pytest.fixture
 def config(web):
     """Its names lead to it."""
-    return config_of(user_agent="test-agent/1", contact="a@b.test", allow_private=True, host_map=[web.host_map])
+    return config_of(
+        {
+            "http.user_agent": "test-agent/1",
+            "http.contact": "a@b.test",
+            "dns.allow_private": True,
+            "dns.host_map": [web.host_map],
+        }
+    )
 
 
 def test_the_settings_of_single_fetches_have_no_limit_per_address(web, config):
     """Whoever fetches one page waits for nothing."""
-    assert (config.per_address, config.address_gap_s, config.allow_private) == (0, 0.0, True)
-    assert (config_of().allow_private, config_of().host_map) == (False, ())
+    assert (config.limits.per_address, config.limits.address_gap_s, config.dns.allow_private) == (0, 0.0, True)
+    assert (config_of({}).dns.allow_private, config_of({}).dns.host_map) == (False, ())
     fetch_page("http://open.test/page", config)
-    assert web.requests[0].headers["User-Agent"] == config.agent()
-    assert "test-agent/1" in config.agent()
+    assert web.requests[0].headers["User-Agent"] == config.http.agent()
+    assert "test-agent/1" in config.http.agent()
 
 
 def test_a_page_behind_redirects_has_its_last_url(web, config):
@@ -86,7 +93,7 @@ def test_a_fetch_without_a_page_names_outcome_and_status(config, path, says):
 
 def test_a_fetch_without_an_answer_has_no_status(config):
     """It was refused before it was sent, or nobody answered."""
-    guarded = msgspec.structs.replace(config, allow_private=False, host_map=())
+    guarded = replaced(config, {"dns.allow_private": False, "dns.host_map": ()})
     with pytest.raises(UserError) as refused:
         fetch_page("http://127.0.0.1:1/", guarded)
     assert str(refused.value) == (
@@ -140,7 +147,7 @@ async def test_the_robots_txt_of_a_host_is_fetched_once(web, config):
 
 async def test_a_private_address_is_named_by_the_fetch_of_the_page(config):
     """Its robots.txt does not refuse it, since it was never read."""
-    async with SingleFetcher(msgspec.structs.replace(config, allow_private=False, host_map=())) as fetcher:
+    async with SingleFetcher(replaced(config, {"dns.allow_private": False, "dns.host_map": ()})) as fetcher:
         assert await fetcher.refusal("http://127.0.0.1:1/") == ""
         outcome, found = await fetcher.fetch("http://127.0.0.1:1/")
     assert (outcome.result, outcome.reason, found) == (FetchResult.DENIED, "address", None)

@@ -9,7 +9,7 @@ import subprocess
 
 from tests.e2e.web import NEPHILA, run
 
-QUICK = {"NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0", "NEPHILA_DOWNLOADER__ADDRESS_GAP_S": "0"}
+QUICK = {"NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0", "NEPHILA_DOWNLOADER__LIMITS__ADDRESS_GAP_S": "0"}
 """All hosts here are one server; what one address may bear has tests of its own."""
 
 

@@ -20,7 +20,7 @@ from tools.kafka_broker import Broker
 
 pytestmark = pytest.mark.usefixtures("chromium")
 ROUTES, PLAIN = 24, 60
-BROWSER = {"NEPHILA_DOWNLOADER__BROWSER_ENABLED": "true"}
+BROWSER = {"NEPHILA_DOWNLOADER__BROWSER__ENABLED": "true"}
 MEMBERS = ("downloader-a", "downloader-b")
 
 

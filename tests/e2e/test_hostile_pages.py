@@ -72,7 +72,7 @@ def test_every_hostile_page_has_a_row_and_no_browser_is_left(tmp_path: Path) -> 
     settings = {
         "NEPHILA_SCHEDULER__TRIES": "2",
         "NEPHILA_SCHEDULER__BACKOFF_S": "0.5",
-        "NEPHILA_DOWNLOADER__BROWSER_TIMEOUT_S": "6",
+        "NEPHILA_DOWNLOADER__BROWSER__TIMEOUT_S": "6",
         "TMPDIR": str(profiles),
     }
     with serve(answer) as web:

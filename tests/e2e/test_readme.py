@@ -72,7 +72,7 @@ def desk(tmp_path_factory):
             "PORT": str(web.port),
             "PYTHON": sys.executable,
             "NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0",
-            "NEPHILA_DOWNLOADER__ADDRESS_GAP_S": "0",
+            "NEPHILA_DOWNLOADER__LIMITS__ADDRESS_GAP_S": "0",
         }
         started: list[int] = []
         yield folder, env, web, started

@@ -68,7 +68,7 @@ def by_one_program(site, tmp_path: Path, workers: str) -> list[tuple]:
         cwd=tmp_path,
         **HASTE,
         NEPHILA_SCHEDULER__PER_ADDRESS="0",
-        NEPHILA_DOWNLOADER__PER_ADDRESS="0",
+        NEPHILA_DOWNLOADER__LIMITS__PER_ADDRESS="0",
         timeout=100,
     )
     assert crawl.returncode == 0, crawl.stderr
@@ -78,7 +78,7 @@ def by_one_program(site, tmp_path: Path, workers: str) -> list[tuple]:
 
 def by_services(site, tmp_path: Path) -> list[tuple]:
     """Rows of a system over Kafka and PostgreSQL."""
-    downloader = {"allow_private": True, "host_map": maps(site), **PACE}
+    downloader = {"dns": {"allow_private": True, "host_map": maps(site)}, "limits": PACE}
     with required(NoServer, Missing):
         system = System(tmp_path / "system", {"scheduler": PACE, "downloader": downloader})
     system.environment |= HASTE

@@ -197,7 +197,7 @@ QUICK_ADDRESSES = {
 def test_settings_that_a_worker_refuses_are_one_line(tmp_path):
     """As with one process: exit 2, and nothing was begun."""
     with serve(answer) as web:
-        done = crawl(web, "http://a.test/0", *WORKERS, cwd=tmp_path, NEPHILA_DOWNLOADER__FETCHER="nonsense")
+        done = crawl(web, "http://a.test/0", *WORKERS, cwd=tmp_path, NEPHILA_DOWNLOADER__HTTP__FETCHER="nonsense")
     assert done.returncode == 2
     assert done.stderr.startswith("nephila: fetcher 'nonsense'")
     assert len(done.stderr.splitlines()) == 1

@@ -41,7 +41,7 @@ DEPTH = 3
 """Messages within messages; deeper ones are left out."""
 SMALL = {
     "NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0",
-    "NEPHILA_DOWNLOADER__ADDRESS_GAP_S": "0",
+    "NEPHILA_DOWNLOADER__LIMITS__ADDRESS_GAP_S": "0",
     "NEPHILA_SCHEDULER__SEGMENT_BYTES": "4000",
     "NEPHILA_STORAGE__BATCH_ROWS": "8",
 }

@@ -55,13 +55,10 @@ def recorded(
         settings = {
             "scheduler": {"per_address": 0, "address_gap_s": 0},
             "downloader": {
-                "user_agent": "showbot/1.0 (+https://example.org/bot)",
-                "allow_private": True,
-                "per_address": 0,
-                "address_gap_s": 0,
                 "concurrency": concurrency,
-                "dns_servers": [web.dns],
-                "dns_resolver": "aiodns",
+                "http": {"user_agent": "showbot/1.0 (+https://example.org/bot)"},
+                "limits": {"per_address": 0, "address_gap_s": 0},
+                "dns": {"allow_private": True, "servers": [web.dns], "resolver": "aiodns"},
             },
         }
         system = System(folder / "system", settings)

@@ -12,11 +12,12 @@ import pytest
 from nephila import programs
 from nephila.cli.options import with_options
 from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.runtime.config import settings, value_of
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs import options
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.option_converters import same
-from nephila.programs.option_fields import JOB, config_classes, field_facts, fields_of, place_of
+from nephila.programs.option_fields import JOB, config_classes, field_facts, place_of
 from nephila.programs.option_values import read, settings_of
 from nephila.programs.options import DIR, LIMITS, SIZE, TIME, CommandOptions, N, Option, Seconds, defaults, rows, table
 from nephila.programs.service_configs import make_configs
@@ -69,10 +70,10 @@ def parameter(name: str) -> Any:
 
 
 SETTINGS: list[tuple[Row, Any, Any]] = [
-    (("keepalive", Seconds, Option("Idle time.", LIMITS, "downloader.keepalive_s", TIME)), "2m", 120.0),
-    (("pool", int | str, Option("Idle connections.", LIMITS, "downloader.pool_size", N)), "1k", 1000),
-    (("body", int | str, Option("Largest body.", LIMITS, "downloader.max_body_bytes", SIZE)), "2MiB", 2 << 20),
-    (("captures", str, Option("Pictures.", LIMITS, "downloader.browser_captures", DIR)), "/x", "/x"),
+    (("keepalive", Seconds, Option("Idle time.", LIMITS, "downloader.http.keepalive_s", TIME)), "2m", 120.0),
+    (("pool", int | str, Option("Idle connections.", LIMITS, "downloader.http.pool_size", N)), "1k", 1000),
+    (("body", int | str, Option("Largest body.", LIMITS, "downloader.http.max_body_bytes", SIZE)), "2MiB", 2 << 20),
+    (("captures", str, Option("Pictures.", LIMITS, "downloader.browser.captures", DIR)), "/x", "/x"),
     (("full", bool, Option("All text.", LIMITS, "parser.full_text")), True, True),
     (("pause", Seconds, Option("First pause.", LIMITS, "scheduler.backoff_s", TIME)), 5, 5.0),
 ]
@@ -85,7 +86,7 @@ def test_a_row_is_all_that_an_option_of_a_setting_needs(added, tmp_path, row, va
     option = added(*row)
     ((path, _),) = option.fields.items()
     service, _, field = path.partition(".")
-    default = fields_of(config_classes()[service])[field].default
+    default = settings(config_classes()[service])[field].field.default
     assert (option.default, parameter(name).default) == (default, default)
     assert name in options.rows()
     assert option.in_service
@@ -93,7 +94,7 @@ def test_a_row_is_all_that_an_option_of_a_setting_needs(added, tmp_path, row, va
 
     def in_service(value: Any) -> Any:
         configs = make_configs({**defaults(), name: value}, tmp_path, ("sqlite",))
-        return getattr(getattr(configs, service), field)
+        return value_of(getattr(configs, service), field)
 
     assert in_service(default) == default
     assert in_service(read(kind, option, value)) == setting
@@ -130,7 +131,7 @@ def test_each_path_names_a_field():
             if section == JOB:
                 place_of(JobSpec(), rest)
             else:
-                assert section == "plan" or rest in fields_of(config_classes()[section])
+                assert section == "plan" or rest in settings(config_classes()[section])
 
 
 def test_a_flag_is_off_where_its_field_has_its_default():

@@ -127,10 +127,10 @@ def test_retries_are_tries_after_the_first(tmp_path, monkeypatch):
 
 def test_a_timeout_bounds_each_part_of_a_fetch_and_stays_below_the_lease(tmp_path):
     short, long = configs(tmp_path, timeout=5.0), configs(tmp_path, timeout=300.0)
-    assert short.downloader.connect_timeout_s == short.downloader.total_timeout_s == 5
+    assert short.downloader.http.connect_timeout_s == short.downloader.http.total_timeout_s == 5
     assert short.scheduler.lease_s == configs(tmp_path).scheduler.lease_s
-    assert (long.downloader.connect_timeout_s, long.downloader.headers_timeout_s) == (10, 300)
-    assert long.scheduler.lease_s > long.downloader.total_timeout_s == 300
+    assert (long.downloader.http.connect_timeout_s, long.downloader.http.headers_timeout_s) == (10, 300)
+    assert long.scheduler.lease_s > long.downloader.http.total_timeout_s == 300
 
 
 def test_accepted_types_replace_the_default_and_html_stays(tmp_path):
@@ -138,7 +138,7 @@ def test_accepted_types_replace_the_default_and_html_stays(tmp_path):
 
     def wanted(**options):
         downloader = configs(tmp_path, **options).downloader
-        return media_filter(downloader.accept, downloader.refuse)
+        return media_filter(downloader.http.accept, downloader.http.refuse)
 
     accepts = wanted(accept="pdf, image/*")
     assert [accepts(one) for one in ("text/html", "application/pdf", "image/png", "application/json")] == [
@@ -164,7 +164,7 @@ def test_what_is_no_content_type_is_refused(tmp_path, option, word):
 
 
 def test_a_user_goes_to_the_hosts_of_the_seeds_only(tmp_path):
-    headers = configs(tmp_path, user="ann:s3c:ret").downloader.headers
+    headers = configs(tmp_path, user="ann:s3c:ret").downloader.http.headers
     assert headers == (
         "a.test Authorization: Basic YW5uOnMzYzpyZXQ=",
         "www.a.test Authorization: Basic YW5uOnMzYzpyZXQ=",

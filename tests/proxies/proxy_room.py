@@ -46,19 +46,19 @@ class ProxyRoom(Room):
     def __init__(self, coordination: Coordination | None = None, proxies: Sequence[str] = (), **settings: Any) -> None:
         """`proxies`: lines of proxies that work, best first; without one no request uses one."""
         self._lines = proxies
-        super().__init__(coordination, **{"proxy_second_share": 0.0, **settings})
+        super().__init__(coordination, **{"proxies__second_share": 0.0, **settings})
 
     def _router(self, config: DownloaderConfig, resolver: GuardedResolver) -> DirectRouter:
-        self.pool = ProxyPool(config.proxy_slots)
+        self.pool = ProxyPool(config.proxies.slots)
         self.selection = ProxySelection(
             self.pool,
             self.clock,
-            default=config.proxy_class,
-            no_proxy=config.no_proxy,
-            names=config.proxy_names,
-            give_up_s=config.proxy_give_up_s,
-            second_fetches=SecondFetches(config.proxy_second_share, random.Random(1)),
-            trusts_tls=config.tls_verify,
+            default=config.proxies.default,
+            no_proxy=config.proxies.no_proxy,
+            names=config.proxies.names,
+            give_up_s=config.proxies.give_up_s,
+            second_fetches=SecondFetches(config.proxies.second_share, random.Random(1)),
+            trusts_tls=config.http.tls_verify,
         )
         if not self._lines:
             return DirectRouter(resolver)

@@ -14,10 +14,9 @@ from unittest.mock import AsyncMock
 
 import pytest
 import trustme
-from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.native import NativeFetcher
-from nephila.downloader.routing.build import make_router
 from nephila.downloader.routing.router import Router
+from nephila.downloader.service import make_router
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila_proxies.countries import Countries
@@ -28,7 +27,7 @@ from nephila_proxies.proxy import ALIVE, CANDIDATE, EVICTED, REFUSED, Proxy, Pro
 from nephila_proxies.sources import FileSource, make_sources, parse_json, parse_lines
 from nephila_proxies.store import PoolFile
 
-from tests.fetcher_fixtures import settings
+from tests.downloader_settings import downloader_config
 from tests.proxy_server import Mood, ProxyServer
 from tests.waits import until
 
@@ -65,9 +64,9 @@ async def routers() -> AsyncIterator[Any]:
     made: list[tuple[NativeFetcher, Router]] = []
 
     async def build(**changes: object) -> ProxyPool:
-        config = settings(**changes)
-        fetcher = NativeFetcher(config, SystemClock())
-        router = make_router(config, SystemClock(), make_guarded_resolver(config, SystemClock()), fetcher)
+        config = downloader_config(**{"allow_private": True, "tls_verify": False, "rest_s": 0.0, **changes})
+        fetcher = NativeFetcher(config.http, SystemClock())
+        router = make_router(config, SystemClock(), fetcher)
         made.append((fetcher, router))
         await router.start()
         assert router.proxies is not None
@@ -98,9 +97,9 @@ async def test_checks_tell_good_dead_lying_and_refusing_proxies_apart(routers: A
         wrong = f"http://u:wrong@127.0.0.1:{strict.port}"
         with caplog.at_level(logging.WARNING):
             pool = await routers(
-                proxies=(good.url(), dead.url(), liar.url(), wrong),
-                proxy_check_url=f"{echo.url}/echo",
-                proxy_country_header="x-country",
+                proxies__sources=(good.url(), dead.url(), liar.url(), wrong),
+                proxies__check_url=f"{echo.url}/echo",
+                proxies__country_header="x-country",
             )
             await until(lambda: "candidate" not in states(pool).values())
         assert states(pool) == {good.port: "alive", dead.port: "evicted", liar.port: "evicted", strict.port: "refused"}
@@ -115,7 +114,9 @@ async def test_a_proxy_that_reveals_itself_is_anonymous(routers: Any) -> None:
     """Headers of a proxy in the echo page."""
     async with Echo() as echo, ProxyServer({"echo.test": ("127.0.0.1", 0)}, reveals="198.51.100.7") as proxy:
         proxy.hosts["echo.test"] = ("127.0.0.1", int(echo.url.rpartition(":")[2]))
-        pool = await routers(proxies=(proxy.url(),), proxy_check_url=f"{echo.url}/echo", proxy_names="proxy")
+        pool = await routers(
+            proxies__sources=(proxy.url(),), proxies__check_url=f"{echo.url}/echo", proxies__names="proxy"
+        )
         await until(lambda: "alive" in states(pool).values())
         assert [one.anonymity for one in pool.proxies()] == ["anonymous"]
 
@@ -124,7 +125,7 @@ async def test_without_a_check_url_a_connection_is_enough(routers: Any) -> None:
     """A proxy that nobody listens for is out."""
     async with ProxyServer() as good, ProxyServer() as gone:
         await gone.close()
-        pool = await routers(proxies=(good.url(), gone.url()))
+        pool = await routers(proxies__sources=(good.url(), gone.url()))
         await until(lambda: "candidate" not in states(pool).values())
         assert states(pool) == {good.port: "alive", gone.port: "evicted"}
 
@@ -141,7 +142,7 @@ async def test_the_certificate_of_an_https_proxy_counts(
         contexts.append(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         authority.issue_cert(name).configure_cert(contexts[-1])
     async with ProxyServer(tls=contexts[0]) as good, ProxyServer(tls=contexts[1]) as wrong:
-        pool = await routers(proxies=(good.url("https"), wrong.url("https")), tls_verify=True)
+        pool = await routers(proxies__sources=(good.url("https"), wrong.url("https")), tls_verify=True)
         await until(lambda: "candidate" not in states(pool).values())
         assert states(pool) == {good.port: "alive", wrong.port: "evicted"}
 
@@ -157,12 +158,12 @@ async def test_lists_and_apis_are_read(routers: Any, tmp_path: Path) -> None:
             ' "isp": "Big Net"}, 7]}}',
         }
         pool = await routers(
-            proxies=(
+            proxies__sources=(
                 f"file {listed} class=own",
                 f"list {echo.url}/list class=residential",
                 f"json {echo.url}/api path=data.items",
             ),
-            proxy_checks=1,
+            proxies__checks=1,
         )
         await until(lambda: len(pool) == 4)
     found = {proxy.name: (proxy.kind, proxy.country) for proxy in pool.proxies()}
@@ -246,7 +247,7 @@ async def test_an_api_is_asked_with_its_token(routers: Any, tmp_path: Path) -> N
     (tmp_path / "scheme").write_text("Token abc")
     async with Echo() as echo:
         pool = await routers(
-            proxies=tuple(f"list {echo.url}/{name} token={name}" for name in ("word", "scheme", "missing")),
+            proxies__sources=tuple(f"list {echo.url}/{name} token={name}" for name in ("word", "scheme", "missing")),
             secrets=str(tmp_path),
         )
         await until(lambda: len(echo.heads) == 2)

@@ -59,7 +59,7 @@ class Waiting:
             per_host=1,
             per_address=1,
             address_gap_s=1.0,
-            proxy_slots=1,
+            proxies__slots=1,
             move_s=2.0,
         )
         self._resolve = self.room.names.resolve

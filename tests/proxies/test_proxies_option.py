@@ -21,9 +21,14 @@ def test_entries_become_settings(tmp_path: Path) -> None:
         "list http://l.test/",
     ]
     configs = make_configs({**defaults(), "proxy": given}, tmp_path, ("sqlite",))
-    assert configs.downloader.proxies == (given[0], given[1], f"file {os.path.abspath('p.txt')} class=x", given[3])
-    assert configs.downloader.proxy_pool == str(tmp_path / "proxies.json")
-    assert make_configs(defaults(), tmp_path, ("sqlite",)).downloader.proxies == ()
+    assert configs.downloader.proxies.sources == (
+        given[0],
+        given[1],
+        f"file {os.path.abspath('p.txt')} class=x",
+        given[3],
+    )
+    assert configs.downloader.proxies.pool == str(tmp_path / "proxies.json")
+    assert make_configs(defaults(), tmp_path, ("sqlite",)).downloader.proxies.sources == ()
 
 
 @pytest.mark.parametrize("entry", ["ftp://203.0.113.9:1", "http://u:secret@:80", "http://u:secret@p:99999", ""])

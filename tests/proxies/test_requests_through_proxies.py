@@ -115,7 +115,7 @@ async def test_a_ban_or_a_break_gives_the_request_back(response: object) -> None
 @pytest.mark.parametrize(("names", "refusal"), [("local", answer(0, reason="proxy_auth")), ("proxy", answer(407))])
 async def test_wrong_credentials_end_a_proxy(names: str, refusal: HttpResponse) -> None:
     """407 of a proxy is never the status of a page."""
-    room = await started("http://a.test/", proxy_names=names)
+    room = await started("http://a.test/", proxies__names=names)
     room.reply(0, refusal)
     await room.settle()
     room.reply(1, answer(200, b"x"))
@@ -125,7 +125,7 @@ async def test_wrong_credentials_end_a_proxy(names: str, refusal: HttpResponse) 
 
 async def test_a_407_of_the_server_without_a_tunnel_evicts_no_proxy() -> None:
     """The request is repeated by CONNECT, where a 407 is the server's."""
-    room = await started("http://a.test/", proxy_names="proxy")
+    room = await started("http://a.test/", proxies__names="proxy")
     room.reply(0, answer(407))
     await room.settle()
     assert not room.outcomes
@@ -139,7 +139,7 @@ async def test_a_407_of_the_server_without_a_tunnel_evicts_no_proxy() -> None:
 
 async def test_a_407_of_the_server_behind_proxies_without_connect() -> None:
     """Proxies that permit no CONNECT to port 80 stay in the pool; the status is the result."""
-    room = await started("http://a.test/", proxy_names="proxy")
+    room = await started("http://a.test/", proxies__names="proxy")
     room.reply(0, answer(407))
     for number in range(1, 4):
         await room.settle()
@@ -221,7 +221,7 @@ async def test_a_session_keeps_its_proxy_until_it_dies() -> None:
 
 async def test_a_request_waits_for_a_slot() -> None:
     """The first one that waits starts when a slot is freed."""
-    room = await started("http://a.test/", "http://b.test/", proxies=PROXIES[:1], proxy_slots=1)
+    room = await started("http://a.test/", "http://b.test/", proxies=PROXIES[:1], proxies__slots=1)
     assert via(room) == ["p0:80"]
     room.reply(0, answer(200, b"x"))
     await room.settle()
@@ -231,7 +231,7 @@ async def test_a_request_waits_for_a_slot() -> None:
 async def test_the_guard_holds_when_the_proxy_resolves_names() -> None:
     """Literal private addresses and names that are private here are refused; unknown names only by proxy_only."""
     for names, results in (("proxy", ["denied", "denied", "failed"]), ("proxy_only", ["denied", "denied"])):
-        room = await started(proxy_names=names, proxies=PROXIES)
+        room = await started(proxies__names=names, proxies=PROXIES)
         room.names.table["inner.test"] = ("10.0.0.1",)
         for url in ("http://127.0.0.1/", "http://inner.test/"):
             room.request(url)
@@ -251,7 +251,7 @@ async def test_proxies_that_all_refuse_connect_are_named_with_status_and_count()
     (outcome,) = room.outcomes
     assert (outcome.result, outcome.reason) == (m.FetchResult.FAILED, "no_tunnel")
     assert "refuse CONNECT to port 80 (status 403: 2, 405: 1)" in outcome.detail
-    assert "proxy_names: proxy" in outcome.detail
+    assert "proxies.names: proxy" in outcome.detail
     room.request("http://b.test/", url_key=b"b" * 16)
     await room.settle()
     assert [one.reason for one in room.outcomes] == ["no_tunnel"] * 2
@@ -273,8 +273,8 @@ async def test_a_proxy_that_is_not_checked_yet_may_open_the_tunnel() -> None:
 
 
 async def test_proxies_that_pass_checks_and_serve_nothing_end_a_request() -> None:
-    """`proxy_give_up_s` counts from the last success, not from the last proxy that was picked."""
-    room = await started("http://a.test/", proxies=PROXIES[:1], proxy_give_up_s=600.0)
+    """`proxies.give_up_s` counts from the last success, not from the last proxy that was picked."""
+    room = await started("http://a.test/", proxies=PROXIES[:1], proxies__give_up_s=600.0)
     (proxy,) = room.pool.proxies()
     results = []
     for number in range(20):

@@ -31,7 +31,7 @@ def changed(body: bytes) -> bytes:
 async def room_of(count: int, trusted: bool = False, share: float = 0.0001, **settings: object) -> Room:
     """A room with so many proxies; `trusted`: each was confirmed often enough."""
     lines = [f"http://p{number}:80" for number in range(count)]
-    room = Room(None, lines, per_address=0, proxy_second_share=share, **settings)
+    room = Room(None, lines, per_address=0, proxies__second_share=share, **settings)
     for proxy in room.pool.proxies():
         proxy.agreed = FIRST_PAGES if trusted else 0
     await room.downloader.start()

@@ -3,13 +3,13 @@
 {{- $blobs := include "nephila.blobs" . -}}
 {{- $kafka := merge (dict) .Values.kafka.config (include "nephila.kafkaSecurity" . | fromYaml) -}}
 {{- $scheduler := .Values.scheduler.config -}}
-{{- $downloader := merge (dict) .Values.downloader.config (dict "allow_private" .Values.crawler.allowPrivate) -}}
+{{- $downloader := merge (deepCopy .Values.downloader.config) (dict "dns" (dict "allow_private" .Values.crawler.allowPrivate)) -}}
 {{- if $blobs -}}
 {{- $kafka = merge (dict) $kafka (dict "blobs" (printf "%s/messages" $blobs)) -}}
 {{- $scheduler = merge (dict) $scheduler (dict "blobs" (printf "%s/frontier" $blobs)) -}}
 {{- end -}}
 {{- if .Values.downloader.secrets.existingSecret -}}
-{{- $downloader = merge (dict) $downloader (dict "secrets" "/secrets") -}}
+{{- $downloader = merge $downloader (dict "middleware" (dict "secrets" "/secrets")) -}}
 {{- end -}}
 {{- $api := .Values.api.config -}}
 {{- /* The names of the Service: a browser in the cluster opens the console by one of them. */ -}}

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.middleware.rendered_login import BrowserLogin
 from nephila.kernel import messages as m
-from nephila.kernel.runtime.extensions import extension, is_installed
+from nephila.kernel.runtime.extensions import absence, extension
 
 VERDICT_FILE: Final = "render-verdicts.json"
 """Name of the file in an output directory: which pages need a browser."""
@@ -28,8 +28,6 @@ class BrowserLane(Fetcher, BrowserLogin, Protocol):
 
 def missing(executable: str) -> str:
     """Why this machine cannot render pages, in one line with the remedy; empty when it can. `executable`: the setting
-    `browser_executable`."""
-    if not is_installed("browser-installation"):
-        return "the package nephila_browser is not installed; install nephila as a whole"
-    reason: str = extension("browser-installation")(executable)
+    `browser.executable`."""
+    reason: str = absence("browser-installation") or extension("browser-installation")(executable)
     return reason

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from msgspec import structs
-
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.fetch_page import MAX_HOPS, SingleFetcher
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.reasons.table import Reason
+from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.native import UrlError, parse_url
@@ -37,7 +36,9 @@ def check_links(
             hosts.setdefault(parse_url(url).host_key, []).append(url)
         except UrlError:
             on_result(url, 0, Reason.BAD_URL)
-    settings = structs.replace(config, accept=NO_TYPE, per_address=4, address_gap_s=min(delay_s, 0.25))
+    settings = replaced(
+        config, {"http.accept": NO_TYPE, "limits.per_address": 4, "limits.address_gap_s": min(delay_s, 0.25)}
+    )
     run_loop(_check(hosts, settings, delay_s, on_result, obey_robots))
 
 

@@ -6,6 +6,7 @@ Redirects are followed, MAX_HOPS at most. With `obey_robots` the robots.txt of e
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final, Self
 
 import msgspec
@@ -21,6 +22,7 @@ from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, Fetch
 from nephila.kernel.net.robots import Policy, Robots, policy_for, product_token
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.config import by_section
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
 from nephila.kernel.seeds import seed_url
@@ -34,9 +36,13 @@ _Key = tuple[bytes, int]
 """Fingerprint and number of a fetch."""
 
 
-def config_of(**settings: Any) -> DownloaderConfig:
-    """The downloader's configuration for single fetches: the given settings, and no limits per address."""
-    return msgspec.convert({**settings, "per_address": 0, "address_gap_s": 0.0}, DownloaderConfig)
+ALONE: Final = {"limits.per_address": 0, "limits.address_gap_s": 0.0}
+"""Settings of a downloader that fetches beside a crawl: it does not wait behind the limits per address."""
+
+
+def config_of(settings: Mapping[str, Any]) -> DownloaderConfig:
+    """The downloader's configuration for single fetches: the settings by path, and no limits per address."""
+    return msgspec.convert(by_section({**settings, **ALONE}), DownloaderConfig)
 
 
 def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False, limit_s: float | None = None) -> Page:
@@ -97,7 +103,7 @@ class SingleFetcher:
         if browser is not None:
             self._downloaders.append(build_browser(config, self._bus, self._clock))
         self._allowed: dict[str, tuple[Policy, Robots, str]] = {}
-        self._agent = product_token(config.agent())
+        self._agent = product_token(config.http.agent())
 
     def _on_page(self, delivery: Delivery) -> None:
         page: Page = delivery.message

@@ -81,7 +81,7 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
         counter=True,
     ),
     Metric(
-        "dns_names", "Names in the DNS cache. At dns_cache_size: light names are evicted.", lambda d: d.resolver.names
+        "dns_names", "Names in the DNS cache. At dns.cache_size: light names are evicted.", lambda d: d.resolver.names
     ),
     Metric(
         "dns_hits_total", "Answers from the DNS cache. A rise is normal.", lambda d: d.resolver.stats.hits, counter=True

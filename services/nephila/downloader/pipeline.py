@@ -89,9 +89,9 @@ class Pipeline:
         self._coordination = coordination
         self._on_response = on_response
         self._ending = ending = Ending(clock, partitions, on_end)
-        self._host_slots: Slots[InFlight] = Slots(config.per_host)
-        self.global_stage = GlobalStage(config, clock, ending, self.run)
-        self.address_stage = AddressStage(config, clock, coordination, ending, self.run)
+        self._host_slots: Slots[InFlight] = Slots(config.limits.per_host)
+        self.global_stage = GlobalStage(config.limits, config.concurrency, clock, ending, self.run)
+        self.address_stage = AddressStage(config.limits, clock, coordination, ending, self.run)
         proxies = router.proxies
         self.proxy_stage = (
             None
@@ -242,7 +242,7 @@ class Pipeline:
         assert target is not None
         on_sent = (lambda: self.address_stage.record_sent(fetch)) if fetch.address_slot else None
         route = fetch.route if fetch.proxy_use is None else fetch.proxy_use.route
-        http_request = http_request_of(fetch.request, target, route, self._config.max_list_bytes, on_sent)
+        http_request = http_request_of(fetch.request, target, route, self._config.http.max_list_bytes, on_sent)
         try:
             self._chain.on_request(fetch.request, http_request)
         except FetchError as error:

@@ -1,6 +1,6 @@
 """The port of proxies: what the downloader asks when requests are led through proxies.
 
-`nephila_proxies` implements it; without that package a crawl with the setting `proxies` is refused.
+`nephila_proxies` implements it; without that package a crawl with a setting of the section `proxies` is refused.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, REQUESTS_BROWSER
 
-DETAIL = "no downloader with a browser: set downloader.browser_enabled"
+DETAIL = "no downloader with a browser: set downloader.browser.enabled"
 
 
 class RefuseBrowserRequests:

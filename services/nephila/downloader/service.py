@@ -21,8 +21,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import structs
-
 from nephila.downloader.admission.admission import MakeAdmission, make_admission, make_budget
 from nephila.downloader.browser_port import BrowserLane, missing
 from nephila.downloader.config import DownloaderConfig
@@ -47,8 +45,7 @@ from nephila.downloader.outcome import (
 )
 from nephila.downloader.pipeline import Pipeline
 from nephila.downloader.proxy_port import Served
-from nephila.downloader.routing.build import make_router
-from nephila.downloader.routing.router import Router
+from nephila.downloader.routing.router import DirectRouter, Router
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.live_settings import CONNECTIONS, SPEED
@@ -56,6 +53,7 @@ from nephila.kernel.outcomes import given_back
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.histogram import Histogram
@@ -105,7 +103,7 @@ class Downloader:
         """The proxies, for their counters; None: no request uses one."""
         if self.proxies is not None:
             self.proxies.on_retract = self._retract
-        self.chain = build_chain(config, clock, router, fetcher, browser)
+        self.chain = build_chain(config.http, config.middleware, clock, router, fetcher, browser)
         """The middleware, for its counters."""
         self._pipeline = Pipeline(
             config,
@@ -168,7 +166,7 @@ class Downloader:
         """Why it cannot work: with a browser, what is not installed; empty when it can."""
         if self.browser is None:
             return ""
-        return missing(self._config.browser_executable)
+        return missing(self._config.browser.executable)
 
     async def start(self) -> None:
         """Subscribe to jobs and requests."""
@@ -303,7 +301,7 @@ class Downloader:
         self, fetch: InFlight, target: TargetUrl, response: HttpResponse, started: float, ended: float
     ) -> None:
         """With raw capture, publish a response that is not a page. The outcome, which may end the URL, comes later."""
-        if not self._config.raw_capture or not response.status:
+        if not self._config.http.raw_capture or not response.status:
             return
         try:
             exchange = exchange_of(fetch.request, target, response, started, ended)
@@ -372,6 +370,15 @@ class Downloader:
         return receipts
 
 
+def make_router(config: DownloaderConfig, clock: Clock, fetcher: Fetcher) -> Router:
+    """The router: direct where no proxies are configured. Raises `UsageError` for settings that make no sense."""
+    resolver = make_guarded_resolver(config.dns, clock)
+    if not config.proxies.sources:
+        return DirectRouter(resolver)
+    router: Router = extension("proxies")(config, clock, resolver, fetcher)
+    return router
+
+
 def build(
     config: DownloaderConfig,
     bus: Bus,
@@ -382,10 +389,10 @@ def build(
 ) -> Downloader:
     """The downloader with all its dependencies. `budget`: of this process; None: it makes its own. `read_pages`: of
     the parser in this process. Raises `UsageError` for settings that make no sense."""
-    budget = budget or make_budget(config, clock)
-    fetcher = make_fetcher(config, clock, budget, read_pages)
-    router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
-    admission = make_admission(config, clock, budget)
+    budget = budget or make_budget(config.admission, clock)
+    fetcher = make_fetcher(config.http, clock, budget, read_pages, config.admission.processes)
+    router = make_router(config, clock, fetcher)
+    admission = make_admission(config.admission, clock, budget, config.concurrency)
     return Downloader(config, bus, clock, router, fetcher, coordination, None, admission, budget)
 
 
@@ -397,17 +404,18 @@ def build_browser(
     budget: MemoryBudget | None = None,
 ) -> Downloader:
     """The downloader whose pages a browser renders; `budget` as for `build`."""
-    own = structs.replace(
-        config,
-        concurrency=config.browser_processes * config.browser_pages,
+    pool = config.proxies.pool
+    changes = {
+        "concurrency": config.browser.processes * config.browser.pages,
         # A page in a browser takes seconds from any host.
-        slow_share=1.0,
+        "limits.slow_share": 1.0,
         # In one program the plain downloader writes the file.
-        proxy_pool=config.proxy_pool and f"{config.proxy_pool}.browser",
-    )
-    budget = budget or make_budget(config, clock)
-    fetcher = make_fetcher(own, clock, budget)
-    router = make_router(own, clock, make_guarded_resolver(own, clock), fetcher)
+        "proxies.pool": pool and f"{pool}.browser",
+    }
+    own = replaced(config, changes)
+    budget = budget or make_budget(own.admission, clock)
+    fetcher = make_fetcher(own.http, clock, budget)
+    router = make_router(own, clock, fetcher)
     lane: BrowserLane = extension("browser")(own, clock, router, fetcher, budget)
-    admission = make_admission(own, clock, budget, BROWSER_REQUEST_BYTES)
+    admission = make_admission(own.admission, clock, budget, own.concurrency, BROWSER_REQUEST_BYTES)
     return Downloader(own, bus, clock, router, lane, coordination, lane, admission, budget)

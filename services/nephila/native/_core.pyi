@@ -302,7 +302,7 @@ class ReadPage:
     def take(self) -> PagePass | None: ...
 
 class HttpClient:
-    """An HTTP client with threads of its own; Unix only. `settings`: an object with the fields of DownloaderConfig;
+    """An HTTP client with threads of its own; Unix only. `settings`: an object with the fields of HttpConfig;
     `pages`: one with those of ParserConfig, for requests with a `page_url`."""
 
     def __init__(self, settings: object, pages: object | None = None, page_threads: int = 1) -> None: ...

@@ -62,7 +62,7 @@ class Assembly:
         self.judge: RuleJudge = make_judge(self.bus, clock) if rules else NoJudge()
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
-        budget = make_budget(configs.downloader, clock)
+        budget = make_budget(configs.downloader.admission, clock)
         read_pages = ReadPages(configs.parser)
         # The parser subscribes first: a page has to find it.
         self.parser = (
@@ -79,7 +79,7 @@ class Assembly:
         )
         """Parser and downloader are None where worker processes fetch and parse."""
         self.browser = (
-            build_browser(configs.downloader, bus, clock, budget=budget) if configs.downloader.browser_enabled else None
+            build_browser(configs.downloader, bus, clock, budget=budget) if configs.downloader.browser.enabled else None
         )
         """The downloader whose pages a browser renders; None where there is none."""
         self.fetching: tuple[Service, ...] = tuple(

@@ -51,7 +51,9 @@ def basic_auth(user: str, seeds: Iterable[str]) -> tuple[str, ...]:
         )
     hosts = _hosts_of(seeds)
     if not hosts:
-        raise UsageError("--user is for the hosts of the seeds, and none is given as a URL; see downloader.auth")
+        raise UsageError(
+            "--user is for the hosts of the seeds, and none is given as a URL; see downloader.middleware.auth"
+        )
     value = base64.b64encode(pair.encode()).decode()
     return tuple(f"{host} Authorization: Basic {value}" for host in hosts)
 

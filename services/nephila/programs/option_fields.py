@@ -1,8 +1,8 @@
 """The fields that an option sets: of the job's document and of the settings of the services.
 
-A row of the table of options names each field by its path, "job.scope.mode" or "downloader.contact", with the converter
-from the value of the option to that of the field. Default, bounds and words of a field stand in its struct alone, so
-the document, the settings and the option cannot differ.
+A row of the table of options names each field by its path, "job.scope.mode" or "downloader.http.contact", with the
+converter from the value of the option to that of the field. Default, bounds and words of a field stand in its struct
+alone, so the document, the settings and the option cannot differ.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, NamedTuple, get_args, get_origin
 
 from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields
+
+from nephila.kernel.runtime.config import settings
 
 JOB: Final = "job"
 """Section of the fields of the job's document (`JobSpec`); every other section is a service or the plan of a run."""
@@ -41,7 +43,7 @@ def field_facts(path: str) -> FieldFacts:
 
         _, field = place_of(JobSpec(), rest)
     else:
-        field = fields_of(config_classes()[section])[rest]
+        field = settings(config_classes()[section])[rest].field
     # Read from the annotation: msgspec's description of a type takes longer and sorts words.
     kind, notes = _unwrapped(field.type)
     if get_origin(kind) is list:

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, get_args
 
-from nephila.programs.option_fields import JOB, config_classes, fields_of
+from nephila.kernel.runtime.config import settings
+from nephila.programs.option_fields import JOB, config_classes
 from nephila.programs.options import DIR, FILE, SIZE, TIME, N, Option, defaults, is_list, table
 
 
@@ -36,20 +37,20 @@ def read(kind: Any, option: Option, value: Any) -> Any:
 
 
 def settings_of(options: Mapping[str, Any], command: str = "crawl") -> dict[str, dict[str, Any]]:
-    """Service → the settings that the options of a command set. An option with its default sets none, so that the
-    default of the service or an earlier setting counts."""
+    """Service → the settings by path that the options of a command set. An option with its default sets none, so that
+    the default of the service or an earlier setting counts."""
     classes = config_classes()
-    settings: dict[str, dict[str, Any]] = {service: {} for service in classes}
+    values: dict[str, dict[str, Any]] = {service: {} for service in classes}
     without = defaults(command)
     for name, (_, option) in table(command).items():
         if name not in options or options[name] == without[name]:
             continue
         for path, convert in option.fields.items():
-            service, _, field = path.partition(".")
+            service, _, setting = path.partition(".")
             if convert is not None and service != JOB:
-                present = settings[service].get(field, fields_of(classes[service])[field].default)
-                settings[service][field] = convert(options[name], present)
-    return settings
+                present = values[service].get(setting, settings(classes[service])[setting].field.default)
+                values[service][setting] = convert(options[name], present)
+    return values
 
 
 def _seconds(value: Any) -> float:

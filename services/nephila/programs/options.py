@@ -124,14 +124,17 @@ class Options(TypedDict, total=False):
         Option(
             "Content types to fetch, in place of the default: pdf,json or application/pdf. HTML always: it has links.",
             SCOPE,
-            {"downloader.accept": convert.accepted_types, "downloader.refuse": convert.refused_but_accepted},
+            {"downloader.http.accept": convert.accepted_types, "downloader.http.refuse": convert.refused_but_accepted},
             "LIST",
         ),
     ]
     reject: Annotated[
         str,
         Option(
-            "Content types to leave out: pdf,zip or image/*.", SCOPE, {"downloader.refuse": convert.refused_too}, "LIST"
+            "Content types to leave out: pdf,zip or image/*.",
+            SCOPE,
+            {"downloader.http.refuse": convert.refused_too},
+            "LIST",
         ),
     ]
     strategy: Annotated[str, Option("Order of the URLs of a host.", SCOPE, "job.strategy")]
@@ -161,11 +164,11 @@ class Options(TypedDict, total=False):
             "Most time of a fetch; 0 = the limits of the settings (90s).",
             LIMITS,
             {
-                "downloader.total_timeout_s": convert.same,
-                "downloader.body_timeout_s": convert.same,
-                "downloader.headers_timeout_s": convert.same,
-                "downloader.connect_timeout_s": min,
-                "downloader.idle_timeout_s": min,
+                "downloader.http.total_timeout_s": convert.same,
+                "downloader.http.body_timeout_s": convert.same,
+                "downloader.http.headers_timeout_s": convert.same,
+                "downloader.http.connect_timeout_s": min,
+                "downloader.http.idle_timeout_s": min,
                 "scheduler.lease_s": convert.outlived,
             },
             TIME,
@@ -213,19 +216,23 @@ class Options(TypedDict, total=False):
             "Fetches at once from one server address, over all hosts that it has; 0 = no limit; default: 4, and no "
             "limit with --delay 0.",
             POLITENESS,
-            {"downloader.per_address": convert.same, "scheduler.per_address": convert.same},
+            {"downloader.limits.per_address": convert.same, "scheduler.per_address": convert.same},
             N,
             commands=CRAWL_UP,
             most=10_000,
         ),
     ]
     user_agent: Annotated[
-        str, Option("User-Agent to send.", POLITENESS, "downloader.user_agent", "S", commands=CRAWL_UP_EXTRACT)
+        str, Option("User-Agent to send.", POLITENESS, "downloader.http.user_agent", "S", commands=CRAWL_UP_EXTRACT)
     ]
     contact: Annotated[
         str,
         Option(
-            "URL or mail address named in User-Agent.", POLITENESS, "downloader.contact", "S", commands=CRAWL_UP_EXTRACT
+            "URL or mail address named in User-Agent.",
+            POLITENESS,
+            "downloader.http.contact",
+            "S",
+            commands=CRAWL_UP_EXTRACT,
         ),
     ]
     header: Annotated[
@@ -234,7 +241,7 @@ class Options(TypedDict, total=False):
             "Extra request header, for the seeds' hosts or, as 'HOST K:V', for one; Accept-Language and the like for "
             "all.",
             POLITENESS,
-            {"downloader.headers": None},
+            {"downloader.http.headers": None},
             "K:V|@FILE",
             commands=CRAWL_UP,
         ),
@@ -245,7 +252,7 @@ class Options(TypedDict, total=False):
         Option(
             "Fetch through this proxy, http:// or socks5://; or 'file PATH', 'list URL' (repeatable).",
             POLITENESS,
-            {"downloader.proxies": convert.proxy_entries},
+            {"downloader.proxies.sources": convert.proxy_entries},
             "URL",
             commands=CRAWL_UP,
         ),
@@ -255,7 +262,7 @@ class Options(TypedDict, total=False):
         Option(
             "HTTP basic authentication, for the seeds' hosts only; run.json does not keep it.",
             POLITENESS,
-            {"downloader.headers": None},
+            {"downloader.http.headers": None},
             "NAME:PASSWORD|@FILE",
         ),
     ]
@@ -269,14 +276,15 @@ class Options(TypedDict, total=False):
         ),
     ]
     allow_private: Annotated[
-        bool, Option("Reach loopback and private addresses.", POLITENESS, "downloader.allow_private", commands=EVERY)
+        bool,
+        Option("Reach loopback and private addresses.", POLITENESS, "downloader.dns.allow_private", commands=EVERY),
     ]
     cookies: Annotated[
         str | os.PathLike[str],
         Option(
             "Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
             POLITENESS,
-            {"downloader.cookies": convert.same, "job.cookies": convert.enabled},
+            {"downloader.middleware.cookies": convert.same, "job.cookies": convert.enabled},
             FILE,
         ),
     ]
@@ -285,20 +293,22 @@ class Options(TypedDict, total=False):
         Option(
             "Accept any TLS certificate; better: --ca-file.",
             POLITENESS,
-            {"downloader.tls_verify": convert.negated},
+            {"downloader.http.tls_verify": convert.negated},
             commands=EVERY,
         ),
     ]
     ca_file: Annotated[
         str | os.PathLike[str],
-        Option("Trust the certificates of a PEM file too.", POLITENESS, "downloader.ca_file", FILE, commands=EVERY),
+        Option(
+            "Trust the certificates of a PEM file too.", POLITENESS, "downloader.http.ca_file", FILE, commands=EVERY
+        ),
     ]
     host_map: Annotated[
         Sequence[str],
         Option(
             "Resolve hosts like '*.x.test=127.0.0.1'.",
             POLITENESS,
-            "downloader.host_map",
+            "downloader.dns.host_map",
             "PATTERN=ADDRESS",
             commands=EVERY,
         ),
@@ -422,7 +432,7 @@ class CommandOptions(Options, total=False):
         Option(
             "Python files that see each request, response and outcome.",
             POLITENESS,
-            "downloader.middleware_dir",
+            "downloader.middleware.directory",
             DIR,
             commands=CRAWL_UP,
         ),

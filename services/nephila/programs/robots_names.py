@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.net.robots import product_token
-from nephila.kernel.runtime.config import listed
+from nephila.kernel.runtime.config import listed, variable_of
 from nephila.kernel.runtime.errors import UsageError
 
 TOKENS = {"scheduler": "agent", "parser": "robots_agent"}
@@ -33,21 +33,20 @@ def check_names(token: str, sections: Sections, where: str) -> None:
 
 
 def given_in(
-    service: str, name: str, kind: Any, values: Mapping[str, Any], where: str
+    service: str, path: str, kind: Any, values: Mapping[str, Any], where: str
 ) -> Iterator[tuple[str, str, Any]]:
-    variable, text = variable_of(service or "program", name)
-    if text is not None:
-        where_given, value = variable, listed(variable, text)
+    variable = variable_of(service or "program", path)
+    *sections, name = path.split(".")
+    for section in sections:
+        below = values.get(section)
+        values = below if isinstance(below, Mapping) else {}
+    if variable in os.environ:
+        where_given, value = variable, listed(variable, os.environ[variable])
     elif name in values:
-        where_given, value = f"{where}: {service}.{name}" if service else f"{where}: {name}", values[name]
+        where_given, value = f"{where}: {service}.{path}" if service else f"{where}: {path}", values[name]
     else:
         return
     try:
         yield service, where_given, msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(f"{where_given}: {error}") from None
-
-
-def variable_of(section: str, name: str) -> tuple[str, str | None]:
-    variable = f"NEPHILA_{section.upper()}__{name.upper()}"
-    return variable, os.environ.get(variable)

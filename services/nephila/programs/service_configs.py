@@ -20,7 +20,7 @@ from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
-from nephila.kernel.runtime.config import load, secret_variable
+from nephila.kernel.runtime.config import by_section, load, replaced, secret_variable
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
@@ -106,19 +106,19 @@ def make_configs(
     mapped = settings_of(options)
     settings = {
         # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
-        **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
+        **({} if paced else {"limits.per_address": 0, "limits.address_gap_s": 0.0}),
         **mapped["downloader"],
-        "headers": _headers(options, seeds),
+        "http.headers": _headers(options, seeds),
         # What a job of this machine's user may name: spec.login.fields.file.
-        "secrets": os.getcwd(),
-        "raw_capture": "warc" in formats,
+        "middleware.secrets": os.getcwd(),
+        "http.raw_capture": "warc" in formats,
     }
-    downloader = load(DownloaderConfig, settings, SOURCE, "downloader")
-    if downloader.proxies and not downloader.proxy_pool:
-        downloader = structs.replace(downloader, proxy_pool=str(directory / "proxies.json"))
+    downloader = load(DownloaderConfig, by_section(settings), SOURCE, "downloader")
+    if downloader.proxies.sources and not downloader.proxies.pool:
+        downloader = replaced(downloader, {"proxies.pool": str(directory / "proxies.json")})
     if renders:
         downloader = _rendering(downloader, directory, pictures)
-    settings = {**mapped["scheduler"], "agent": product_token(downloader.agent()), "recrawl": recrawls}
+    settings = {**mapped["scheduler"], "agent": product_token(downloader.http.agent()), "recrawl": recrawls}
     scheduler = load(SchedulerConfig, settings, SOURCE, "scheduler")
     # A variable of the services, as images set it, must not move a part of the directory.
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
@@ -134,7 +134,7 @@ def make_configs(
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
     return ServiceConfigs(
         scheduler=scheduler,
-        downloader=structs.replace(downloader, admission_processes=max(processes, 1)),
+        downloader=replaced(downloader, {"admission.processes": max(processes, 1)}),
         parser=parser,
         storage=structs.replace(storage, store=store, directory=directory),
         workers=processes,
@@ -144,25 +144,26 @@ def make_configs(
 
 def _rendering(downloader: DownloaderConfig, directory: Path, pictures: bool) -> DownloaderConfig:
     """The settings of a downloader that renders pages into this directory. `pictures`: its browser loads pictures,
-    fonts and media, regardless of `browser_block`."""
-    return structs.replace(
-        downloader,
-        browser_enabled=True,
-        browser_block=() if pictures else downloader.browser_block,
-        browser_captures=downloader.browser_captures or str(directory / "captures"),
-        browser_verdicts=downloader.browser_verdicts or str(directory / VERDICT_FILE),
+    fonts and media, regardless of `browser.block`."""
+    browser = structs.replace(
+        downloader.browser,
+        enabled=True,
+        block=() if pictures else downloader.browser.block,
+        captures=downloader.browser.captures or str(directory / "captures"),
+        verdicts=downloader.browser.verdicts or str(directory / VERDICT_FILE),
     )
+    return structs.replace(downloader, browser=browser)
 
 
 def no_browser(downloader: DownloaderConfig) -> str:
     """Why a program that renders no pages refuses jobs that need a browser, with the remedy."""
-    return missing(downloader.browser_executable) or "this program has no browser; start it with nephila up --browser"
+    return missing(downloader.browser.executable) or "this program has no browser; start it with nephila up --browser"
 
 
 def _workers(workers: int | None, downloader: DownloaderConfig) -> int | None:
     """The number of worker processes of the option; None: as many as the load needs. Raises `UsageError`."""
-    if downloader.browser_enabled:
-        if reason := missing(downloader.browser_executable):
+    if downloader.browser.enabled:
+        if reason := missing(downloader.browser.executable):
             raise UsageError(f"pages cannot be rendered: {reason}")
         if workers:
             raise UsageError("--workers: a program that renders pages has no worker processes; leave the option out")
@@ -194,18 +195,18 @@ def _headers(options: Mapping[str, Any], seeds: Sequence[str]) -> tuple[str, ...
 
 def _check_values(scheduler: SchedulerConfig, downloader: DownloaderConfig) -> None:
     """Raise `UsageError` for a value that its service would refuse later: no file is created before."""
-    if downloader.cookies:
+    if downloader.middleware.cookies:
         from nephila.downloader.middleware.cookies import load_jar
 
-        load_jar(downloader.cookies, time.time())
-    if downloader.ca_file:
+        load_jar(downloader.middleware.cookies, time.time())
+    if downloader.http.ca_file:
         from nephila.downloader.http.tls import tls_context
 
-        tls_context(True, downloader.ca_file)
-    HostMap(downloader.host_map)
-    request_headers(downloader)
-    Auth(downloader)
-    UserMiddleware(downloader.middleware_dir)
-    for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
-        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
-    check_names(product_token(downloader.agent()), {}, SOURCE)
+        tls_context(True, downloader.http.ca_file)
+    HostMap(downloader.dns.host_map)
+    request_headers(downloader.http)
+    Auth(downloader.middleware)
+    UserMiddleware(downloader.middleware.directory)
+    for where, settings in (("scheduler", scheduler), ("downloader.limits", downloader.limits)):
+        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{where}.networks")
+    check_names(product_token(downloader.http.agent()), {}, SOURCE)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.fetchers import make_fetcher
 from nephila.downloader.http.route import Route
@@ -61,13 +61,13 @@ class _Registered:
 class ForwardingGateway:
     """The gateway owns its fetcher; the router belongs to the downloader."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock, router: Router, fetcher: Fetcher) -> None:
+    def __init__(self, config: HttpConfig, host_rate: float, clock: Clock, router: Router, fetcher: Fetcher) -> None:
         self.certificates = CertificateAuthority(datetime.fromtimestamp(clock.now(), UTC))
         self._config = config
         self._clock = clock
         self._fetcher = fetcher
         self._router = router
-        self._pace = BrowserHostPace(config.browser_host_rate, clock)
+        self._pace = BrowserHostPace(host_rate, clock)
         self._robots = DocumentRobots(config.agent(), clock)
         self._tls = tls_context(config.tls_verify, config.ca_file)
         self._server: asyncio.Server | None = None
@@ -156,9 +156,9 @@ class ForwardingGateway:
 
 
 def make_gateway(
-    config: DownloaderConfig, clock: Clock, router: Router, budget: MemoryBudget | None = None
+    config: HttpConfig, host_rate: float, clock: Clock, router: Router, budget: MemoryBudget | None = None
 ) -> ForwardingGateway:
     """The gateway with a fetcher of its own: any media type but those of images, fonts, audio and video. `budget`: for
     large bodies; None: no limit. Its connections do not rest, as those of a browser: a page has many parts at once."""
     forwarding = msgspec.structs.replace(config, accept=("*/*",), refuse=MEDIA_TYPES, rest_s=0.0)
-    return ForwardingGateway(config, clock, router, make_fetcher(forwarding, clock, budget))
+    return ForwardingGateway(config, host_rate, clock, router, make_fetcher(forwarding, clock, budget))

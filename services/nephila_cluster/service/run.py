@@ -57,7 +57,7 @@ def _downloader(
     from nephila.downloader.service import BROWSER_GROUP, GROUP, build, build_browser
     from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
 
-    renders = config.browser_enabled
+    renders = config.browser.enabled
     group, topic = (BROWSER_GROUP, REQUESTS_BROWSER) if renders else (GROUP, REQUESTS)
     coordination = Coordination(
         # A member with a browser does not see the fetches of those without one, so it is never alone.
@@ -89,8 +89,8 @@ def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal)
     from nephila_cluster.programs.outlink_router import OutlinkRouter
     from nephila_cluster.service.fetchparse import FetchParse, FetchParseBus
 
-    route = FetchParseBus(bus, clock, config.downloader.raw_capture)
-    budget = make_budget(config.downloader, clock)
+    route = FetchParseBus(bus, clock, config.downloader.http.raw_capture)
+    budget = make_budget(config.downloader.admission, clock)
     pages, router = ReadPages(config.parser), OutlinkRouter(route, clock, lambda: bus.layout)
     parser = build(config.parser, router, clock, budget=budget, read_pages=pages)
     return FetchParse(_downloader(config.downloader, bus, route, clock, budget, pages), parser, clock)

@@ -22,6 +22,7 @@ from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Timer
+from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.parser.config import ParserConfig
@@ -89,7 +90,7 @@ class LocalBackend(Backend):
         self.place = home.out
         self.clock = parts.clock
         self.rows: Source | None = rows or directory
-        self.captures = Path(parts.downloader.browser_captures or directory / "captures")
+        self.captures = Path(parts.downloader.browser.captures or directory / "captures")
         self.letters: DeadLetters = NoDeadLetters()
         self._directory = directory
         self._once = once
@@ -287,13 +288,12 @@ class LocalBackend(Backend):
         return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
     async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
+        from nephila.downloader.fetch_page import ALONE
         from nephila_rules.try_page import stored_page
 
-        if browser is not None and (self._parts.no_browser or not self._parts.downloader.browser_enabled):
+        if browser is not None and (self._parts.no_browser or not self._parts.downloader.browser.enabled):
             raise UserError(f"no page can be rendered here: {self._parts.no_browser or 'there is no browser'}")
-        # Beside the crawl: the downloader of this fetch must not wait behind the limits per address.
-        alone = {"per_address": 0, "address_gap_s": 0.0, "browser_captures": "", "browser_verdicts": ""}
-        config = msgspec.structs.replace(self._parts.downloader, **alone)
+        config = replaced(self._parts.downloader, {**ALONE, "browser.captures": "", "browser.verdicts": ""})
         return await stored_page(url, config, browser=browser)
 
     # ---- rules

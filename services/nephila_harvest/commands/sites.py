@@ -358,7 +358,7 @@ def _apply(new: list[SiteDocument], target: SitesTarget, *, prune: bool, json: b
             from nephila.downloader.config import DownloaderConfig
             from nephila_browser.installation import missing
 
-            if reason := missing(DownloaderConfig().browser_executable):
+            if reason := missing(DownloaderConfig().browser.executable):
                 note(f"{rendered[0]} needs a browser (render), and nephila sites run cannot start one here: {reason}")
 
 

@@ -10,16 +10,15 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
-from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolvers import make_guarded_resolver
 from nephila.downloader.http.fetchers import make_fetcher
-from nephila.downloader.routing.build import make_router
 from nephila.downloader.routing.router import Router
+from nephila.downloader.service import make_router
 from nephila.kernel.runtime.clock import SystemClock
 from nephila_browser.contract import Credentials, FetchLimits, GatewayAddress, GatewayResult
 from nephila_browser.gateway.gateway import ForwardingGateway, make_gateway
 
 from tests.contracts.fetcher_server import Server
+from tests.downloader_settings import downloader_config
 
 DOCUMENT = {"Sec-Fetch-Dest": "document"}
 FRAME = {"Sec-Fetch-Dest": "iframe"}
@@ -94,12 +93,12 @@ async def client_of(server: Server | None = None, **settings: Any) -> AsyncItera
             "host_map": (f"*.test=127.0.0.1:{server.port}",),
             **settings,
         }
-    config = DownloaderConfig(**settings)
+    config = downloader_config(**settings)
     clock = SystemClock()
-    fetcher = make_fetcher(config, clock)
-    router = make_router(config, clock, make_guarded_resolver(config, clock), fetcher)
+    fetcher = make_fetcher(config.http, clock)
+    router = make_router(config, clock, fetcher)
     await router.start()
-    gateway = make_gateway(config, clock, router)
+    gateway = make_gateway(config.http, config.browser.host_rate, clock, router)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(30)) as session:
         yield Client(gateway, await gateway.start(), session, router)
         await gateway.close()

@@ -171,7 +171,7 @@ async def test_a_document_may_have_a_limit_of_its_own() -> None:
 
 async def test_a_page_does_not_send_more_to_a_host_than_its_rate() -> None:
     """The document has its turn already. A request that would wait for too long reaches no server."""
-    async with Server(PAGE) as server, client_of(server, browser_host_rate=0.01) as client:
+    async with Server(PAGE) as server, client_of(server, browser__host_rate=0.01) as client:
         client.register("http://site.test/")
         for name, headers in (("", DOCUMENT), ("1", {})):
             assert (await client.get(f"http://site.test/{name}", headers)).status == (200 if name == "" else 429)

@@ -36,8 +36,8 @@ async def test_all_requests_of_a_page_use_its_proxy(scheme: str, proxy_scheme: s
         hosts = {"site.test": ("127.0.0.1", server.port), "cdn.test": ("127.0.0.1", server.port)}
         async with ProxyServer(hosts, "u", "p") as first, ProxyServer(hosts, "u", "p") as second:
             settings = {
-                "proxies": (first.url(proxy_scheme), second.url(proxy_scheme)),
-                "proxy_names": names,
+                "proxies__sources": (first.url(proxy_scheme), second.url(proxy_scheme)),
+                "proxies__names": names,
                 "no_proxy": ("direct.test",),
             }
             async with client_of(server, **settings) as client:
@@ -59,7 +59,7 @@ async def test_all_requests_of_a_page_use_its_proxy(scheme: str, proxy_scheme: s
 
 async def test_a_private_address_is_refused_before_the_proxy() -> None:
     async with ProxyServer() as proxy:
-        settings = {"proxies": (proxy.url(),), "host_map": ("site.test=8.8.8.8", "inside.test=10.0.0.1")}
+        settings = {"proxies__sources": (proxy.url(),), "host_map": ("site.test=8.8.8.8", "inside.test=10.0.0.1")}
         async with client_of(None, **settings) as client:
             client.register("http://site.test/", route=await route_of(client, "http://site.test/"))
             for url in ("http://inside.test/", "http://169.254.169.254/", "http://127.0.0.1/"):
@@ -70,7 +70,11 @@ async def test_a_private_address_is_refused_before_the_proxy() -> None:
 
 async def test_a_dead_proxy_is_the_reason_of_the_page() -> None:
     """The pipeline repeats the page through the next one."""
-    async with Server(PAGE) as server, ProxyServer() as proxy, client_of(server, proxies=(proxy.url(),)) as client:
+    async with (
+        Server(PAGE) as server,
+        ProxyServer() as proxy,
+        client_of(server, proxies__sources=(proxy.url(),)) as client,
+    ):
         client.register("http://site.test/", route=await route_of(client, "http://site.test/"))
         proxy.become(Mood.DEAD)
         assert (await client.get("http://site.test/", DOCUMENT)).status == 502
@@ -79,7 +83,11 @@ async def test_a_dead_proxy_is_the_reason_of_the_page() -> None:
 
 async def test_a_page_without_a_proxy_dials_directly() -> None:
     """Its job has the class direct."""
-    async with Server(PAGE) as server, ProxyServer() as proxy, client_of(server, proxies=(proxy.url(),)) as client:
+    async with (
+        Server(PAGE) as server,
+        ProxyServer() as proxy,
+        client_of(server, proxies__sources=(proxy.url(),)) as client,
+    ):
         client.register("http://site.test/")
         assert (await client.get("http://site.test/", DOCUMENT)).status == 200
         assert not proxy.asked

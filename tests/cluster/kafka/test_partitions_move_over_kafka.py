@@ -7,7 +7,6 @@ import time
 
 import msgspec
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
@@ -24,6 +23,7 @@ from nephila_cluster.kafka.bus import KafkaBus
 from tests.cluster.kafka.group.test_rebalance import vanish
 from tests.contracts.buses import config_for
 from tests.downloader.downloader_room import FakeFetcher, Names, answer
+from tests.downloader_settings import downloader_config
 from tests.waits import until
 
 PARTITIONS = 8
@@ -38,7 +38,7 @@ class Member:
         names = Names()
         names.table = {f"h{p}.test": ("8.8.8.8",) for p in range(PARTITIONS)}
         self.fetcher = FakeFetcher()
-        settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
+        settings = downloader_config(per_address=0, address_gap_s=0, move_s=0.2)
         router = DirectRouter(GuardedResolver(EgressGuard(False), names, HashTree(100), clock))
         coordination = Coordination(membership_valid=lambda: self.bus.may_emit("downloader"))
         self.service = Downloader(settings, self.bus, clock, router, self.fetcher, coordination)

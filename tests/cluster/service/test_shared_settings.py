@@ -25,13 +25,15 @@ def result(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", [f'user_agent: "{AGENT}"', f'downloader: {{user_agent: "{AGENT}"}}'], ids=["at the top", "downloader's"]
+    "text",
+    [f'user_agent: "{AGENT}"', f'downloader: {{http: {{user_agent: "{AGENT}"}}}}'],
+    ids=["at the top", "downloader's"],
 )
 def test_robots_are_asked_for_the_name_that_is_sent(result, text):
     """Scheduler and parser take the name from the User-Agent, wherever in the file it stands."""
     assert result("scheduler", text).service.agent == "examplebot"
     assert result("parser", text).service.robots_agent == "examplebot"
-    assert result("downloader", text).service.agent() == AGENT
+    assert result("downloader", text).service.http.agent() == AGENT
 
 
 def test_the_environment_names_the_user_agent_too(result):
@@ -39,26 +41,32 @@ def test_the_environment_names_the_user_agent_too(result):
     assert result("scheduler").service.agent == "nephila"
     assert result("scheduler", NEPHILA_PROGRAM__USER_AGENT="otherbot/2").service.agent == "otherbot"
     assert result("parser").service.robots_agent == "otherbot"
-    assert result("downloader").service.agent() == "otherbot/2"
+    assert result("downloader").service.http.agent() == "otherbot/2"
 
 
 def test_a_contact_stands_at_the_top(result):
     """It is in the default User-Agent, whose name it does not change."""
     found = result("downloader", "contact: me@example.org")
-    assert found.service.agent().endswith("(+me@example.org)")
+    assert found.service.http.agent().endswith("(+me@example.org)")
     assert found.agreed["user_agent"] == "nephila"
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("user_agent: a/1\ndownloader: {user_agent: b/1}", "downloader.user_agent is 'b/1', "),
+        ("user_agent: a/1\ndownloader: {http: {user_agent: b/1}}", "downloader.http.user_agent is 'b/1', "),
         ("user_agent: a/1\nscheduler: {agent: b}", "scheduler.agent is 'b', but robots.txt is asked for"),
         ("user_agent: a/1\nparser: {robots_agent: b}", "parser.robots_agent is 'b', but robots.txt is asked for"),
-        ("downloader: {per_address: 0}", "downloader.per_address is 0, the default is 4: all services have to agree"),
+        (
+            "downloader: {limits: {per_address: 0}}",
+            "downloader.limits.per_address is 0, the default is 4: all services have to agree",
+        ),
         ("per_address: 2\nscheduler: {per_address: 3}", "scheduler.per_address is 3, "),
-        ("scheduler: {address_gap_s: 1}\ndownloader: {address_gap_s: 2}", "downloader.address_gap_s is 2, "),
-        ('networks: ["10.0.0.0/8=1/0"]\ndownloader: {networks: []}', "downloader.networks is empty, "),
+        (
+            "scheduler: {address_gap_s: 1}\ndownloader: {limits: {address_gap_s: 2}}",
+            "limits.address_gap_s is 2, ",
+        ),
+        ('networks: ["10.0.0.0/8=1/0"]\ndownloader: {limits: {networks: []}}', "downloader.limits.networks is empty, "),
         ("per_address: many", "per_address: Expected `int`"),
     ],
 )
@@ -76,11 +84,12 @@ def test_the_pace_stands_once_and_repeats_are_taken(result):
     for text in (
         "per_address: 9\naddress_gap_s: 0",
         "scheduler: {per_address: 9, address_gap_s: 0}",
-        "scheduler: {per_address: 9, address_gap_s: 0}\ndownloader: {per_address: 9, address_gap_s: 0.0}",
+        "scheduler: {per_address: 9, address_gap_s: 0}\ndownloader: {limits: {per_address: 9, address_gap_s: 0.0}}",
     ):
         for service in ("scheduler", "downloader"):
             found = result(service, text)
-            assert (found.service.per_address, found.service.address_gap_s) == (9, 0)
+            pace = found.service.limits if service == "downloader" else found.service
+            assert (pace.per_address, pace.address_gap_s) == (9, 0)
             assert found.agreed == {
                 "user_agent": "nephila",
                 "per_address": "9",
@@ -100,8 +109,8 @@ def test_tenants_stand_once_for_schedulers_and_the_control_api(result):
 
 def test_a_difference_in_the_environment_of_another_service_is_seen(result):
     """An environment may serve all services as well."""
-    with pytest.raises(UsageError, match=r"NEPHILA_DOWNLOADER__USER_AGENT is 'b/1', .*user_agent is 'a/1'"):
-        result("scheduler", "user_agent: a/1", NEPHILA_DOWNLOADER__USER_AGENT="b/1")
+    with pytest.raises(UsageError, match=r"NEPHILA_DOWNLOADER__HTTP__USER_AGENT is 'b/1', .*user_agent is 'a/1'"):
+        result("scheduler", "user_agent: a/1", NEPHILA_DOWNLOADER__HTTP__USER_AGENT="b/1")
 
 
 def test_unknown_variables_are_refused(result):
@@ -112,7 +121,7 @@ def test_unknown_variables_are_refused(result):
 
 def test_a_mistyped_field_of_another_service_is_refused_by_all(result):
     """One environment serves all programs: whoever reads it first says so."""
-    with pytest.raises(UsageError, match=r"NEPHILA_STORAGE__STROE names no setting of storage; did you mean 'store'"):
+    with pytest.raises(UsageError, match=r"__STROE names no setting of storage; did you mean NEPHILA_STORAGE__STORE\?"):
         result("parser", NEPHILA_STORAGE__STROE="postgresql://a/b")
 
 

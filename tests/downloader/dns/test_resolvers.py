@@ -9,9 +9,9 @@ from typing import Any
 
 import aiodns
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns import aiodns_resolver
 from nephila.downloader.dns.aiodns_resolver import AiodnsResolver
+from nephila.downloader.dns.config import DnsConfig
 from nephila.downloader.dns.contract import Addresses, NotLookedUpError, ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
@@ -30,6 +30,7 @@ from nephila.kernel.topics import OUTCOMES, REQUESTS
 from tests.contracts.fetcher_server import Server, response
 from tests.dns_server import NXDOMAIN, REFUSED, SERVFAIL, DnsServer
 from tests.downloader.downloader_room import Room
+from tests.downloader_settings import downloader_config
 
 HTML = "Content-Type: text/html"
 
@@ -202,7 +203,7 @@ async def outcomes(hosts: Sequence[str], port: int, dns: str, *, first: int = 0,
     """Fetch the root of each host, all at once; returns when `first` (0 = all) have ended."""
     clock = SystemClock()
     bus = LocalBus(clock)
-    config = DownloaderConfig(allow_private=True, per_address=0, address_gap_s=0, dns_servers=(dns,), **settings)
+    config = downloader_config(allow_private=True, per_address=0, address_gap_s=0, dns__servers=(dns,), **settings)
     downloader = build(config, bus, clock)
     got: asyncio.Queue[FetchOutcome] = asyncio.Queue()
 
@@ -224,14 +225,14 @@ async def test_dead_names_beside_good_ones() -> None:
     dead, good = [f"dead{n}.test" for n in range(60)], [f"good{n}.test" for n in range(40)]
     names: dict[str, object] = {**dict.fromkeys(dead, None), **dict.fromkeys(good, ("127.0.0.1",))}
     async with DnsServer(names) as dns, Server(response(b"x", HTML)) as server:
-        found = await outcomes([*dead, *good], server.port, dns.address, first=40, dns_timeout_s=60.0)
+        found = await outcomes([*dead, *good], server.port, dns.address, first=40, dns__timeout_s=60.0)
         assert {(one.host, one.result) for one in found} == {(host, FetchResult.FETCHED) for host in good}
 
 
 async def test_a_dead_name_ends() -> None:
     """A name whose servers are silent fails with the limit in its detail; no server was dialled."""
     async with DnsServer({"dead.test": None}) as dns:
-        (outcome,) = await outcomes(["dead.test"], 80, dns.address, dns_timeout_s=0.1)
+        (outcome,) = await outcomes(["dead.test"], 80, dns.address, dns__timeout_s=0.1)
         assert (outcome.result, outcome.reason, outcome.started_at) == (FetchResult.FAILED, "dns", 0.0)
 
 
@@ -304,7 +305,7 @@ async def test_every_answer_is_checked() -> None:
     """A public name with an inner address is refused; of a mixed answer the public addresses remain."""
     names: dict[str, object] = {"in.test": ("10.0.0.1", "::1"), "mixed.test": ("127.0.0.1", "8.8.8.8")}
     async with DnsServer(names) as dns:
-        resolver = make_guarded_resolver(DownloaderConfig(dns_servers=(dns.address,)), SystemClock())
+        resolver = make_guarded_resolver(DnsConfig(servers=(dns.address,)), SystemClock())
         with pytest.raises(EgressError, match=r"10\.0\.0\.1 is private|::1 is loopback"):
             await resolver.resolve("in.test", 80)
         assert await resolver.resolve("mixed.test", 80) == (("8.8.8.8",), 80)
@@ -344,15 +345,15 @@ async def test_silent_names_of_the_system(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     "settings",
     [
-        {"dns_servers": ("dns.test",)},
-        {"dns_resolver": "hosts"},
-        {"dns_resolver": "system", "dns_servers": ("1.1.1.1",)},
+        {"servers": ("dns.test",)},
+        {"resolver": "hosts"},
+        {"resolver": "system", "servers": ("1.1.1.1",)},
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any]) -> None:
     """They are refused at the start, in one line."""
-    with pytest.raises(UsageError, match="dns_"):
-        make_guarded_resolver(DownloaderConfig(**settings), SystemClock())
+    with pytest.raises(UsageError, match=r"dns\."):
+        make_guarded_resolver(DnsConfig(**settings), SystemClock())
 
 
 async def test_what_was_not_looked_up_is_given_back() -> None:

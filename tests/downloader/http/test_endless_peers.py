@@ -7,8 +7,8 @@ import ssl
 from typing import Any
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import ProxyHop, direct_route, proxied
 from nephila.downloader.http.target import TargetUrl
@@ -121,4 +121,4 @@ async def test_a_408_on_a_kept_connection_is_no_page(make_fetcher: MakeFetcher) 
 
 def test_connections_rest_by_default() -> None:
     """Beyond the time that a second response of a slow server takes."""
-    assert DownloaderConfig().rest_s >= 0.2
+    assert HttpConfig().rest_s >= 0.2

@@ -8,7 +8,7 @@ import random
 import pytest
 import zstandard
 from encoders import ENCODERS
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
@@ -98,7 +98,7 @@ def test_codings_cut_anywhere(coding: str) -> None:
     for size in (0, 1, 1_000, 262_144, 700_001):
         text = rng.randbytes(size // 2) + b"x" * (size - size // 2)
         wire = ENCODERS[coding](text)
-        body, at = Body(DownloaderConfig(), codings_of(coding)), 0
+        body, at = Body(HttpConfig(), codings_of(coding)), 0
         while at < len(wire):
             step = rng.choice((1, 7, 5_000, 100_000))
             body.feed(memoryview(wire)[at : at + step])
@@ -111,7 +111,7 @@ def test_gzip_members_cut_anywhere() -> None:
     """The start of the next member may be torn from the end of the one before."""
     wire = gzip.compress(b"one") + gzip.compress(b"") + gzip.compress(b"two") + b"garbage" * 9
     for cut in range(1, len(wire)):
-        body = Body(DownloaderConfig(), codings_of("gzip"))
+        body = Body(HttpConfig(), codings_of("gzip"))
         body.feed(wire[:cut])
         body.feed(wire[cut:])
         assert body.finish() == b"onetwo"
@@ -119,7 +119,7 @@ def test_gzip_members_cut_anywhere() -> None:
 
 def zstd_ends(wire: bytes) -> bool:
     """Whether a zstd stream is there to its end."""
-    body = Body(DownloaderConfig(), codings_of("zstd"))
+    body = Body(HttpConfig(), codings_of("zstd"))
     body.feed(wire)
     try:
         body.finish()
@@ -138,7 +138,7 @@ def test_zstd_frames() -> None:
     for frame in (one, two):
         assert zstd_ends(frame + b"garbage")
         assert not any(zstd_ends(frame[:cut]) for cut in range(5, len(frame), 1 + len(frame) // 500))
-    body = Body(DownloaderConfig(), codings_of("zstd"))
+    body = Body(HttpConfig(), codings_of("zstd"))
     body.feed(one + skippable + two)
     assert len(body.finish()) == 570_000
 
@@ -152,7 +152,7 @@ def test_codings_under_noise() -> None:
             noisy = bytearray(wire)
             for _ in range(rng.randrange(1, 4)):
                 noisy[rng.randrange(len(noisy))] = rng.randrange(256)
-            body = Body(DownloaderConfig(), codings_of(coding))
+            body = Body(HttpConfig(), codings_of(coding))
             reason = ""
             try:
                 for at in range(0, len(noisy), 700):

@@ -105,8 +105,7 @@ SHARED_BY = 4_096
 async def test_the_same_messages(threads: int, processes: int) -> None:
     """Bit by bit, whatever the page is; most readings are used. Without page threads the event loop makes them."""
     read = ReadPages(ParserConfig())
-    config = settings(page_threads=threads, admission_processes=processes)
-    fetcher = NativeFetcher(config, SystemClock(), None, read)
+    fetcher = NativeFetcher(settings(page_threads=threads), SystemClock(), None, read, processes)
     pages = []
     for name, (body, kind) in PAGES_READ.items():
         async with Server(response(body, *((f"Content-Type: {kind}",) if kind else ()))) as server:

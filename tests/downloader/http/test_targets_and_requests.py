@@ -8,6 +8,7 @@ import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.accept_encoding import ACCEPT_ENCODING
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads, http_request_of, media_filter, names_list
 from nephila.downloader.http.response.decode import codings_of
@@ -20,6 +21,8 @@ from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError
+
+from tests.downloader_settings import downloader_config
 
 
 @pytest.mark.parametrize(
@@ -108,15 +111,15 @@ def test_retry_after(value: str, expected: float) -> None:
 def test_headers_that_cannot_be_sent(header: str) -> None:
     """A bad header is a usage error at the start, not a failure of every fetch."""
     with pytest.raises(UsageError, match="header"):
-        RequestHeads(DownloaderConfig(headers=(header,)))
+        RequestHeads(HttpConfig(headers=(header,)))
 
 
 def test_agent_with_contact() -> None:
     """The contact stands in the default agent; an own agent replaces it whole."""
     target = TargetUrl("http://a.test/")
     http_request = HttpRequest(target, direct_route(target, ("8.8.8.8",), 80))
-    assert b"(+mailto:me@x.test)\r\n" in RequestHeads(DownloaderConfig(contact="mailto:me@x.test")).make(http_request)
-    assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(DownloaderConfig(user_agent="mine")).make(http_request)
+    assert b"(+mailto:me@x.test)\r\n" in RequestHeads(HttpConfig(contact="mailto:me@x.test")).make(http_request)
+    assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(HttpConfig(user_agent="mine")).make(http_request)
 
 
 def test_refusal_wins() -> None:
@@ -132,9 +135,9 @@ def test_unknown_settings() -> None:
         load(DownloaderConfig, {"perhost": 1}, "test")
     clock = ManualClock()
     with pytest.raises(UsageError, match="native"):
-        build(DownloaderConfig(fetcher="curl"), LocalBus(clock), clock)
+        build(downloader_config(fetcher="curl"), LocalBus(clock), clock)
     with pytest.raises(UsageError, match="host map"):
-        build(DownloaderConfig(host_map=("x",)), LocalBus(clock), clock)
+        build(downloader_config(host_map=("x",)), LocalBus(clock), clock)
 
 
 @pytest.mark.parametrize(

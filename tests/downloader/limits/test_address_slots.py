@@ -313,7 +313,7 @@ def test_limits_hold_under_random_use() -> None:
 @pytest.mark.parametrize("bad", ["10.0.0.0/8", "10.0.0.0/8=4", "10.0.0.0/8=x/1"])
 def test_bad_networks_are_told_at_the_start(bad: str) -> None:
     """One line that names the entry, before anything is fetched."""
-    with pytest.raises(UsageError, match=r"downloader\.networks: '10") as error:
+    with pytest.raises(UsageError, match=r"downloader\.limits\.networks: '10") as error:
         Room(networks=(bad,))
     assert "\n" not in str(error.value)
 

@@ -6,12 +6,13 @@ import base64
 from pathlib import Path
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.auth import Auth
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 
@@ -19,12 +20,12 @@ BASIC = "Basic " + base64.b64encode("alice:pässword".encode()).decode()
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DownloaderConfig:
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MiddlewareConfig:
     """Basic for a host, two tokens for prefixes of another one."""
     (tmp_path / "pw").write_text("pässword\n")
     monkeypatch.setenv("NEPHILA_SECRET_A", "token-a")
     monkeypatch.setenv("NEPHILA_SECRET_B", "token-b")
-    return DownloaderConfig(
+    return MiddlewareConfig(
         secrets=str(tmp_path),
         auth=(
             "a.test basic alice file:pw",
@@ -35,13 +36,13 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DownloaderConfig:
     )
 
 
-def sent(config: DownloaderConfig, url: str) -> tuple[str | None, bytes]:
+def sent(config: MiddlewareConfig, url: str) -> tuple[str | None, bytes]:
     """The header for a URL, and the head that archives show."""
     made = HttpRequest(TargetUrl(url), NO_ROUTE)
     auth = Auth(config)
     assert auth.acts_on(None)
     auth.on_request(m.FetchRequest(url=url), made)
-    return made.own_headers().get("Authorization"), RequestHeads(config).shown(made)
+    return made.own_headers().get("Authorization"), RequestHeads(HttpConfig()).shown(made)
 
 
 @pytest.mark.parametrize(
@@ -59,21 +60,21 @@ def sent(config: DownloaderConfig, url: str) -> tuple[str | None, bytes]:
         ("http://c.test/", None),
     ],
 )
-def test_credentials_go_to_their_prefix_only(config: DownloaderConfig, url: str, value: str | None) -> None:
+def test_credentials_go_to_their_prefix_only(config: MiddlewareConfig, url: str, value: str | None) -> None:
     """Not to another scheme, port, host or path; the longest prefix counts; archives never show them."""
     header, shown = sent(config, url)
     assert header == value
     assert b"Authorization" not in shown
 
 
-def test_credentials_of_a_url_come_first(config: DownloaderConfig) -> None:
+def test_credentials_of_a_url_come_first(config: MiddlewareConfig) -> None:
     """They were written for this URL."""
     assert sent(config, "https://me:x@a.test/")[0] is None
 
 
 def test_without_entries_no_request_is_touched() -> None:
     """And the chain leaves the middleware out."""
-    assert not Auth(DownloaderConfig()).acts_on(None)
+    assert not Auth(MiddlewareConfig()).acts_on(None)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +94,12 @@ def test_without_entries_no_request_is_touched() -> None:
     ],
 )
 def test_what_is_refused_at_the_start(
-    line: str, config: DownloaderConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    line: str, config: MiddlewareConfig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One line, without the secret."""
     monkeypatch.setenv("NEPHILA_SECRET_LINES", "s3cret\nX: y")
     (tmp_path.parent / "outside").write_text("s3cret")
     with pytest.raises(UsageError) as caught:
-        Auth(DownloaderConfig(secrets=str(tmp_path), auth=(line,)))
-    assert "downloader.auth" in str(caught.value)
+        Auth(MiddlewareConfig(secrets=str(tmp_path), auth=(line,)))
+    assert "downloader.middleware.auth" in str(caught.value)
     assert "s3cret" not in str(caught.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import NO_ROUTE
@@ -92,7 +92,7 @@ def test_validators_that_fit_on_a_line_are_sent(etag: str, sent: bytes) -> None:
     """A stored validator is text of a server: it cannot smuggle a header into a request."""
     http_request = HttpRequest(TARGET, NO_ROUTE)
     Validators().on_request(m.FetchRequest(url="http://a.test/", host="a.test", etag=etag), http_request)
-    head = RequestHeads(DownloaderConfig()).make(http_request)
+    head = RequestHeads(HttpConfig()).make(http_request)
     assert head.endswith(sent + b"\r\n")
     assert b"Evil" not in head
     assert (b"If-None-Match" in head) is bool(sent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
@@ -18,7 +18,7 @@ JOB = crawl_job(uid="j", language="de", referer="http://a.test/list", max_page_b
 HEADERS = {"Accept-Language": "de", "Referer": "http://a.test/list"}
 
 
-def changed(config: DownloaderConfig, request: FetchRequest, max_bytes: int = 0) -> HttpRequest:
+def changed(config: HttpConfig, request: FetchRequest, max_bytes: int = 0) -> HttpRequest:
     """The request after the middleware, which has read the job."""
     middleware = JobRequests(config)
     middleware.on_job(JOB)
@@ -30,18 +30,18 @@ def changed(config: DownloaderConfig, request: FetchRequest, max_bytes: int = 0)
 
 def test_requests_of_the_job_have_its_headers_and_limit():
     """A lower limit stays; robots.txt and other jobs are not affected."""
-    found = changed(DownloaderConfig(), FetchRequest(job="j"))
+    found = changed(HttpConfig(), FetchRequest(job="j"))
     assert (found.own_headers(), found.max_bytes) == (HEADERS, 1000)
-    assert changed(DownloaderConfig(), FetchRequest(job="j"), 500).max_bytes == 500
-    assert changed(DownloaderConfig(), FetchRequest(job="j"), 50_000).max_bytes == 1000
+    assert changed(HttpConfig(), FetchRequest(job="j"), 500).max_bytes == 500
+    assert changed(HttpConfig(), FetchRequest(job="j"), 50_000).max_bytes == 1000
     for other in (FetchRequest(job="k"), FetchRequest(job="j", kind=FetchKind.ROBOTS)):
-        found = changed(DownloaderConfig(), other)
+        found = changed(HttpConfig(), other)
         assert (found.own_headers(), found.max_bytes) == ({}, 0)
 
 
 def test_a_header_of_the_settings_comes_first():
     """It is in the common part of all requests."""
-    found = changed(DownloaderConfig(headers=["accept-language: fr"]), FetchRequest(job="j"))
+    found = changed(HttpConfig(headers=["accept-language: fr"]), FetchRequest(job="j"))
     assert found.own_headers() == {"Referer": "http://a.test/list"}
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.middleware import throttle
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.throttle import Throttle, parse_rate
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
@@ -93,7 +93,7 @@ def test_memory_is_bounded_by_hosts_that_wait(monkeypatch: pytest.MonkeyPatch) -
     """Hosts whose wait is over leave the table."""
     monkeypatch.setattr(throttle, "SWEEP", 100)
     clock = ManualClock()
-    limit = Throttle(DownloaderConfig(throttle=("* 1KB/s",)), clock)
+    limit = Throttle(MiddlewareConfig(throttle=("* 1KB/s",)), clock)
     for number in range(1000):
         url = f"http://h{number}.test/"
         limit.on_outcome(FetchRequest(url=url), throttle.TargetUrl(url), FetchOutcome(wire_bytes=1000))

@@ -34,7 +34,7 @@ async def room_with(folder: Path, **files: str) -> Room:
     """A downloader with these files."""
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
-    room = Room(middleware_dir=str(folder))
+    room = Room(middleware__directory=str(folder))
     await room.downloader.start()
     return room
 

@@ -10,10 +10,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.web_bot_auth import WebBotAuth, key_id
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import ManualClock
@@ -29,7 +29,7 @@ THUMBPRINT = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"
 
 def signed(url: str, key: Path, agent: str = "") -> dict[str, str]:
     """The headers that a request to this URL gets."""
-    middleware = WebBotAuth(DownloaderConfig(signature_key=str(key), signature_agent=agent), ManualClock())
+    middleware = WebBotAuth(MiddlewareConfig(signature_key=str(key), signature_agent=agent), ManualClock())
     request = HttpRequest(TargetUrl(url), NO_ROUTE)
     middleware.on_request(FetchRequest(), request)
     return request.own_headers()
@@ -67,7 +67,7 @@ def test_a_site_verifies_the_signature(key: Path, url: str, authority: str) -> N
 
 def test_without_a_key_nothing_is_signed() -> None:
     """The middleware acts on no job."""
-    assert not WebBotAuth(DownloaderConfig(), ManualClock()).acts_on(None)
+    assert not WebBotAuth(MiddlewareConfig(), ManualClock()).acts_on(None)
 
 
 def test_keys_that_cannot_sign(tmp_path: Path, key: Path) -> None:

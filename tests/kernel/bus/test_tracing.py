@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
@@ -21,6 +20,7 @@ from nephila.storage.service import build as build_storage
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from tests.downloader_settings import downloader_config
 from tests.e2e.web import page, serve
 from tests.jobs import crawl_job
 
@@ -37,7 +37,7 @@ async def crawled(tmp_path, ratio):
     with serve(lambda request: page()) as web:
         storage = build_storage(StorageConfig(directory=tmp_path), traced("storage"), clock)
         parser = build_parser(ParserConfig(), traced("parser"), clock, with_judge=False)
-        config = DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
+        config = downloader_config(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
         downloader = build_downloader(config, traced("downloader"), clock)
         scheduler = build_scheduler(SchedulerConfig(directory=str(tmp_path / "f")), traced("scheduler"), clock)
         services = (storage, parser, downloader, scheduler)

@@ -31,13 +31,13 @@ def test_a_wrong_type_is_refused():
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("http://u:secret@p:3128", "PROXIES is a list: write it in brackets, NEPHILA_DOWNLOADER__PROXIES='"),
-        ("p:3128", "PROXIES is a list: write it in brackets"),
-        ("[1]", "environment: NEPHILA_DOWNLOADER__PROXIES: Expected `str`, got `int`"),
+        ("http://u:secret@p:3128", "SOURCES is a list: write it in brackets, NEPHILA_DOWNLOADER__PROXIES__SOURCES='"),
+        ("p:3128", "SOURCES is a list: write it in brackets"),
+        ("[1]", "environment: NEPHILA_DOWNLOADER__PROXIES__SOURCES: Expected `str`, got `int`"),
     ],
 )
 def test_a_wrong_type_in_the_environment_names_the_variable_and_not_its_value(monkeypatch, value, says):
-    monkeypatch.setenv("NEPHILA_DOWNLOADER__PROXIES", value)
+    monkeypatch.setenv("NEPHILA_DOWNLOADER__PROXIES__SOURCES", value)
     with pytest.raises(UsageError) as refused:
         load(DownloaderConfig, {}, "command line", "downloader")
     assert says in str(refused.value)
@@ -81,7 +81,7 @@ def test_lists_in_the_environment(monkeypatch):
 def test_a_misspelt_environment_variable_is_refused(monkeypatch):
     """A setting that would silently do nothing is an error."""
     monkeypatch.setenv("NEPHILA_SCHEDULER__WINDWO", "7")
-    with pytest.raises(UsageError, match=r"NEPHILA_SCHEDULER__WINDWO .* did you mean 'window'\?"):
+    with pytest.raises(UsageError, match=r"NEPHILA_SCHEDULER__WINDWO .* did you mean NEPHILA_SCHEDULER__WINDOW\?"):
         load(SchedulerConfig, {}, "here", "scheduler")
 
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import SystemClock
@@ -22,6 +21,7 @@ from nephila.parser.config import ParserConfig
 from nephila.programs.workers import supervisor
 from nephila.programs.workers.supervisor import WorkerProcesses
 
+from tests.downloader_settings import downloader_config
 from tests.e2e.web import Web, page, serve
 from tests.waits import until
 
@@ -36,7 +36,7 @@ class Main:
 
     def __init__(self, web: Web, check_s: float = 60.0, count: int = 1, first: int = 0) -> None:
         self.bus = LocalBus(SystemClock())
-        config = DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
+        config = downloader_config(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
         self.outcomes: asyncio.Queue[m.FetchOutcome] = asyncio.Queue()
         self.fatal: asyncio.Queue[BaseException] = asyncio.Queue()
         self.workers = WorkerProcesses(

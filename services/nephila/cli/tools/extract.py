@@ -66,7 +66,7 @@ def _fetched(url: str, markdown: bool, hidden: bool, options: dict[str, Any]) ->
 
     obey_robots = not options.pop("ignore_robots")
     settings = settings_of(options, "extract")["downloader"]
-    page = fetch_page(url, config_of(**settings), obey_robots=obey_robots)
+    page = fetch_page(url, config_of(settings), obey_robots=obey_robots)
     kind, charset = page.content_type, page.charset
     return extract_document(bytes(page.body), page.url, kind, charset, markdown=markdown, hidden_text=hidden)
 

@@ -114,7 +114,7 @@ def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, Rob
 
     url = seed_url(url)
     settings = settings_of(options, "robots")["downloader"]
-    address, body, means = fetch_robots(url, config_of(**settings))
+    address, body, means = fetch_robots(url, config_of(settings))
     rules = parse_robots(body)
     verdict = decide(rules, token, url)
     if not means.startswith("rules"):

@@ -29,7 +29,7 @@ from nephila.downloader.admission.capacity import (
     headroom_of,
     weight_of,
 )
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.admission.config import AdmissionConfig
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.container import Container, Usage
 from nephila.kernel.runtime.memory_budget import (
@@ -206,10 +206,10 @@ MakeAdmission = Callable[[Callable[[], int], Callable[[int], None], Callable[[],
 
 
 def make_admission(
-    config: DownloaderConfig, clock: Clock, budget: MemoryBudget, request_bytes: float = REQUEST_BYTES
+    config: AdmissionConfig, clock: Clock, budget: MemoryBudget, most: int, request_bytes: float = REQUEST_BYTES
 ) -> MakeAdmission | None:
-    """The admission as configured; None when it is off."""
-    if not config.admission:
+    """The admission as configured, of `most` requests in flight; None when it is off."""
+    if not config.enabled:
         return None
     container = Container()
     return lambda in_flight, on_limit, is_idle: Admission(
@@ -218,17 +218,17 @@ def make_admission(
         in_flight,
         on_limit,
         is_idle,
-        most=config.concurrency,
-        first_batch=config.admission_first_batch,
-        thresholds=Thresholds(config.admission_memory, config.admission_cpu, config.admission_loop_s),
+        most=most,
+        first_batch=config.first_batch,
+        thresholds=Thresholds(config.memory, config.cpu, config.loop_s),
         request_bytes=request_bytes,
-        processes=config.admission_processes,
+        processes=config.processes,
         budget=budget,
     )
 
 
-def make_budget(config: DownloaderConfig, clock: Clock) -> MemoryBudget:
+def make_budget(config: AdmissionConfig, clock: Clock) -> MemoryBudget:
     """The budget of a process with a downloader: what its container has, or everything if admission is off."""
-    if not config.admission:
+    if not config.enabled:
         return unlimited()
-    return container_budget(clock, share=config.admission_memory, processes=config.admission_processes)
+    return container_budget(clock, share=config.memory, processes=config.processes)

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import (
     DRAIN_BYTES,
     MAX_DIALS,
@@ -106,7 +106,7 @@ class Fetch(TimedFetch):
 
 
 class AiohttpFetcher:
-    def __init__(self, config: DownloaderConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
+    def __init__(self, config: HttpConfig, clock: Clock, budget: MemoryBudget | None = None) -> None:
         """The fetcher reserves large bodies in `budget`; None: no limit."""
         self._config = config
         self._budget = budget or unlimited()

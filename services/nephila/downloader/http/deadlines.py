@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import OneTimer
@@ -59,7 +59,7 @@ W = TypeVar("W", bound=TimedFetch)
 class DeadlineTimer(Generic[W]):
     """Checks all fetches in flight. O(fetches) per tick; no tick while there are none and `on_tick` needs none."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock, on_tick: Callable[[float], bool] | None = None) -> None:
+    def __init__(self, config: HttpConfig, clock: Clock, on_tick: Callable[[float], bool] | None = None) -> None:
         self._config = config
         self._clock = clock
         self._on_tick = on_tick

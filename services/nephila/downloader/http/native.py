@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import MAX_DIALS, HttpRequest, HttpResponse, OnDone
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.route import ProxyHop
@@ -60,20 +60,21 @@ class NativeFetcher:
 
     def __init__(
         self,
-        config: DownloaderConfig,
+        config: HttpConfig,
         clock: Clock,
         budget: MemoryBudget | None = None,
         read_pages: ReadPages | None = None,
+        processes: int = 1,
     ) -> None:
         """`budget`: what large bodies are reserved in; None: no limit. `read_pages`: of the parser in this process;
-        None: no body is read here."""
+        None: no body is read here. `processes`: downloaders that share the cores."""
         self._config = config
         self._budget = budget or unlimited()
         self._clock = clock
         self._heads = RequestHeads(config)
         self._read_pages = read_pages
         options = None if read_pages is None else read_pages.options
-        self._client = HttpClient(config, options, _page_threads(config))
+        self._client = HttpClient(config, options, _page_threads(config, processes))
         self._fetches: dict[int, _Fetch] = {}
         self._last = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -225,10 +226,10 @@ class NativeFetcher:
         return response
 
 
-def _page_threads(config: DownloaderConfig) -> int:
+def _page_threads(config: HttpConfig, processes: int) -> int:
     """As many as cores, divided by the downloaders in this container; none for one core, where a page only would change
     threads twice: its body is read when it is taken, by the same code."""
-    share = int(Container().read().cores) // config.admission_processes
+    share = int(Container().read().cores) // processes
     return config.page_threads or (min(MAX_PAGE_THREADS, share) if share > 1 else 0)
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.accept_encoding import ACCEPT_ENCODING
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.http.route import ProxyHop, Route
@@ -23,7 +23,7 @@ ROBOTS = FetchKind.ROBOTS
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-def request_headers(config: DownloaderConfig) -> dict[str, str]:
+def request_headers(config: HttpConfig) -> dict[str, str]:
     """The headers of every request; raises `UsageError` for a header that cannot be sent."""
     headers = {"User-Agent": config.agent(), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
     for line in config.headers:
@@ -60,7 +60,7 @@ def proxy_headers_of(hop: ProxyHop) -> dict[str, str]:
 class RequestHeads:
     """Builds request heads; the common part is built once."""
 
-    def __init__(self, config: DownloaderConfig) -> None:
+    def __init__(self, config: HttpConfig) -> None:
         lines = "".join(f"{name}: {value}\r\n" for name, value in request_headers(config).items())
         self._rest = "\r\n" + lines
         self._plain = self._rest + "\r\n"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import base64
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.kernel import messages as m
@@ -22,7 +22,7 @@ from nephila.kernel.runtime.errors import UsageError
 class Auth(Middleware):
     """Adds the Authorization header of the longest prefix. O(entries of the host) per request."""
 
-    def __init__(self, config: DownloaderConfig) -> None:
+    def __init__(self, config: MiddlewareConfig) -> None:
         entries = [_entry(line, config.secrets) for line in config.auth]
         entries.sort(key=lambda entry: -len(entry[1]))
         self._by_origin: dict[str, list[tuple[str, str]]] = {}
@@ -49,18 +49,18 @@ def _entry(line: str, secrets: str) -> tuple[str, str, str]:
     prefix, scheme, *rest = words if len(words) > 1 else ("", "")
     if (scheme, len(rest)) not in (("basic", 2), ("bearer", 1)):
         raise UsageError(
-            f"downloader.auth {label!r}: expected 'PREFIX basic USER SECRET' or 'PREFIX bearer SECRET', with a SECRET "
-            "of the form env:NEPHILA_SECRET_NAME or file:NAME"
+            f"downloader.middleware.auth {label!r}: expected 'PREFIX basic USER SECRET' or 'PREFIX bearer SECRET', "
+            "with a SECRET of the form env:NEPHILA_SECRET_NAME or file:NAME"
         )
     try:
         target = TargetUrl(prefix if "://" in prefix else f"https://{prefix}/")
     except ValueError as error:
-        raise UsageError(f"downloader.auth {label!r}: {error}") from None
+        raise UsageError(f"downloader.middleware.auth {label!r}: {error}") from None
     secret = _secret(rest[-1], secrets, label)
     if scheme == "basic":
         secret = base64.b64encode(f"{rest[0]}:{secret}".encode()).decode()
     elif not secret.isascii() or not secret.isprintable() or " " in secret:
-        raise UsageError(f"downloader.auth {label!r}: the token has characters that no header can have")
+        raise UsageError(f"downloader.middleware.auth {label!r}: the token has characters that no header can have")
     return f"{target.scheme}://{target.host_header}", target.path, f"{scheme.title()} {secret}"
 
 
@@ -72,5 +72,7 @@ def _secret(word: str, directory: str, label: str) -> str:
         if source == "file":
             return from_file(name, directory)
     except SecretError as error:
-        raise UsageError(f"downloader.auth {label!r}: {error}") from None
-    raise UsageError(f"downloader.auth {label!r}: a secret has the form env:NEPHILA_SECRET_NAME or file:NAME")
+        raise UsageError(f"downloader.middleware.auth {label!r}: {error}") from None
+    raise UsageError(
+        f"downloader.middleware.auth {label!r}: a secret has the form env:NEPHILA_SECRET_NAME or file:NAME"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import FetchError, HttpResponse
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.block_pages import LOGIN_PAGE, SCAN_BYTES, block_page_of
@@ -22,8 +22,9 @@ from nephila.kernel.reasons.table import Reason
 class BlockDetector(Middleware):
     """Judges each response. `found` counts block pages by their detail."""
 
-    def __init__(self, config: DownloaderConfig) -> None:
+    def __init__(self, config: HttpConfig, is_on: bool) -> None:
         self._config = config
+        self._is_on = is_on
         self._with_login: set[str] = set()
         self.found: Counter[str] = Counter()
 
@@ -34,7 +35,7 @@ class BlockDetector(Middleware):
             self._with_login.discard(job.uid)
 
     def acts_on(self, job: m.CrawlJob | None) -> bool:
-        return self._config.detect_blocks
+        return self._is_on
 
     def on_response(self, request: m.FetchRequest, target: TargetUrl, response: HttpResponse) -> None:
         if response.reason or request.kind == ROBOTS:
@@ -52,7 +53,7 @@ class BlockDetector(Middleware):
         response.reason, response.detail = reason, block
 
 
-def _decoded(config: DownloaderConfig, response: HttpResponse) -> bytes:
+def _decoded(config: HttpConfig, response: HttpResponse) -> bytes:
     """The beginning of an error body without its content coding; as received where that fails."""
     encoding = response.headers.get("content-encoding", "")
     if not encoding:

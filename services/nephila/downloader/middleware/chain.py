@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.auth import Auth
 from nephila.downloader.middleware.block_detector import BlockDetector
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders, JobRequests
@@ -35,7 +36,8 @@ T = TypeVar("T", bound=Middleware)
 class Dependencies(msgspec.Struct, frozen=True):
     """The parts that a middleware may be built from."""
 
-    config: DownloaderConfig
+    http: HttpConfig
+    config: MiddlewareConfig
     clock: Clock
     router: Router
     fetcher: Fetcher
@@ -46,8 +48,8 @@ class Dependencies(msgspec.Struct, frozen=True):
 
 
 CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
-    lambda parts: HostHeaders(parts.config),
-    lambda parts: JobRequests(parts.config),
+    lambda parts: HostHeaders(parts.http),
+    lambda parts: JobRequests(parts.http),
     lambda parts: Auth(parts.config),
     lambda parts: Cookies(parts.config, parts.clock),
     lambda parts: SiteLogin(
@@ -56,8 +58,8 @@ CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda parts: Throttle(parts.config, parts.clock),
     lambda parts: Validators(),
     lambda parts: WebBotAuth(parts.config, parts.clock),
-    lambda parts: BlockDetector(parts.config),
-    lambda parts: UserMiddleware(parts.config.middleware_dir),
+    lambda parts: BlockDetector(parts.http, parts.config.detect_blocks),
+    lambda parts: UserMiddleware(parts.config.directory),
 )
 """Requests pass in this order, responses in reverse."""
 
@@ -139,10 +141,15 @@ class MiddlewareChain:
 
 
 def build_chain(
-    config: DownloaderConfig, clock: Clock, router: Router, fetcher: Fetcher, browser: BrowserLogin | None = None
+    http: HttpConfig,
+    config: MiddlewareConfig,
+    clock: Clock,
+    router: Router,
+    fetcher: Fetcher,
+    browser: BrowserLogin | None = None,
 ) -> MiddlewareChain:
     """The chain of `CHAIN`; raises `UsageError` for settings that make no sense."""
     middlewares: tuple[Middleware, ...] = ()
     for make in CHAIN:
-        middlewares += (make(Dependencies(config, clock, router, fetcher, middlewares, browser)),)
+        middlewares += (make(Dependencies(http, config, clock, router, fetcher, middlewares, browser)),)
     return MiddlewareChain(middlewares)

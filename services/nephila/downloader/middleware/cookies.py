@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCookie
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.jobs import has_jar
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import read_cookie_file
@@ -69,7 +69,7 @@ def _key(cookie: SiteCookie) -> tuple[str, str, str]:
 class Cookies(Middleware):
     """Stores the cookies of responses and sends them back (RFC 6265)."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
+    def __init__(self, config: MiddlewareConfig, clock: Clock) -> None:
         self._clock = clock
         self._given = load_jar(config.cookies, clock.now()) if config.cookies else None
         self._jars: dict[str, CookieJar] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.middleware.contract import Middleware
@@ -27,7 +27,7 @@ HEADERS: dict[str, Callable[[JobSpec], str]] = {
 class HostHeaders(Middleware):
     """Adds the headers whose host pattern matches. O(patterns) per request."""
 
-    def __init__(self, config: DownloaderConfig) -> None:
+    def __init__(self, config: HttpConfig) -> None:
         lines = [split_header(line) for line in config.headers]
         self._lines = [line for line in lines if line[0]]
 
@@ -44,7 +44,7 @@ class HostHeaders(Middleware):
 class JobRequests(Middleware):
     """Sends the headers of a job, and lowers the limit of the size of its pages. O(headers of the job) per request."""
 
-    def __init__(self, config: DownloaderConfig) -> None:
+    def __init__(self, config: HttpConfig) -> None:
         lines = [split_header(line) for line in config.headers]
         common = {name.lower() for host, name, _ in lines if not host}
         self._headers = {name: value for name, value in HEADERS.items() if name.lower() not in common}

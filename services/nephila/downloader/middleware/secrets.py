@@ -24,7 +24,7 @@ def from_environment(name: str) -> str:
 def from_file(name: str, directory: str) -> str:
     """The text of a file inside the secrets directory, without its last line end."""
     if not directory:
-        raise SecretError(f"the file {name}: no secrets directory is configured (downloader.secrets)")
+        raise SecretError(f"the file {name}: no secrets directory is configured (downloader.middleware.secrets)")
     base = Path(directory).resolve()
     path = (base / name).resolve()
     if not path.is_relative_to(base):

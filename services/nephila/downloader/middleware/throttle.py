@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.target import TargetUrl
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.contract import Middleware, PausedError
 from nephila.downloader.outcome import MAX_RETRY_AFTER_S, ROBOTS
 from nephila.kernel import messages as m
@@ -45,14 +45,15 @@ def parse_rate(line: str) -> Rate:
     match = _RATE.match(words[1]) if len(words) == 2 else None
     if match is None or not float(match[1]):
         raise UsageError(
-            f"downloader.throttle {line!r}: expected 'PREFIX RATE' with a rate as 500KB/s, 10/s, 30/min or 100/h"
+            f"downloader.middleware.throttle {line!r}: expected 'PREFIX RATE' with a rate as 500KB/s, 10/s, "
+            "30/min or 100/h"
         )
     prefix = words[0].partition("://")[2] or words[0]
     if prefix != "*":
         try:
             target = TargetUrl(f"http://{prefix}")
         except ValueError as error:
-            raise UsageError(f"downloader.throttle {line!r}: {error}") from None
+            raise UsageError(f"downloader.middleware.throttle {line!r}: {error}") from None
         prefix = target.host_header + target.path
     amount = float(match[1])
     if match[2]:
@@ -63,7 +64,7 @@ def parse_rate(line: str) -> Rate:
 class Throttle(Middleware):
     """Gives requests back that exceed a rate. O(entries of the host) per request."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
+    def __init__(self, config: MiddlewareConfig, clock: Clock) -> None:
         rates = sorted((parse_rate(line) for line in config.throttle), key=lambda rate: -len(rate.prefix))
         self._clock = clock
         self._of_each_host = [rate for rate in rates if not rate.prefix]

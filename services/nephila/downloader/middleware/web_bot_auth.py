@@ -11,8 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest
+from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.contract import Middleware
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
@@ -29,7 +29,7 @@ _TAG = "web-bot-auth"
 class WebBotAuth(Middleware):
     """Signs requests if the settings name a key."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
+    def __init__(self, config: MiddlewareConfig, clock: Clock) -> None:
         self._clock = clock
         self._key = read_key(config.signature_key) if config.signature_key else None
         self._keyid = key_id(self._key) if self._key is not None else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.http.route import prefer_counted_address
 from nephila.downloader.in_flight import ADDRESS_CHECK, GLOBAL_SLOT, MEMBERSHIP, InFlight
 from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.config import LimitsConfig
 from nephila.downloader.stages.ending import END, GO, WAIT, Ending, Run, StageResult
 from nephila.kernel import messages as m
 from nephila.kernel.documents.field_types import seconds
@@ -22,13 +22,13 @@ class AddressStage:
     """Owns the slots of addresses. Without limits of addresses every request passes."""
 
     def __init__(
-        self, config: DownloaderConfig, clock: Clock, coordination: Coordination, ending: Ending, run: Run
+        self, config: LimitsConfig, clock: Clock, coordination: Coordination, ending: Ending, run: Run
     ) -> None:
         self._clock = clock
         self._coordination = coordination
         self._ending = ending
         self._run = run
-        limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
+        limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.limits.networks")
         self._slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
         self._paced_jobs: dict[str, bool] = {}
         """Whether a job is paced by server address, for the jobs known."""

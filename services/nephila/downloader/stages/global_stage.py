@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.deadlines import TimedFetch
 from nephila.downloader.in_flight import ADDRESS_SLOT, GLOBAL_SLOT, InFlight, Stage
+from nephila.downloader.limits.config import LimitsConfig
 from nephila.downloader.limits.fair_slots import FAST, NEW, SLOW, FairSlots, HostSpeeds
 from nephila.downloader.outcome import ROBOTS
 from nephila.downloader.stages.ending import GO, WAIT, Ending, Run, StageResult
@@ -21,12 +21,12 @@ SLOW_CHECK_S = 0.5
 class GlobalStage:
     """Owns the slots. While requests wait for them, fetches in flight that are slow are found."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock, ending: Ending, run: Run) -> None:
+    def __init__(self, config: LimitsConfig, concurrency: int, clock: Clock, ending: Ending, run: Run) -> None:
         self._config = config
         self._clock = clock
         self._ending = ending
         self._run = run
-        self.slots: FairSlots[InFlight] = FairSlots(config.concurrency, config.slow_share)
+        self.slots: FairSlots[InFlight] = FairSlots(concurrency, config.slow_share)
         self.speeds = HostSpeeds()
         self._dialled: dict[InFlight, None] = {}
         """Requests that wait for their response and are not slow, the oldest first."""

@@ -397,7 +397,7 @@ class JobSpec(Section, kw_only=True):
     """How to log in to a site before its pages are fetched."""
     proxy_class: ProxyClass = ""
     """Proxies of the job: any, direct (none), a class as residential, a country as /de, or residential/de. Left out:
-    the downloader's setting proxy_class."""
+    the downloader's setting proxies.default."""
     language: Language = ""
     """Accept-Language of the requests for pages, as de or 'de, en;q=0.5'. A header of the downloader's settings
     comes before it."""

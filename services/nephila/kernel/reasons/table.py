@@ -272,7 +272,7 @@ class Reason(StrEnum):
         "browser_memory",
         Row(
             _FAILED,
-            "it took more memory than its browser may have (browser_memory_bytes)",
+            "it took more memory than its browser may have (browser.memory_bytes)",
             verdict=ListVerdict.BROWSER,
         ),
     )

@@ -61,8 +61,8 @@ def extension(name: str) -> Any:
 def loaded(target: str, adds: str) -> Any:
     """An attribute of a module that any package may hold. Raises `UserError` if the package is not installed."""
     module, _, attribute = target.partition(":")
-    if not _has_package(target):
-        raise UserError(f"{adds}: the package {_package_of(target)} is not installed; install nephila as a whole")
+    if reason := _absence(target):
+        raise UserError(f"{adds}: {reason}")
     try:
         return getattr(import_module(module), attribute)
     except ModuleNotFoundError as error:
@@ -72,10 +72,21 @@ def loaded(target: str, adds: str) -> Any:
         raise UserError(f"{adds} needs {error.name}; install it with: {install_line(extra)}") from None
 
 
+def absence(name: str) -> str:
+    """Why a row cannot be used, with the remedy; empty if its package is installed."""
+    return _absence(EXTENSIONS[name].target)
+
+
 def is_installed(name: str) -> bool:
     """Whether the package of a row is installed, and the library that it cannot do without."""
     row = EXTENSIONS[name]
     return _has_package(row.target) and (not row.library or find_spec(row.library) is not None)
+
+
+def _absence(target: str) -> str:
+    if _has_package(target):
+        return ""
+    return f"the package {_package_of(target)} is not installed; install nephila as a whole"
 
 
 def _package_of(target: str) -> str:

@@ -115,7 +115,7 @@ class Worker:
                 link.forward(topic, GROUP)
             bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
-            budget = make_budget(config, self.clock)
+            budget = make_budget(config.admission, self.clock)
             parser = msgspec.msgpack.decode(settings.parser, type=ParserConfig)
             pages = ReadPages(parser)
             self._parser = build_parser(parser, bus, self.clock, with_judge=False, budget=budget, read_pages=pages)

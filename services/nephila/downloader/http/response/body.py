@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response.decode import BoundedCoding, Coding, Piece, pump_all
 from nephila.kernel.reasons.table import Reason
@@ -58,7 +58,7 @@ class Body:
 
     def __init__(
         self,
-        config: DownloaderConfig,
+        config: HttpConfig,
         codings: list[Coding],
         keep: int = 0,
         keep_wire: bool = False,

@@ -98,7 +98,7 @@ impl HttpClient {
 
 #[pymethods]
 impl HttpClient {
-    /// Starts the threads. `settings`: an object with the attributes of DownloaderConfig. `pages`: one with those of
+    /// Starts the threads. `settings`: an object with the attributes of HttpConfig. `pages`: one with those of
     /// ParserConfig; then HTML bodies of requests with a `page_url` are read in `page_threads` threads, or with 0 of
     /// them in `EndedFetch.take`, with their main text if `main_text` is true.
     #[new]
