@@ -1,15 +1,18 @@
 """The server draws plots as inline SVG, so the console needs no script for them. They hold numbers and attributes only;
 the style sheet colours them. Pure.
 
-Every plot has a title for screen readers; each part its words as a tooltip.
+A plot is drawn twice, for wide and for narrow screens, because a drawing that is scaled down has labels that nobody can
+read. Every plot has a title for screen readers. Its values stand in attributes, from which a script shows the value
+under the pointer.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup, escape
 from nephila.kernel.figures import count, span
@@ -18,37 +21,60 @@ from nephila_control.screen_types import Sample, TimeBin
 
 from nephila_console.messages import translate as _
 
+
+class _Size(NamedTuple):
+    name: str
+    width: int
+    height: int
+    left: int = 44
+    top: int = 10
+    bottom: int = 24
+
+    def x(self, share: float) -> float:
+        """Places a share of the time."""
+        return self.left + (self.width - self.left) * share
+
+    def area(self, value: float, top: int) -> float:
+        """Scales a value to a height."""
+        return (self.height - self.top - self.bottom) * value / top
+
+
+SIZES: Final = (_Size("wide", 640, 220), _Size("narrow", 340, 190))
 WIDTH: Final = 960
-HEIGHT: Final = 200
-_LEFT, _BOTTOM, _TOP = 52, 24, 10
+"""Width of the plot of an interval."""
 OUTCOMES: Final = ("stored", "dropped", "denied", "failed")
 
 
-def timeline(bins: Sequence[TimeBin], step_s: int) -> Markup:
-    """Draws ended fetches as stacked columns."""
+def timeline(bins: Sequence[TimeBin], step_s: int, now: float) -> Markup:
+    """Draws ended fetches as stacked columns. A column whose time is not over at `now` is drawn paler, since it would
+    look like a fall."""
     if not bins:
         return Markup("")
     first, last = bins[0].at, bins[-1].at
-    steps = (last - first) // step_s + 1
+    steps = max((last - first) // step_s + 1, 12)
     top = _top(max(sum(slot.outcomes.values()) for slot in bins))
-    parts = [_grid(top)]
-    step = (WIDTH - _LEFT) / max(steps, 12)
-    gap = min(1.5, step / 5)
-    for slot in bins:
-        words = ", ".join(f"{count(slot.outcomes[name])} {_(name)}" for name in OUTCOMES if slot.outcomes.get(name))
-        parts.append(f"<g><title>{_instant(slot.at, last - first)}: {escape(words)}</title>")
-        y = float(HEIGHT - _BOTTOM)
-        x = _LEFT + (slot.at - first) // step_s * step
-        for name in OUTCOMES:
-            height = _area(slot.outcomes.get(name, 0), top)
-            if height:
-                y -= height
-                box = f'x="{x:.1f}" y="{y:.1f}" width="{step - gap:.1f}" height="{height:.1f}"'
-                parts.append(f'<rect class="fill {name}" {box}/>')
-        parts.append("</g>")
-    parts.append(_times(first, first + step_s * max(steps, 12)))
+
+    def draw(size: _Size) -> str:
+        step = (size.width - size.left) / steps
+        gap = min(1.5, step / 5)
+        parts = []
+        for slot in bins:
+            y = float(size.height - size.bottom)
+            x = size.left + (slot.at - first) // step_s * step
+            ended = "" if slot.at + step_s <= now else " unended"
+            for name in OUTCOMES:
+                height = size.area(slot.outcomes.get(name, 0), top)
+                if height:
+                    y -= height
+                    box = f'x="{x:.1f}" y="{y:.1f}" width="{step - gap:.1f}" height="{height:.1f}"'
+                    parts.append(f'<rect class="fill {name}{ended}" {box}/>')
+        return "".join(parts)
+
     unit = _("second") if step_s == 1 else span(step_s)
-    return _svg("".join(parts), _("Fetches that ended per %(unit)s; times in UTC") % {"unit": unit})
+    values = {name: [slot.outcomes.get(name, 0) for slot in bins] for name in OUTCOMES}
+    words = _("Fetches that ended per %(unit)s") % {"unit": unit}
+    frame = _Frame(first, first + step_s * steps, top, [slot.at + step_s / 2 for slot in bins])
+    return _figure(draw, frame, values, words)
 
 
 def interval(precision: Precision) -> Markup:
@@ -70,53 +96,73 @@ def curves(samples: Sequence[Sample]) -> Markup:
     if len(samples) < 3:
         return Markup("")
     first, last = samples[0].at, samples[-1].at
-    width = max(last - first, 1.0)
+    length = max(last - first, 1.0)
     lines = {
         "queued": [sample.queued + sample.in_flight for sample in samples],
         "stored": [sample.stored for sample in samples],
         "ended": [sample.stored + sample.denied + sample.failed + sample.dropped for sample in samples],
     }
     top = _top(max(max(values) for values in lines.values()))
-    parts = [_grid(top)]
-    for name, values in lines.items():
-        points = " ".join(
-            f"{_LEFT + (WIDTH - _LEFT) * (sample.at - first) / width:.1f},{HEIGHT - _BOTTOM - _area(value, top):.1f}"
-            for sample, value in zip(samples, values, strict=True)
-        )
-        title = f"{_(name)}: {count(values[-1])}"
-        parts.append(f'<polyline class="line {name}" points="{points}"><title>{escape(title)}</title></polyline>')
-    parts.append(_times(first, last))
-    return _svg("".join(parts), _("Queue and ended URLs since the start; times in UTC"))
+
+    def draw(size: _Size) -> str:
+        parts = []
+        for name, values in lines.items():
+            points = " ".join(
+                f"{size.x((sample.at - first) / length):.1f},{size.height - size.bottom - size.area(value, top):.1f}"
+                for sample, value in zip(samples, values, strict=True)
+            )
+            parts.append(f'<polyline class="line {name}" points="{points}"/>')
+        return "".join(parts)
+
+    frame = _Frame(first, first + length, top, [sample.at for sample in samples])
+    return _figure(draw, frame, lines, _("Queue and ended URLs since the start"))
 
 
-def _svg(inside: str, words: str) -> Markup:
+class _Frame(NamedTuple):
+    first: float
+    last: float
+    top: int
+    times: Sequence[float]
+    """Instant of each value, in seconds since 1970."""
+
+
+def _figure(draw: Callable[[_Size], str], frame: _Frame, values: Mapping[str, Sequence[int]], words: str) -> Markup:
+    data: dict[str, Any] = {
+        "first": frame.first,
+        "last": frame.last,
+        "times": [round(at - frame.first, 1) for at in frame.times],
+        "values": {_(name): numbers for name, numbers in values.items()},
+    }
+    drawings = "".join(
+        f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" data-left="{size.left}" role="img" '
+        f'aria-label="{escape(words)}">{_grid(size, frame.top)}{draw(size)}{_times(size, frame)}</svg>'
+        for size in SIZES
+    )
     return Markup(
-        f'<figure><svg class=plot viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(words)}">{inside}</svg>'
-        f"<figcaption>{escape(words)}</figcaption></figure>"
+        f'<figure data-plot="{escape(json.dumps(data, ensure_ascii=False))}">{drawings}'
+        f'<figcaption><span>{escape(words)}<span class="utc"> · UTC</span></span><output></output>'
+        "</figcaption></figure>"
     )
 
 
-def _grid(top: int) -> str:
+def _grid(size: _Size, top: int) -> str:
     parts = []
     for value in range(0, top + 1, _tick(top)):
-        y = HEIGHT - _BOTTOM - _area(value, top)
+        y = size.height - size.bottom - size.area(value, top)
         parts.append(
-            f'<line class=grid x1="{_LEFT}" x2="{WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class=axis x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
+            f'<line class=grid x1="{size.left}" x2="{size.width}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class=axis x="{size.left - 8}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
         )
     return "".join(parts)
 
 
-def _times(first: float, last: float) -> str:
+def _times(size: _Size, frame: _Frame) -> str:
+    length = frame.last - frame.first
     return "".join(
-        f'<text class=axis x="{_LEFT + (WIDTH - _LEFT) * at:.0f}" y="{HEIGHT - 5}" text-anchor="{anchor}">'
-        f"{_instant(first + (last - first) * at, last - first)}</text>"
+        f'<text class=axis x="{size.x(at):.0f}" y="{size.height - 5}" text-anchor="{anchor}" '
+        f'data-at="{frame.first + length * at:.0f}">{_instant(frame.first + length * at, length)}</text>'
         for at, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
     )
-
-
-def _area(value: float, top: int) -> float:
-    return (HEIGHT - _TOP - _BOTTOM) * value / top
 
 
 def _top(peak: float) -> int:

@@ -23,18 +23,12 @@ from nephila_console.messages import LANGUAGES, language, translate, translate_c
 from nephila_console.sessions import Session
 
 NAVIGATION = (
-    ("", "Overview"),
-    ("jobs", "Jobs"),
-    ("pages", "Pages"),
-    ("hosts", "Hosts"),
-    ("items", "Items"),
-    ("audit", "Audit"),
-    ("sites", "Sites"),
-    ("rules", "Rules"),
-    ("studio", "Studio"),
-    ("system", "System"),
+    ("Run", (("", "Overview"), ("jobs", "Jobs"), ("sites", "Sites"), ("hosts", "Hosts"))),
+    ("Data", (("items", "Items"), ("pages", "Pages"), ("audit", "Audit"))),
+    ("Extract", (("studio", "Studio"), ("rules", "Rules"))),
+    ("Operate", (("system", "System"),)),
 )
-"""Screens of the rail: part of the path, and name."""
+"""Groups of the rail: name, and screens by the part of their path and their name."""
 
 
 @cache
@@ -59,6 +53,7 @@ def environment() -> Environment:
         "share": figures.share,
         "followable": words.followable,
         "plots": plots,
+        "seconds_now": time.time,
         "navigation": NAVIGATION,
         "version": __version__,
         "languages": LANGUAGES,

@@ -21,6 +21,15 @@ HOSTILE = (
 )
 SCREENS = ("", "jobs", "jobs/new", "jobs/news", "jobs/news/edit", "pages", "page?url=http%3A%2F%2Fa.test%2F7",
            "page?url=http%3A%2F%2Fa.test%2F7&tab=links", "hosts", "items", "sites", "rules", "system")  # fmt: skip
+SMALL_TEXT = """() => [...document.querySelectorAll("body *")].filter((element) =>
+  element.checkVisibility() && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) &&
+  parseFloat(getComputedStyle(element).fontSize) *
+    (element.ownerSVGElement ? element.ownerSVGElement.getScreenCTM().a : 1) < 11
+).map((element) => element.outerHTML.slice(0, 120))"""
+"""Elements whose text is less than 11 pixels high on the screen."""
+NARROW_NAMES = """() => [...document.querySelectorAll("main table.list tbody tr > th:first-child")]
+  .filter((cell) => cell.getBoundingClientRect().width < 128).map((cell) => cell.outerHTML.slice(0, 120))"""
+"""Names of rows that have less than 8 rem."""
 
 
 @asynccontextmanager
@@ -54,13 +63,15 @@ async def test_no_text_of_a_stranger_runs_and_no_other_host_is_asked(tmp_path, c
                 assert await page.title() != "canary"
                 assert await page.evaluate("document.documentElement.scrollWidth") <= 375, screen
                 assert await page.evaluate("document.querySelectorAll('main script, main img').length") == 0
+                assert await page.evaluate(SMALL_TEXT) == [], screen
+                assert await page.evaluate(NARROW_NAMES) == [], screen
             assert page.complaints == []
             assert page.foreign == []
         await server.close()
 
 
 def test_a_job_is_created_and_changed_by_keyboard(tmp_path, chromium):
-    """Key / finds it; a mistake in its document is selected by its line; the job is cancelled after a question."""
+    """Key / finds it; a mistake in its document is selected by its line; the job is deleted after a question."""
 
     async def work(address: str) -> None:
         async with chromium_page(chromium) as page:
@@ -80,7 +91,7 @@ def test_a_job_is_created_and_changed_by_keyboard(tmp_path, chromium):
 
 
 async def journey(page: Any, address: str) -> None:
-    """From an empty program to a job that is cancelled."""
+    """From an empty program to a job that is deleted."""
     await page.goto(address)
     assert "token" not in page.url
     await page.get_by_role("link", name="Create a job").click()
@@ -109,7 +120,7 @@ async def journey(page: Any, address: str) -> None:
     await text.fill(wrong.replace("  maxpages: 5\n", "  language: de\n"))
     await page.get_by_role("button", name="Save").click()
     await page.wait_for_url("**/jobs/mine?notice=changed")
-    await page.get_by_role("link", name="Cancel job").click()
-    await page.get_by_role("button", name="Cancel the job").click()
+    await page.get_by_role("link", name="Delete job").click()
+    await page.get_by_role("button", name="Delete the job").click()
     await page.wait_for_url("**/jobs?notice=deleted")
     assert page.foreign == []

@@ -69,6 +69,7 @@
     const found = new DOMParser().parseFromString(fresh, "text/html").querySelector("[data-part]");
     if (!found || found.dataset.part !== part.dataset.part) { location.reload(); return; }
     part.replaceChildren(...document.importNode(found, true).childNodes);
+    part.dispatchEvent(new CustomEvent("console:fresh", { bubbles: true }));
     fresh = "";
   }
   function old() {
