@@ -155,6 +155,11 @@ class Backend(Protocol):
         """Directory with rules as files; None without one."""
         return None
 
+    @property
+    def knows_rules(self) -> bool:
+        """False if `rules` says nothing about the rules of the jobs, as after the end of a crawl."""
+        return True
+
     def check_rule_change(self, names: Iterable[str] = ()) -> None:
         """Raise `UserError` where no rule can be changed, or one of these cannot."""
         return

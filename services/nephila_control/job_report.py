@@ -13,6 +13,7 @@ from nephila_control import job_types, system_types
 
 if TYPE_CHECKING:
     from nephila_control.backend import Backend
+    from nephila_control.job_faults import JobFaults
 
 
 def job_report(job: CrawlJob, status: JobStatus, rate: float) -> job_types.Job:
@@ -38,14 +39,14 @@ def job_report(job: CrawlJob, status: JobStatus, rate: float) -> job_types.Job:
     )
 
 
-def job_list(backend: Backend) -> list[job_types.Job]:
+def job_list(backend: Backend, faults: JobFaults) -> list[job_types.Job]:
     """Sorted by name."""
-    return [backend.report(job) for _, job in sorted(backend.jobs().items())]
+    return faults.mark([(job, backend.report(job)) for _, job in sorted(backend.jobs().items())])
 
 
 def system_status(backend: Backend, started: float) -> system_types.Status:
     """Sums all jobs. `started` is the monotonic instant of the start of the program."""
-    jobs = job_list(backend)
+    jobs = [backend.report(job) for job in backend.jobs().values()]
     return system_types.Status(
         version=__version__,
         kind=backend.kind,

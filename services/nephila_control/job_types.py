@@ -121,6 +121,17 @@ class ExplainUrl(Request):
     """Job whose facts are explained; an empty name chooses the job with the most facts about the URL."""
 
 
+class Degradation(msgspec.Struct, kw_only=True):
+    """A fault of a job that goes on all the same: its result is less than its document asks for."""
+
+    reason: Literal["RuleMissing", "SiteChanged"]
+    """RuleMissing: a rule of the job is deleted. SiteChanged: a rule of the job no longer fits its site."""
+    cause: str
+    since: float
+    """Seconds since 1970 UTC. A rule that is missing: when the program first missed it."""
+    remedy: str
+
+
 class Job(msgspec.Struct, kw_only=True):
     """How one job stands."""
 
@@ -155,6 +166,8 @@ class Job(msgspec.Struct, kw_only=True):
     """p50 and p95 of the staleness, where pages are fetched again; null when it is not known."""
     reported_s: float = 0.0
     """Seconds since a scheduler reported on the job."""
+    degraded: list[Degradation] = msgspec.field(default_factory=list)
+    """What is wrong with the job while it goes on; empty for a job without faults."""
 
     @property
     def has_ended(self) -> bool:

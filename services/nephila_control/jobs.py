@@ -80,11 +80,12 @@ class JobOperations(OperationPart):
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
     async def list_jobs(self, request: requests.Empty) -> job_types.JobList:
-        return job_types.JobList(jobs=job_list(self._backend))
+        return job_types.JobList(jobs=job_list(self._backend, self._shared.job_faults))
 
     async def get_job(self, request: job_types.JobName) -> job_types.JobDetail:
         job = self._job(request.name)
-        return job_types.JobDetail(status=self._backend.report(job), document=document_of(job))
+        (status,) = self._shared.job_faults.mark([(job, self._backend.report(job))])
+        return job_types.JobDetail(status=status, document=document_of(job))
 
     async def pause_job(self, request: job_types.JobName) -> job_types.JobChanged:
         return await self._change(request.name, "paused", paused=True)

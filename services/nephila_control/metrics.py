@@ -15,6 +15,13 @@ METRICS: tuple[Metric[ControlService], ...] = (
         "state",
     ),
     Metric(
+        "job_degraded",
+        "1 for each job that goes on with a fault, as a rule that was deleted; nephila jobs list has the cause and the "
+        "remedy. The series ends when the fault does.",
+        lambda s: s.control.degraded(),
+        "crawl",
+    ),
+    Metric(
         "backup_failed",
         "1 while the newest backup of the system is one that failed; nephila status has the reason.",
         lambda s: float(bool(s.failed_backup)),

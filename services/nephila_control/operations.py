@@ -16,6 +16,7 @@ from nephila_control.api import Control
 from nephila_control.backend import Backend
 from nephila_control.declaration import Operation
 from nephila_control.fetch_counts import FetchCounts
+from nephila_control.job_faults import JobFaults
 from nephila_control.job_report import job_list
 from nephila_control.part import OperationPart, Shared
 from nephila_control.search_reader import SearchReader
@@ -27,7 +28,10 @@ class Operations(Control):
         rows = backend.rows
         self._backend = backend
         self._shared = shared or Shared(
-            backend.clock.monotonic(), FetchCounts(rows), SearchReader(rows) if rows is not None else None
+            backend.clock.monotonic(),
+            FetchCounts(rows),
+            SearchReader(rows) if rows is not None else None,
+            JobFaults(backend),
         )
         self._parts: dict[str, OperationPart] = {}
 
@@ -52,7 +56,11 @@ class Operations(Control):
 
     def jobs(self) -> list[job_types.Job]:
         """Sorted by name."""
-        return job_list(self._backend)
+        return job_list(self._backend, self._shared.job_faults)
+
+    def degraded(self) -> dict[str, float]:
+        """Returns job → 1, for each job that has a fault."""
+        return {job.name: 1.0 for job in self.jobs() if job.degraded}
 
     def states(self) -> dict[str, int]:
         return dict(Counter(job.state for job in self.jobs()))

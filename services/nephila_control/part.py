@@ -15,6 +15,7 @@ from nephila_control.api import Control
 from nephila_control.backend import Backend
 from nephila_control.declaration import Operation
 from nephila_control.fetch_counts import FetchCounts
+from nephila_control.job_faults import JobFaults
 from nephila_control.search_reader import SearchReader
 
 
@@ -26,6 +27,7 @@ class Shared:
     """Monotonic instant of the start of the program."""
     fetch_counts: FetchCounts
     search_reader: SearchReader | None
+    job_faults: JobFaults
 
 
 class OperationPart(Control):

@@ -23,7 +23,7 @@ from nephila_cluster.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila_cluster.operator.config import OperatorConfig
 from nephila_cluster.operator.observer import Observer
 from nephila_cluster.operator.ownership import Ownership
-from nephila_cluster.operator.plan import Again, ReconcilePlan, Refusal, is_deleted
+from nephila_cluster.operator.plan import Again, ReconcilePlan, Refusal, find, is_deleted
 from nephila_cluster.operator.reconcile_job import ObservedJob, reconcile_job
 from nephila_cluster.operator.reconcile_rule import ObservedRule, reconcile_rule
 
@@ -79,6 +79,13 @@ class Controller:
         numbers: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
         for (kind, _), body in self._bodies.items():
             numbers[kind] += self._ownership.step(body) != "ignore"
+        return numbers
+
+    def degraded(self) -> dict[str, float]:
+        """Resources by kind whose condition Degraded is True."""
+        numbers: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
+        for (kind, _), body in self._bodies.items():
+            numbers[kind] += find(body.get("status") or {}, "Degraded").get("status") == "True"
         return numbers
 
     def on_event(self, kind: Kind, type_: str | None, body: Mapping[str, Any]) -> None:
@@ -173,7 +180,7 @@ class Controller:
             refusal = None if is_deleted(body) else Refusal(clash, final=True)
             seen = ObservedJob(refusal=refusal) if kind == "CrawlJob" else ObservedRule(refusal=refusal)
         for _ in range(MAX_STEPS):
-            plan = self._plan(self._ownership.local(body), seen)
+            plan = self._plan(self._ownership.local(body), seen, self._refused_rules(body))
             if plan.finalizers is not None:
                 body = await self._resources.set_finalizers(kind, body, plan.finalizers)
                 self._store(key, body)
@@ -201,24 +208,38 @@ class Controller:
         log.info("%s %s: deleted here, its label names another release", kind, name)
         return "never"
 
-    def _plan(self, body: dict[str, Any], seen: ObservedJob | ObservedRule) -> ReconcilePlan:
+    def _refused_rules(self, body: Mapping[str, Any]) -> dict[str, str]:
+        """Rule of a CrawlJob, as the crawler names it → why the newest spec of its ParseRule is refused."""
+        refused = {}
+        namespace = body["metadata"].get("namespace")
+        for name in (body.get("spec") or {}).get("rules") or ():
+            key = _key("ParseRule", {"metadata": {"namespace": namespace, "name": str(name)}})
+            rule = self._bodies.get(key)
+            accepted = find((rule or {}).get("status") or {}, "Accepted")
+            if rule is not None and accepted.get("status") == "False":
+                refused[str(self._ownership.local(rule)["metadata"]["name"])] = str(accepted.get("message", ""))
+        return refused
+
+    def _plan(
+        self, body: dict[str, Any], seen: ObservedJob | ObservedRule, refused_rules: Mapping[str, str]
+    ) -> ReconcilePlan:
         now = timestamp(self._clock.now())
         if isinstance(seen, ObservedJob):
-            return reconcile_job(body, seen, now)
+            return reconcile_job(body, replace(seen, refused_rules=refused_rules), now)
         return reconcile_rule(body, seen, now)
 
     async def _observe(self, kind: Kind, name: str) -> ObservedJob | ObservedRule:
         return await (self._observer.job(name) if kind == "CrawlJob" else self._observer.rule(name))
 
     async def _write(self, kind: Kind, body: dict[str, Any], plan: ReconcilePlan) -> None:
-        if (event := plan.event) is not None:
+        for event in plan.events:
             # Before the status: an Event that is posted twice is better than none.
             log.info("%s %s: %s: %s", kind, body["metadata"]["name"], event.reason, event.message)
             await self._resources.post_event(kind, body, event.type, event.reason, event.message, self._clock.now())
         if plan.status is not None:
             written = await self._resources.set_status(kind, body, plan.status)
             self._store(_key(kind, body), written)
-        self.reconciled["refused" if event is not None and event.type == "Warning" else "ok"] += 1
+        self.reconciled["refused" if any(event.type == "Warning" for event in plan.events) else "ok"] += 1
 
     def _store(self, key: Key, body: Mapping[str, Any]) -> bool:
         """Keep the newest version of a resource; False for an older one, which the watch may report after a write."""

@@ -10,6 +10,13 @@ METRICS: tuple[Metric[Operator], ...] = (
     Metric("leader", "1 while this process leads. A sum of 0 over all pods: no resource is served.", lambda o: o.leads),
     Metric("resources", "Resources by kind. A fall: they were deleted.", lambda o: o.controller.counts(), "kind"),
     Metric(
+        "resources_degraded",
+        "Resources by kind whose condition Degraded is True. Above 0: a job goes on without a rule, or a rule no "
+        "longer fits its site; the condition has the cause.",
+        lambda o: o.controller.degraded(),
+        "kind",
+    ),
+    Metric(
         "reconciliations_total",
         "Reconciliations by result. A rise of `fault`: the API server of Kubernetes does not take what is written.",
         lambda o: dict(o.controller.reconciled),

@@ -46,7 +46,7 @@ class ReconcilePlan:
     """After it, the resource is reconciled again with the answer."""
     status: dict[str, Any] | None = None
     """The new status; None: unchanged."""
-    event: Event | None = None
+    events: tuple[Event, ...] = ()
     again: Again = "interval"
 
 
@@ -89,19 +89,26 @@ def dated(old: Mapping[str, Any], conditions: list[dict[str, Any]], now: str) ->
     return dated_conditions
 
 
-def event_of(old: Mapping[str, Any], new: dict[str, Any]) -> Event | None:
-    """The event of a change of the condition Accepted."""
-    before, after = find(old, "Accepted"), find({"conditions": new["conditions"]}, "Accepted")
-    if all(before.get(key) == after.get(key) for key in ("status", "reason", "message")):
-        return None
-    return Event("Normal" if after["status"] == "True" else "Warning", after["reason"], after["message"])
+def events_of(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Event, ...]:
+    """The events of a change: one of the condition Accepted, one of the condition Degraded."""
+    events = []
+    before, after = find(old, "Accepted"), find(new, "Accepted")
+    if any(before.get(key) != after.get(key) for key in ("status", "reason", "message")):
+        events.append(Event("Normal" if after["status"] == "True" else "Warning", after["reason"], after["message"]))
+    before, after = find(old, "Degraded"), find(new, "Degraded")
+    was, is_now = before.get("status") == "True", after.get("status") == "True"
+    if is_now and (not was or before["reason"] != after["reason"]):
+        events.append(Event("Warning", after["reason"], after["message"]))
+    elif was and after.get("status") == "False":
+        events.append(Event("Normal", after["reason"], after["message"]))
+    return tuple(events)
 
 
 def settle(old: Mapping[str, Any], new: dict[str, Any], again: Again) -> ReconcilePlan:
     """The plan that writes a status, if it differs."""
     if new == old:
         return ReconcilePlan(again=again)
-    return ReconcilePlan(status=new, event=event_of(old, new), again=again)
+    return ReconcilePlan(status=new, events=events_of(old, new), again=again)
 
 
 def finalizers_of(body: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ refused leaves the job as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nephila.kernel.documents import job_document
@@ -58,6 +58,8 @@ class ObservedJob(Observed):
     """None: there is no such job."""
     applied: job_types.JobApplied | None = None
     """The answer to the request of this reconciliation."""
+    refused_rules: Mapping[str, str] = field(default_factory=dict)
+    """Rule of the job → why the newest spec of its ParseRule is refused."""
 
 
 def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> ReconcilePlan:
@@ -65,7 +67,13 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Recon
 
     def report(accepted: Verdict, again: Again) -> ReconcilePlan:
         ready = _ready(seen, accepted)
-        verdicts = {"Accepted": accepted, "Ready": ready, **generic(accepted, ready), "Progressing": _progressing(seen)}
+        verdicts = {
+            "Accepted": accepted,
+            "Ready": ready,
+            **generic(accepted, ready),
+            "Progressing": _progressing(seen),
+            "Degraded": _degraded(seen),
+        }
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
@@ -117,6 +125,22 @@ def _progressing(seen: ObservedJob) -> Verdict:
         return "False", "NoJob", "the crawler has no such job"
     moves = "True" if seen.job.state in ("new", "running") else "False"
     return moves, *_state(seen.job)
+
+
+def _degraded(seen: ObservedJob) -> Verdict:
+    """The first fault of a job that goes on all the same; the message has all causes."""
+    if seen.problem:
+        return "Unknown", "ControlApiUnavailable", seen.problem
+    if seen.job is None:
+        return "False", "NoJob", "the crawler has no such job"
+    faults: list[tuple[str, str]] = [(fault.reason, f"{fault.cause}; {fault.remedy}") for fault in seen.job.degraded]
+    faults += [
+        ("RuleRefused", f"the newest spec of the rule {rule!r} is refused, pages are read by its last good one: {why}")
+        for rule, why in seen.refused_rules.items()
+    ]
+    if not faults:
+        return "False", "Healthy", "all rules of the job are there and fit their sites"
+    return "True", faults[0][0], " | ".join(text for _, text in faults)
 
 
 def _state(job: job_types.Job) -> tuple[str, str]:

@@ -25,7 +25,7 @@ from nephila_cluster.operator.plan import (
     finalizers_of,
     is_deleted,
 )
-from nephila_cluster.operator.reconcile import Observed, Verdict, delete, fault, generic, write_status
+from nephila_cluster.operator.reconcile import STALLED, Observed, Verdict, delete, fault, generic, write_status
 
 FILE = "nephila.dev/file"
 """Annotation: the file that a rule was read from."""
@@ -47,7 +47,12 @@ def reconcile_rule(body: Mapping[str, Any], seen: ObservedRule, now: str) -> Rec
 
     def report(accepted: Verdict, again: Again) -> ReconcilePlan:
         ready = _ready(seen, accepted)
-        verdicts = {"Accepted": accepted, "Ready": ready, **generic(accepted, ready), "Degraded": _degraded(seen)}
+        verdicts = {
+            "Accepted": accepted,
+            "Ready": ready,
+            **generic(accepted, ready),
+            "Degraded": _degraded(seen, accepted),
+        }
         return write_status(body, verdicts, _values(seen), now, again)
 
     if is_deleted(body):
@@ -100,7 +105,9 @@ def _ready(seen: ObservedRule, accepted: Verdict) -> Verdict:
     return "True", "Live", f"pages are read by version {seen.rule.version}"
 
 
-def _degraded(seen: ObservedRule) -> Verdict:
+def _degraded(seen: ObservedRule, accepted: Verdict) -> Verdict:
+    if accepted[0] == "False" and accepted[1] in STALLED:
+        return "True", accepted[1], f"{_ready(seen, accepted)[2]}; the newest spec is refused: {accepted[2]}"
     if seen.health is None:
         return "Unknown", "NoPages", "no page has been read yet"
     if seen.health.degraded:

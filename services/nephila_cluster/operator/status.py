@@ -22,7 +22,8 @@ class Condition(Section, kw_only=True):
     type: Literal["Accepted", "Ready", "Reconciling", "Stalled", "Progressing", "Degraded"]
     """Accepted: the newest spec was valid and is the desired state of the crawler. Ready: it is in effect.
     Reconciling: it is on its way. Stalled: it cannot be in effect before the document changes. Progressing: URLs are
-    queued or in flight. Degraded: a rule no longer fits its site."""
+    queued or in flight. Degraded: it goes on with a fault. A rule no longer fits its site or its newest spec is
+    refused; a rule of the job is deleted, refused or no longer fits its site."""
     status: Truth
     """True, False or Unknown."""
     reason: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -79,7 +80,7 @@ class CrawlJobStatus(Section, kw_only=True):
     refused_seeds: Annotated[list[RefusedSeed], Meta(max_length=MAX_REFUSED)] = field(default_factory=list)
     """The first seeds that were not admitted."""
     conditions: Annotated[list[Condition], Meta(max_length=10)] = field(default_factory=list)
-    """Accepted, Ready, Reconciling, Stalled, Progressing."""
+    """Accepted, Ready, Reconciling, Stalled, Progressing, Degraded."""
 
 
 class ParseRuleStatus(Section, kw_only=True):

@@ -59,6 +59,12 @@ async def needs_of(
         for job in jobs
         if job.state == "quota"
     ]
+    needs += [
+        Need(_("Job %(name)s is degraded: %(why)s") % {"name": job.name, "why": fault.cause}, path("jobs", job.name))
+        for job in jobs
+        for fault in job.degraded
+        if fault.reason == "RuleMissing"  # a rule whose site has changed has its own line
+    ]
     if sites is not None and (broken := sum(entry.fault for site in sites.directories for entry in site.lists)):
         text = _("1 list of a site is broken") if broken == 1 else _("%(count)s lists of sites are broken")
         needs.append(Need(text % {"count": count(broken)}, path("sites", broken="1")))

@@ -304,6 +304,10 @@ class LocalBackend(Backend):
         return {**(self._store.rules if self._store is not None else {}), **files}
 
     @property
+    def knows_rules(self) -> bool:
+        return self._files is not None or self._store is not None
+
+    @property
     def rules_directory(self) -> Path | None:
         return self._files.path if self._files is not None and self._files.path.is_dir() else None
 

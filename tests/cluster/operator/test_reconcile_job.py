@@ -71,6 +71,7 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
         "Reconciling": ("False", "Crawling"),
         "Stalled": ("False", "Crawling"),
         "Progressing": ("True", "Crawling"),
+        "Degraded": ("False", "Healthy"),
     }
     assert plan.status is not None
     assert plan.status["counts"] == {
@@ -82,10 +83,10 @@ def test_what_was_applied_is_in_status_with_counts_and_an_event() -> None:
         "dropped": 0,
     }
     assert plan.status["observedGeneration"] == 3
-    assert plan.event is not None
-    assert (plan.event.type, plan.event.reason) == ("Normal", "Applied")
+    assert plan.events
+    assert (plan.events[0].type, plan.events[0].reason) == ("Normal", "Applied")
     status = msgspec.convert(plan.status, CrawlJobStatus)
-    assert [one.observed_generation for one in status.conditions] == [3] * 5
+    assert [one.observed_generation for one in status.conditions] == [3] * 6
 
 
 @pytest.mark.parametrize(
@@ -126,8 +127,8 @@ def test_every_change_that_is_applied_has_its_event() -> None:
     body["metadata"]["generation"] = 4
     answer = applied(verdict="changed", generation=2)
     plan = reconcile_job(body, ObservedJob(job=job("news", generation=2), applied=answer), NOW)
-    assert plan.event is not None
-    assert plan.event.message == "the job is changed, generation 2"
+    assert plan.events
+    assert plan.events[0].message == "the job is changed, generation 2"
 
 
 def test_nothing_is_written_while_nothing_changes() -> None:
@@ -138,7 +139,7 @@ def test_nothing_is_written_while_nothing_changes() -> None:
 def test_counts_are_written_without_an_event_and_keep_the_time_of_the_condition() -> None:
     plan = reconcile_job(live(), ObservedJob(job=job("news", stored=5)), "2026-01-02T00:00:00Z")
     assert plan.status is not None
-    assert plan.event is None
+    assert not plan.events
     assert {one["lastTransitionTime"] for one in plan.status["conditions"]} == {NOW}
 
 
@@ -178,11 +179,12 @@ def test_a_spec_that_cannot_be_a_job_is_reported_in_one_line_and_nothing_is_sent
         "Reconciling": ("False", "Invalid"),
         "Stalled": ("True", "Invalid"),
         "Progressing": ("False", "NoJob"),
+        "Degraded": ("False", "NoJob"),
     }
     assert words in message(plan, "Accepted")
     assert "\n" not in message(plan, "Accepted")
-    assert plan.event is not None
-    assert plan.event.type == "Warning"
+    assert plan.events
+    assert plan.events[0].type == "Warning"
 
 
 def test_a_bad_change_leaves_the_running_job_as_it_is() -> None:
@@ -211,6 +213,7 @@ def test_without_the_control_api_what_was_accepted_stays_accepted() -> None:
         "Reconciling": ("True", "ControlApiUnavailable"),
         "Stalled": ("False", "ControlApiUnavailable"),
         "Progressing": ("Unknown", "ControlApiUnavailable"),
+        "Degraded": ("Unknown", "ControlApiUnavailable"),
     }
     assert plan.again == "retry"
     plan = reconcile_job(resource(), ObservedJob(problem="http://x cannot be reached"), NOW)
@@ -242,3 +245,38 @@ def test_deletion_waits_for_the_control_api_and_says_so() -> None:
     plan = reconcile_job(live(deletionTimestamp=NOW), ObservedJob(problem="down"), NOW)
     assert (plan.finalizers, plan.request, plan.again) == (None, None, "retry")
     assert message(plan, "Accepted") == "the job cannot be deleted yet: down"
+
+
+def _missing(rule: str) -> job_types.Degradation:
+    return job_types.Degradation(reason="RuleMissing", cause=f"{rule} is deleted", since=1.0, remedy="apply it")
+
+
+def test_a_job_that_lacks_a_rule_is_degraded_and_says_so_once() -> None:
+    body = live()
+    state = job("news", degraded=[_missing("shop")])
+    plan = reconcile_job(body, ObservedJob(job=state, applied=applied()), NOW)
+    assert conditions(plan)["Degraded"] == ("True", "RuleMissing")
+    assert message(plan, "Degraded") == "shop is deleted; apply it"
+    assert [(event.type, event.reason) for event in plan.events] == [("Warning", "RuleMissing")]
+    again = reconcile_job({**body, "status": plan.status}, ObservedJob(job=state, applied=applied()), NOW)
+    assert not again.events
+
+
+def test_a_rule_that_came_back_heals_the_job() -> None:
+    body = live()
+    degraded = reconcile_job(body, ObservedJob(job=job("news", degraded=[_missing("shop")]), applied=applied()), NOW)
+    healed = reconcile_job({**body, "status": degraded.status}, ObservedJob(job=job("news"), applied=applied()), NOW)
+    assert conditions(healed)["Degraded"] == ("False", "Healthy")
+    assert [(event.type, event.reason) for event in healed.events] == [("Normal", "Healthy")]
+
+
+def test_a_rule_whose_newest_spec_is_refused_degrades_the_jobs_that_use_it() -> None:
+    seen = ObservedJob(job=job("news"), applied=applied(), refused_rules={"shop": "spec.fields: missing"})
+    plan = reconcile_job(live(), seen, NOW)
+    assert conditions(plan)["Degraded"] == ("True", "RuleRefused")
+    assert "spec.fields: missing" in message(plan, "Degraded")
+
+
+def test_a_job_whose_state_is_not_known_is_not_called_healthy() -> None:
+    plan = reconcile_job(live(), ObservedJob(problem="the API does not answer"), NOW)
+    assert conditions(plan)["Degraded"] == ("Unknown", "ControlApiUnavailable")

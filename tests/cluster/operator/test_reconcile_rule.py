@@ -84,8 +84,8 @@ def test_a_bad_rule_is_reported_and_its_last_good_version_stays(spec: Any, words
     assert conditions(plan)["Ready"] == ("False", "EarlierVersion")
     assert words in message(plan)
     assert len(message(plan)) <= 1000
-    assert plan.event is not None
-    assert plan.event.type == "Warning"
+    assert plan.events
+    assert plan.events[0].type == "Warning"
 
 
 def test_the_error_of_a_file_is_in_the_status_of_its_rule() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,6 +84,9 @@ def list_jobs(target: ControlTarget, json: Json = False) -> None:
         for job in jobs:
             if job.held_by:
                 note(f"{job.name}: {job.held_by}")
+            for fault in job.degraded:
+                since = datetime.fromtimestamp(fault.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+                note(f"{job.name}: Degraded since {since}: {fault.cause}; {fault.remedy}")
 
 
 @app.command()

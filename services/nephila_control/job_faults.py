@@ -1,0 +1,78 @@
+"""Faults of jobs that no scheduler reports: a rule that a job uses is deleted, or no longer fits its site.
+
+Pages of such a job are fetched and stored as before, and only their items are missing or marked. Without a word in the
+list of jobs that looks like success. The work is O(rules of the job) for each report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.item_parts import base_of
+from nephila.kernel.messages import CrawlJob, RuleVerdict
+from nephila.kernel.runtime.clock import Clock
+
+from nephila_control import job_types
+from nephila_control.backend import Backend
+
+_Key = tuple[str, str]
+"""Job and rule."""
+
+
+class JobFaults:
+    """The present faults of the jobs of one program, and since when each is there."""
+
+    def __init__(self, backend: Backend) -> None:
+        """`backend` is that of the whole program: a view for tenants does not see the rules of others."""
+        self._backend = backend
+        self._clock: Clock = backend.clock
+        self._missing: dict[_Key, float] = {}
+        """When this program first missed a rule. It is not stored: after a restart it is the time of the restart."""
+
+    def mark(self, jobs: Iterable[tuple[CrawlJob, job_types.Job]]) -> list[job_types.Job]:
+        """Returns the reports with their faults."""
+        rules = self._backend.rules if self._backend.knows_rules else None
+        degraded = _degraded(self._backend.verdicts())
+        marked = []
+        for job, report in jobs:
+            report.degraded = self._faults(job, rules, degraded)
+            marked.append(report)
+        return marked
+
+    def _faults(
+        self, job: CrawlJob, rules: Mapping[str, object] | None, degraded: Mapping[str, RuleVerdict]
+    ) -> list[job_types.Degradation]:
+        faults = []
+        for rule in spec_of(job).rules:
+            key = job.uid, rule
+            if rules is not None and rule not in rules:
+                faults.append(_missing(rule, self._missing.setdefault(key, self._clock.now())))
+                continue
+            self._missing.pop(key, None)
+            if rule in degraded:
+                faults.append(_changed(rule, degraded[rule]))
+        return faults
+
+
+def _degraded(verdicts: Iterable[RuleVerdict]) -> dict[str, RuleVerdict]:
+    """Rule → the verdict that its site has changed."""
+    return {base_of(verdict.rule): verdict for verdict in verdicts if verdict.degraded and not verdict.deleted}
+
+
+def _missing(rule: str, since: float) -> job_types.Degradation:
+    return job_types.Degradation(
+        reason="RuleMissing",
+        cause=f"the rule {rule!r} (spec.rules) is deleted; pages of the job are stored without its items",
+        since=since,
+        remedy="apply the rule again (nephila rules deploy, or its ParseRule), or take it out of spec.rules",
+    )
+
+
+def _changed(rule: str, verdict: RuleVerdict) -> job_types.Degradation:
+    return job_types.Degradation(
+        reason="SiteChanged",
+        cause=f"the rule {rule!r} (spec.rules) no longer fits its site; rows of its pages are marked",
+        since=verdict.since,
+        remedy="see nephila rules status, and change the rule",
+    )
