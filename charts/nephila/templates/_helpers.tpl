@@ -19,18 +19,18 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
+{{- /* Labels of an object, each key once: (root, component, and labels of this object). What the chart selects by wins, then those of the object. */ -}}
 {{- define "nephila.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
-{{ include "nephila.selectorLabels" . }}
-app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
-app.kubernetes.io/part-of: nephila
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-{{- with .root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $fixed := include "nephila.selectorLabels" . | fromYaml -}}
+{{- $_ := set $fixed "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
+{{- $_ := set $fixed "app.kubernetes.io/version" (.root.Values.image.tag | default .root.Chart.AppVersion) -}}
+{{- $_ := set $fixed "app.kubernetes.io/part-of" "nephila" -}}
+{{- $_ := set $fixed "app.kubernetes.io/managed-by" .root.Release.Service -}}
+{{- merge $fixed (.labels | default dict) .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
-{{- /* metadata of an object: (root, component, name, and namespace, annotations). */ -}}
+{{- /* metadata of an object: (root, component, name, and namespace, labels, annotations). Nothing is written behind it: the last key may be
+`labels` or `annotations`. */ -}}
 {{- define "nephila.metadata" -}}
 name: {{ .name }}
 namespace: {{ .namespace | default .root.Release.Namespace }}
@@ -42,13 +42,10 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{- /* Labels of a pod template. No version: it would replace pods that nothing else changes. */ -}}
+{{- /* Labels of a pod template, each key once: (root, component, and labels). No version: it would replace pods that nothing else changes. */ -}}
 {{- define "nephila.podLabels" -}}
-{{ include "nephila.selectorLabels" . }}
-app.kubernetes.io/part-of: nephila
-{{- with .labels }}
-{{ toYaml . }}
-{{- end }}
+{{- $fixed := include "nephila.selectorLabels" . | fromYaml -}}
+{{- merge $fixed (dict "app.kubernetes.io/part-of" "nephila") (.labels | default dict) | toYaml -}}
 {{- end -}}
 
 {{- define "nephila.image" -}}
@@ -231,10 +228,7 @@ metadata:
   labels:
     {{- include "nephila.podLabels" (merge (dict "labels" (merge (dict) ($section.labels | default dict) $values.pod.labels $values.commonLabels)) .) | nindent 4 }}
   annotations:
-    checksum/config: {{ include "nephila.systemOf" . | sha256sum }}
-    {{- with merge dict ($section.annotations | default dict) $values.pod.annotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- merge (dict "checksum/config" (include "nephila.systemOf" . | sha256sum)) ($section.annotations | default dict) $values.pod.annotations | toYaml | nindent 4 }}
 spec:
   serviceAccountName: {{ include "nephila.serviceAccountName" . }}
   automountServiceAccountToken: false
