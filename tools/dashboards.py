@@ -479,6 +479,12 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("Consumers replaced", rate("nephila_bus_consumers_replaced_total", "group"), "ops", "{{group}}"),
                 Panel("Failed backup", f"max(nephila_api_backup_failed{HERE})"),
                 Panel(
+                    "Age of the newest backup",
+                    f"min by (result) (nephila_api_backup_age_seconds{HERE})",
+                    "s",
+                    "{{result}}",
+                ),
+                Panel(
                     "Isolated partitions",
                     total("nephila_bus_isolated_partitions", "group, pod"),
                     "short",
@@ -488,10 +494,20 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             "Disks": (
                 Panel("Free disk of schedulers", total("nephila_scheduler_disk_free_bytes", "pod"), "bytes", "{{pod}}"),
                 Panel("Free disk of storage", total("nephila_storage_disk_free_bytes", "pod"), "bytes", "{{pod}}"),
+                Panel(
+                    "Size of the disk of schedulers",
+                    total("nephila_scheduler_disk_size_bytes", "pod"),
+                    "bytes",
+                    "{{pod}}",
+                ),
+                Panel(
+                    "Size of the disk of storage", total("nephila_storage_disk_size_bytes", "pod"), "bytes", "{{pod}}"
+                ),
             ),
             "Operator": (
                 Panel("Leading operators", total("nephila_operator_leader")),
                 Panel("Resources", total("nephila_operator_resources", "kind"), "short", "{{kind}}"),
+                Panel("Stalled resources", total("nephila_operator_resources_stalled", "kind"), "short", "{{kind}}"),
                 Panel("Reconciliations", rate("nephila_operator_reconciliations_total", "result"), "ops", "{{result}}"),
                 Panel("Refused files of rules", total("nephila_operator_rule_files_refused")),
             ),

@@ -27,6 +27,13 @@ METRICS: tuple[Metric[ControlService], ...] = (
         lambda s: float(bool(s.failed_backup)),
     ),
     Metric(
+        "backup_age_seconds",
+        "Age of the newest backup of the system, by its result: ok, failed. A rise above the interval of backups: none "
+        "is made. Absent: there was none.",
+        lambda s: s.backup_age_s,
+        "result",
+    ),
+    Metric(
         "access_file_refused",
         "1 while the access file has a mistake and the one before it stays in effect; the log and the overview of the "
         "console have the line.",

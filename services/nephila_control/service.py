@@ -59,6 +59,12 @@ class ControlService:
         """Returns an empty string unless the newest backup of the system failed."""
         return self._backend.failed_backup
 
+    @property
+    def backup_age_s(self) -> dict[str, float]:
+        """Seconds since the newest backup of the system, by its result: ok, failed. Empty: there was none."""
+        age = self._backend.backup_age_s
+        return {} if age is None else {"failed" if self.failed_backup else "ok": age}
+
     async def start(self) -> None:
         """The bus delivers once it is started."""
 

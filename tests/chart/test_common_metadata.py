@@ -58,9 +58,7 @@ CASES += [pytest.param(arguments(**EVERYTHING), id="everything"), pytest.param([
 @pytest.mark.parametrize("words", CASES)
 def test_every_object_keeps_its_labels_and_annotations(words: list[str]) -> None:
     plain = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in objects(*words)}
-    common = {
-        (one["kind"], one["metadata"]["name"]): one["metadata"] for one in objects(*words, *arguments(**COMMON))
-    }
+    common = {(one["kind"], one["metadata"]["name"]): one["metadata"] for one in objects(*words, *arguments(**COMMON))}
     assert {name for kind, name in plain if kind != "Job"} == {name for kind, name in common if kind != "Job"}
     for (kind, name), metadata in plain.items():
         if kind in CLUSTER_WIDE or kind == "Job":  # the name of the Job is a hash of its labels

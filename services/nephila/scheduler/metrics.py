@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import free_bytes
+from nephila.kernel.runtime.disk import free_bytes, size_bytes
 from nephila.kernel.runtime.metrics import Metric
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
@@ -254,5 +254,10 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
         "disk_free_bytes",
         "Free space on the disk of the directory. A fall to 0: the scheduler ends, and nothing is lost.",
         lambda s: free_bytes(Path(s.config.directory)),
+    ),
+    Metric(
+        "disk_size_bytes",
+        "Size of the disk of the directory. A rise: the volume was enlarged.",
+        lambda s: size_bytes(Path(s.config.directory)),
     ),
 )

@@ -22,7 +22,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of, settle
 from nephila.kernel.item_parts import is_part
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import free_bytes
+from nephila.kernel.runtime.disk import free_bytes, size_bytes
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES
@@ -138,6 +138,11 @@ class Storage:
     def free_bytes(self) -> int:
         """Free space on the disk of its directory."""
         return free_bytes(self._config.directory)
+
+    @property
+    def disk_size_bytes(self) -> int:
+        """Size of that disk."""
+        return size_bytes(self._config.directory)
 
     @property
     def trouble(self) -> str:

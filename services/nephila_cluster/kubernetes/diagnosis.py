@@ -15,7 +15,7 @@ from nephila_cluster.kubernetes.release import COMPONENT_LABEL, Object, Release,
 
 LAG_S: Final = 900.0
 """As the alert NephilaLagOld."""
-DISK_BYTES: Final = 5e9
+DISK_SHARE: Final = 0.05
 """As the alert NephilaDiskFull."""
 SNAPSHOT_S: Final = 28_800.0
 """As the alert NephilaSnapshotsOld."""
@@ -126,11 +126,13 @@ def _metrics(release: Release, now: float) -> Iterator[Finding]:
     ready = flying = 0.0
     for pod, answers in release.answers.items():
         metrics, name = answers.metrics, f"pod {pod}"
-        for metric in ("nephila_scheduler_disk_free_bytes", "nephila_storage_disk_free_bytes"):
-            for _, free in metrics.get(metric, ()):
-                if free < DISK_BYTES:
+        for service in ("scheduler", "storage"):
+            size = _largest(metrics, f"nephila_{service}_disk_size_bytes")
+            for _, free in metrics.get(f"nephila_{service}_disk_free_bytes", ()):
+                if free < DISK_SHARE * size:
                     remedy = "enlarge the volume (docs/operations.md#nephiladiskfull)"
-                    yield Finding("fail", name, f"{free / 1e9:.1f} GB are free on its disk", remedy)
+                    text = f"{free / 1e9:.1f} of {size / 1e9:.1f} GB are free on its disk"
+                    yield Finding("fail", name, text, remedy)
         for labels, age in metrics.get("nephila_bus_oldest_unacked_seconds", ()):
             if age > LAG_S:
                 text = (

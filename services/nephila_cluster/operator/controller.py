@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
@@ -81,11 +81,12 @@ class Controller:
             numbers[kind] += self._ownership.step(body) != "ignore"
         return numbers
 
-    def degraded(self) -> dict[str, float]:
-        """Resources by kind whose condition Degraded is True."""
+    def with_condition(self, type_: Literal["Stalled", "Degraded"]) -> dict[str, float]:
+        """Resources of `counts` by kind whose condition of this type is True."""
         numbers: dict[str, float] = {"CrawlJob": 0, "ParseRule": 0}
         for (kind, _), body in self._bodies.items():
-            numbers[kind] += find(body.get("status") or {}, "Degraded").get("status") == "True"
+            holds = find(body.get("status") or {}, type_).get("status") == "True"
+            numbers[kind] += holds and self._ownership.step(body) != "ignore"
         return numbers
 
     def on_event(self, kind: Kind, type_: str | None, body: Mapping[str, Any]) -> None:

@@ -13,7 +13,13 @@ METRICS: tuple[Metric[Operator], ...] = (
         "resources_degraded",
         "Resources by kind whose condition Degraded is True. Above 0: a job goes on without a rule, or a rule no "
         "longer fits its site; the condition has the cause.",
-        lambda o: o.controller.degraded(),
+        lambda o: o.controller.with_condition("Degraded"),
+        "kind",
+    ),
+    Metric(
+        "resources_stalled",
+        "Resources that only a change of their document puts into effect, by kind. Above 0: their status has why.",
+        lambda o: o.controller.with_condition("Stalled"),
         "kind",
     ),
     Metric(

@@ -292,6 +292,11 @@ class ClusterBackend(Backend):
         """Returns an empty string unless the newest backup failed."""
         return self._members.failed_backup()
 
+    @property
+    def backup_age_s(self) -> float | None:
+        """Seconds since the newest backup; None: there was none."""
+        return self._members.backup_age_s()
+
     def _lost_jobs_problems(self) -> list[str]:
         """Schedulers report these jobs, but the topic `jobs` does not have them."""
         lost = sorted(

@@ -64,6 +64,11 @@ class Members:
         hours = max(self._clock.now() - backup.at, 0.0) / 3600
         return f"the newest backup failed {hours:.1f} h ago on {backup.host}: {backup.problem}"
 
+    def backup_age_s(self) -> float | None:
+        """Seconds since the newest backup, a failed one included; None: there was none."""
+        backup = self._members.get(BACKUP)
+        return None if backup is None else max(self._clock.now() - backup.at, 0.0)
+
     def _member(self, status: MemberStatus, owners: Mapping[tuple[str, int], str]) -> system_types.Member:
         """`owners` maps (service, partition) to the member that reported it last. A silent member owns no partition,
         because its session in the group ends before it counts as silent."""

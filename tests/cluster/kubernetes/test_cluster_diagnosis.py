@@ -13,7 +13,8 @@ from tests.kubernetes_reads import labels, pod
 NOW = 1_764_000_000.0
 TODAY, LAST_WEEK = "2025-11-24T15:00:00Z", "2025-11-17T15:00:00Z"
 HEALTHY = """
-nephila_scheduler_disk_free_bytes 9e10
+nephila_scheduler_disk_free_bytes 9e8
+nephila_scheduler_disk_size_bytes 1e9
 nephila_scheduler_hosts_ready 3
 nephila_downloader_requests_in_flight 2
 nephila_bus_oldest_unacked_seconds{group="storage",topic="records"} 3
@@ -140,7 +141,10 @@ def test_why_a_member_is_not_ready_is_its_own_text() -> None:
 @pytest.mark.parametrize(
     ("sample", "line"),
     [
-        ("nephila_storage_disk_free_bytes 1.2e9", "fail pod web-scheduler-0: 1.2 GB are free on its disk"),
+        (
+            "nephila_storage_disk_free_bytes 1.2e9\nnephila_storage_disk_size_bytes 3e10",
+            "fail pod web-scheduler-0: 1.2 of 30.0 GB are free on its disk",
+        ),
         (
             'nephila_bus_oldest_unacked_seconds{group="storage",topic="records"} 1200',
             "fail pod web-scheduler-0: a record of topic records waits in group storage for 20 minutes",

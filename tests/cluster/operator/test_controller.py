@@ -88,6 +88,17 @@ async def test_a_deleted_resource_is_forgotten() -> None:
     assert (resources.finalizers, rig.control.requests, rig.controller.reconciled) == ([], [], {})
 
 
+@pytest.mark.parametrize(("stalled", "number"), [("True", 1), ("False", 0), ("Unknown", 0)])
+async def test_a_stalled_resource_is_counted_until_it_is_gone(stalled: str, number: int) -> None:
+    rig = Rig(Resources())
+    status = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Stalled", "status": stalled}]}
+    rig.controller.on_event("CrawlJob", "ADDED", body() | {"status": status})
+    rig.controller.on_event("ParseRule", "ADDED", body())
+    assert rig.controller.with_condition("Stalled") == {"CrawlJob": number, "ParseRule": 0}
+    rig.controller.on_event("CrawlJob", "DELETED", body())
+    assert rig.controller.with_condition("Stalled") == {"CrawlJob": 0, "ParseRule": 0}
+
+
 async def test_a_resource_that_is_absent_when_it_is_written_is_forgotten() -> None:
     """Its deletion was not seen yet. That is no fault, and it is not tried again."""
     resources = Resources(Absent("not found"))

@@ -352,6 +352,15 @@ async def test_a_failed_backup_is_a_problem_until_one_works():
     assert not any("backup" in line for line in status.problems)
 
 
+async def test_the_age_of_the_newest_backup_counts_from_its_end():
+    system = System()
+    assert system.backend.backup_age_s is None
+    now = system.clock.now()
+    await publish_result(system.bus, now, now, "")
+    system.clock.advance(90.0)
+    assert system.backend.backup_age_s == 90.0
+
+
 async def test_a_setting_of_one_member_is_stored_under_its_name():
     """The member is found by its name; where several services have it, by the service that reads the setting."""
     system = System()
