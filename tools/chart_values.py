@@ -1,4 +1,4 @@
-"""Writes values.schema.json and the table of values in the chart's README from the annotated values.yaml.
+"""Writes values.schema.json, the list of keys and the table of the README from the annotated values.yaml of the chart.
 
     python -m tools.chart_values [--check]
 
@@ -43,10 +43,12 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "api": ControlConfig,
     "operator": OperatorConfig,
 }
-SERVICES = ("scheduler", "downloader", "parser", "storage", "api", "operator")
+SERVICES = ("scheduler", "downloader", "browser", "parser", "storage", "api", "operator")
 PLACED = ("topics", "backup", "kafka.dev", "database.dev")
 """Sections of pods that are no service."""
 FREE = ("requests", "limits")
+OPEN = ("resources", "podSecurityContext")
+"""Sections whose parts a user may take away."""
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 QUANTITY = r"([0-9]+|[0-9]+\.[0-9]+)([mkKMGTPE]|[KMGTPE]i)?"
 """An amount of Kubernetes: 500m, 2Gi."""
@@ -56,6 +58,7 @@ NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 LABEL = r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?"
 CIDR = r"([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}|[0-9a-fA-F:]+/[0-9]{1,3}"
 DURATION = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"
+HOST = r"(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 ADDRESS = r"[A-Za-z0-9.-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}"
 
 
@@ -76,6 +79,8 @@ AMOUNTS: dict[str, Any] = {
     "type": "object",
     "additionalProperties": {"anyOf": [text(QUANTITY, empty=False), {"type": "number", "minimum": 0}]},
 }
+CONTEXT: dict[str, Any] = {"type": "object"}
+"""A security context of Kubernetes, which checks it."""
 BY_NAME: dict[str, dict[str, Any]] = {
     "requests": AMOUNTS,
     "limits": AMOUNTS,
@@ -108,6 +113,13 @@ BY_NAME: dict[str, dict[str, Any]] = {
         "items": {"type": "object", "required": ["maxSkew", "topologyKey", "whenUnsatisfiable"]},
     },
     "runAsUser": {"minimum": 1},
+    "podSecurityContext": CONTEXT,
+    "shmSize": text(SIZE, empty=False),
+    "host": text(HOST),
+    "hostnames": {"type": "array", "items": text(HOST, empty=False)},
+    "parentRefs": NAMED,
+    "secretName": text(NAME),
+    "className": text(NAME),
     "replicas": {"minimum": 0},
     "minReplicas": {"minimum": 1},
     "maxReplicas": {"minimum": 1},
@@ -127,6 +139,12 @@ PLACEMENT: dict[str, Any] = {
     "schedulerName": {"type": "string"},
     "runtimeClassName": {"type": "string"},
 }
+OWN: dict[str, Any] = {
+    "image": {"type": "string", "pattern": r"^(\S+[:@]\S+)?$"},
+    "podSecurityContext": CONTEXT,
+    "securityContext": CONTEXT,
+}
+"""Keys of a section of pods: its image, its security contexts."""
 POD_KEYS: dict[str, Any] = PLACEMENT | {
     "labels": LABELS,
     "annotations": TEXTS,
@@ -163,7 +181,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
     "image.digests": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: text("sha256:[0-9a-f]{64}", empty=False) for name in IMAGES},
+        "properties": {name: text("sha256:[0-9a-f]{64}", empty=False) for name in (*IMAGES, "browser")},
     },
     "image.tag": text(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"),
     "crawler.networks": {"type": "array", "items": text(rf"({CIDR})=[0-9]+(/[0-9]+(\.[0-9]+)?)?", empty=False)},
@@ -213,6 +231,8 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
     description, enum = notes.get(path, ("", []))
     found: dict[str, Any] = {"description": description} if description else {}
     name = path.rpartition(".")[2]
+    if path == "browser.config":
+        return {"$ref": "#/properties/downloader/properties/config"}
     if path.endswith(".config"):
         return found | config_schema(CONFIGS[path.split(".")[0]])
     if enum:
@@ -230,9 +250,9 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
             }
             found["additionalProperties"] = False
         if path in SERVICES:
-            found["properties"] |= {key: one for key, one in POD_KEYS.items() if key not in found["properties"]}
+            found["properties"] = POD_KEYS | OWN | found["properties"]
         if path in PLACED:
-            found["properties"] |= PLACEMENT
+            found["properties"] = PLACEMENT | OWN | found["properties"]
         return found
     if isinstance(value, list):
         return found | {"type": "array"}
@@ -290,8 +310,15 @@ def rows(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) -> list
     return [f"| `{path}` | `{default}` | {description} |"]
 
 
+def required_keys(path: str, value: Any) -> list[str]:
+    """Paths that a template reads without a question: all but parts of resources and security contexts."""
+    if isinstance(value, dict) and value and path.rpartition(".")[2] not in (*OPEN, *FREE):
+        return [line for key, one in value.items() for line in required_keys(f"{path}.{key}".lstrip("."), one)]
+    return [] if path.rpartition(".")[2] in FREE else [path]
+
+
 def generate() -> dict[Path, str]:
-    """Both files as they should be."""
+    """All files as they should be."""
     text = (CHART / "values.yaml").read_text()
     values = yaml.safe_load(text)
     notes = comments(text)
@@ -305,6 +332,7 @@ def generate() -> dict[Path, str]:
     table = "\n".join(["| key | default | description |", "|---|---|---|", *rows("", values, notes)])
     return {
         CHART / "values.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
+        CHART / "files" / "values.txt": "\n".join(required_keys("", values)) + "\n",
         CHART / "README.md": f"{before}{BEGIN}\n{table}\n{END}{tail}",
     }
 

@@ -51,3 +51,54 @@ def test_a_node_of_two_cores_has_room_for_four_downloaders() -> None:
         )
         cpu += count * sum(float(one["resources"]["requests"]["cpu"].rstrip("m")) / 1000 for one in pod["containers"])
     assert cpu < 1.5
+
+
+EXTERNAL = "kafka.mode=external,kafka.external.bootstrap=k.example.org:9092"
+DATABASE = "database.mode=external,database.external.existingSecret=db"
+BUCKET = "blobStore.url=s3://bucket/path"
+INGRESS = "api.ingress.enabled=true,api.ingress.host=crawl.example.org"
+PEERS = "peers[0].ipBlock.cidr=10.20.0.0/16"
+
+
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        (EXTERNAL, "networkPolicy.kafka.peers is empty"),
+        (DATABASE, "networkPolicy.database.peers is empty"),
+        (BUCKET, "networkPolicy.bucket.peers is empty"),
+        (INGRESS, "networkPolicy.controlFrom is empty"),
+        (f"{INGRESS},api.ingress.tls.enabled=false", "api.ingress.tls.enabled is false"),
+        (f"{INGRESS},api.replicas=2", "a session of the console is in the memory of one member"),
+        ("browser.enabled=true", "have seccomp-browser.json in /var/lib/kubelet/seccomp/"),
+    ],
+)
+def test_the_notes_warn_of_what_does_not_work_yet(notes: Render, settings: str, warning: str) -> None:
+    assert warning in notes("--set", settings)
+    assert warning not in notes()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        f"{EXTERNAL},networkPolicy.kafka.{PEERS}",
+        f"{DATABASE},networkPolicy.database.{PEERS}",
+        f"{EXTERNAL},{DATABASE},{BUCKET},networkPolicy.enabled=false",
+        f"{INGRESS},networkPolicy.controlFrom[0].podSelector.matchLabels.app=nginx",
+    ],
+)
+def test_the_notes_are_silent_where_the_way_is_open(notes: Render, settings: str) -> None:
+    assert "is empty" not in notes("--set", settings)
+
+
+def test_the_notes_have_the_way_out(notes: Render) -> None:
+    """Resources before their operator, what stays and how it is deleted, no way back to an earlier version."""
+    text = notes("--namespace", "crawl")
+    assert "kubectl -n crawl delete crawljobs,parserules --all" in text
+    assert '"finalizers":null' in text
+    assert "kubectl -n crawl delete pvc,secret -l app.kubernetes.io/instance=web" in text
+    assert "Upgrades go one way" in text
+    assert "--reset-then-reuse-values" in text
+    labelled = notes("--namespace", "crawl", "--set", "operator.unlabelled=false")
+    assert "delete crawljobs,parserules -l nephila.dev/release=web" in labelled
+    assert "delete crawljobs,parserules --all" not in labelled
+    assert "finalizers" not in notes("--set", "operator.enabled=false")

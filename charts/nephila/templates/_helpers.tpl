@@ -48,9 +48,14 @@ annotations:
 {{- merge $fixed (dict "app.kubernetes.io/part-of" "nephila") (.labels | default dict) | toYaml -}}
 {{- end -}}
 
+{{- /* Image of a container: (root, service: its name in the registry, section: may have an image of its own). */ -}}
 {{- define "nephila.image" -}}
+{{- if (.section | default dict).image -}}
+{{- .section.image -}}
+{{- else -}}
 {{- $digest := get .root.Values.image.digests .service -}}
 {{ .root.Values.image.repository }}-{{ .service }}{{ if $digest }}@{{ $digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- end -}}
 {{- end -}}
 
 {{- define "nephila.serviceAccountName" -}}
@@ -165,20 +170,17 @@ annotations:
 {{- .Values.blobStore.persistence.existingClaim | default (printf "%s-blobs" (include "nephila.fullname" .)) -}}
 {{- end -}}
 
-{{- /* Security contexts of the restricted Pod Security Standard: (uid). */ -}}
+{{- /* Security contexts of the restricted Pod Security Standard, for the pod: (uid, section) and for a container: (section, writable). A section of
+the values changes single fields. */ -}}
 {{- define "nephila.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: {{ .uid }}
-runAsGroup: {{ .uid }}
-fsGroup: {{ .uid }}
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: {type: RuntimeDefault}
+{{- $base := dict "runAsNonRoot" true "runAsUser" .uid "runAsGroup" .uid "fsGroup" .uid "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") -}}
+{{- merge (dict) ((.section | default dict).podSecurityContext | default dict) $base | toYaml -}}
 {{- end -}}
 
 {{- define "nephila.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
+{{- $base := dict "allowPrivilegeEscalation" false "capabilities" (dict "drop" (list "ALL")) -}}
+{{- if not .writable }}{{ $_ := set $base "readOnlyRootFilesystem" true }}{{ end -}}
+{{- merge (dict) ((.section | default dict).securityContext | default dict) $base | toYaml -}}
 {{- end -}}
 
 {{- /* Where a pod may run: (root, section). */ -}}
@@ -217,9 +219,11 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{- /* Pod template of one of the four services: (root, component). */ -}}
+{{- /* Pod template of a service: (root, component). */ -}}
 {{- define "nephila.pod" -}}
 {{- $root := .root -}}
+{{- /* A browser is a downloader with another image and settings of its own. */ -}}
+{{- $fetches := has .component (list "downloader" "browser") -}}
 {{- $values := .root.Values -}}
 {{- $section := index $values .component -}}
 {{- /* The variable with the database: the API reads the change feed there. */ -}}
@@ -238,19 +242,19 @@ spec:
   {{- end }}
   terminationGracePeriodSeconds: {{ $values.pod.terminationGracePeriodSeconds }}
   securityContext:
-    {{- include "nephila.podSecurityContext" (dict "uid" 10001) | nindent 4 }}
+    {{- include "nephila.podSecurityContext" (dict "uid" 10001 "section" $section) | nindent 4 }}
   {{- with include "nephila.scheduling" (dict "root" $root "component" .component "section" $section) | trim }}
   {{- . | nindent 2 }}
   {{- end }}
   containers:
     - name: {{ .component }}
-      image: {{ include "nephila.image" (dict "root" $root "service" (eq .component "api" | ternary "cli" .component)) }}
+      image: {{ include "nephila.image" (dict "root" $root "service" (eq .component "api" | ternary "cli" .component) "section" $section) }}
       imagePullPolicy: {{ $values.image.pullPolicy }}
-      args: [service, {{ and (eq .component "downloader") (eq $values.crawler.topology "fetchparse") | ternary "fetchparse" .component }}]
+      args: [service, {{ $fetches | ternary (eq $values.crawler.topology "fetchparse" | ternary "fetchparse" "downloader") .component }}]
       securityContext:
-        {{- include "nephila.securityContext" . | nindent 8 }}
+        {{- include "nephila.securityContext" (dict "section" $section) | nindent 8 }}
       env:
-        - {name: NEPHILA_CONFIG, value: /etc/nephila/system.yaml}
+        - {name: NEPHILA_CONFIG, value: /etc/nephila/{{ eq .component "browser" | ternary "browser" "system" }}.yaml}
         - {name: HOME, value: /tmp}
         - name: NEPHILA_PROGRAM__MEMBER
           valueFrom: {fieldRef: {fieldPath: metadata.name}}
@@ -331,8 +335,11 @@ spec:
         - {name: database-tls, mountPath: /etc/nephila-database-tls, readOnly: true}
         {{- end }}
         {{- end }}
-        {{- if and (eq .component "downloader") $values.downloader.secrets.existingSecret }}
+        {{- if and $fetches $values.downloader.secrets.existingSecret }}
         - {name: job-secrets, mountPath: /secrets, readOnly: true}
+        {{- end }}
+        {{- if eq .component "browser" }}
+        - {name: shm, mountPath: /dev/shm}
         {{- end }}
         {{- with concat $values.pod.extraVolumeMounts ($section.extraVolumeMounts | default list) }}
         {{- toYaml . | nindent 8 }}
@@ -367,9 +374,13 @@ spec:
       secret: {secretName: {{ . }}, defaultMode: 0440}
     {{- end }}
     {{- end }}
-    {{- if and (eq .component "downloader") $values.downloader.secrets.existingSecret }}
+    {{- if and $fetches $values.downloader.secrets.existingSecret }}
     - name: job-secrets
       secret: {secretName: {{ $values.downloader.secrets.existingSecret }}, defaultMode: 0440}
+    {{- end }}
+    {{- if eq .component "browser" }}
+    - name: shm
+      emptyDir: {medium: Memory, sizeLimit: {{ $section.shmSize }}}
     {{- end }}
     {{- with concat $values.pod.extraVolumes ($section.extraVolumes | default list) }}
     {{- toYaml . | nindent 4 }}

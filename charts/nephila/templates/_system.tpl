@@ -15,6 +15,8 @@
 {{- /* The names of the Service: a browser in the cluster opens the console by one of them. */ -}}
 {{- $service := printf "%s-api" (include "nephila.fullname" .) -}}
 {{- $names := list $service (printf "%s.%s" $service .Release.Namespace) (printf "%s.%s.svc" $service .Release.Namespace) (printf "%s.%s.svc.cluster.local" $service .Release.Namespace) -}}
+{{- if .Values.api.ingress.enabled }}{{ $names = append $names .Values.api.ingress.host }}{{ end -}}
+{{- if .Values.api.httpRoute.enabled }}{{ $names = concat $names .Values.api.httpRoute.hostnames }}{{ end -}}
 {{- $api = merge (dict "console_names" (concat $names ($api.console_names | default list) | uniq)) $api -}}
 {{- $system := dict
   "bootstrap" (include "nephila.bootstrap" .)
@@ -37,16 +39,24 @@
 {{- toYaml $system -}}
 {{- end -}}
 
+{{- /* The same for browsers: fields of their own in the section of downloaders. */ -}}
+{{- define "nephila.browserSystem" -}}
+{{- $system := include "nephila.system" . | fromYaml -}}
+{{- $_ := set $system "downloader" (mergeOverwrite $system.downloader (deepCopy .Values.browser.config)) -}}
+{{- toYaml $system -}}
+{{- end -}}
+
 {{- /* The settings that one service reads, for the checksum of its pods: (root, component). A change of the others does not
 restart it. */ -}}
 {{- define "nephila.systemOf" -}}
-{{- $system := include "nephila.system" .root | fromYaml -}}
-{{- $own := list .component -}}
-{{- if and (eq .component "downloader") (eq .root.Values.crawler.topology "fetchparse") -}}{{- $own = append $own "parser" -}}{{- end -}}
+{{- $fetches := has .component (list "downloader" "browser") -}}
+{{- $system := include (eq .component "browser" | ternary "nephila.browserSystem" "nephila.system") .root | fromYaml -}}
+{{- $own := list ($fetches | ternary "downloader" .component) -}}
+{{- if and $fetches (eq .root.Values.crawler.topology "fetchparse") -}}{{- $own = append $own "parser" -}}{{- end -}}
 {{- range $section := list "scheduler" "downloader" "parser" "storage" "api" -}}
 {{- if not (has $section $own) -}}{{- $_ := unset $system $section -}}{{- end -}}
 {{- end -}}
-{{- if not (has .component (list "scheduler" "downloader")) -}}
+{{- if not (or $fetches (eq .component "scheduler")) -}}
 {{- range $name := list "per_address" "address_gap_s" "networks" "tenants" -}}{{- $_ := unset $system $name -}}{{- end -}}
 {{- end -}}
 {{- if (index .root.Values .component).logLevel -}}{{- $_ := unset $system "log_level" -}}{{- end -}}
