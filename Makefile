@@ -240,6 +240,10 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 wheels-portable: $(STAMP)  ##+ wheels for other Linux machines, in dist/portable/, linked by zig for glibc 2.28 (ARGS='aarch64 x86_64'; needs rustup target add; --run ROOT: tried by qemu-user)
 	@$(BIN)/python -m tools.portable_wheels $(or $(ARGS),aarch64 x86_64)
 
+.PHONY: charts
+charts: $(DEV)  ##+ package both charts into dist/ as .tgz and .oci.tar, signed with the gpg key that NEPHILA_SIGNING_KEY names
+	@$(BIN)/python -m tools.release --charts $(ARGS)
+
 .PHONY: release
 release: $(DEV)  ## make release VERSION=1.2.3: the number in all places, wheel, chart, SBOM and checksums in dist/, a commit and a tag; pushes nothing
 	@$(BIN)/python -m tools.release '$(VERSION)' $(ARGS)

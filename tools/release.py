@@ -1,11 +1,14 @@
 """A release: one number in all places, the change log, then wheel, chart, bills of materials, checksums and a tag.
 
     python -m tools.release VERSION [--no-build] [--no-tag]      (make release VERSION=1.2.3)
+    python -m tools.release --charts                             the charts alone, into dist/ (make charts)
     python -m tools.release --check                              is the number the same everywhere?
 
 It refuses a number that is not X.Y.Z or not above the last tag, a tree with changes, and an empty *Unreleased*. dist/
-then holds the wheel, the charts as .tgz and .oci.tar (where helm is), sbom/ and SHA256SUMS. A failed build leaves the
-changed files and no commit: `git restore .` takes them back. Nothing is pushed.
+then holds the wheel, the charts as .tgz and .oci.tar, sbom/ and SHA256SUMS. `--key USER`, or NEPHILA_SIGNING_KEY, names
+a secret key of gpg: charts then have a provenance file (.tgz.prov). Bills of materials have the Debian packages of
+images of this version that were built on this machine; release.yml writes those of the published ones. A failed build
+leaves the changed files and no commit: `git restore .` takes them back. Nothing is pushed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +28,7 @@ from tools.helm import find
 from tools.install import Missing
 
 ROOT = Path(__file__).parents[1]
+CHARTS = ("charts/nephila", "charts/nephila/charts/nephila-crds")
 NUMBER = r"\d+\.\d+\.\d+"
 
 
@@ -117,21 +122,26 @@ def _run(*words: str) -> str:
     return subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def build(number: str) -> None:
-    """Everything that is published, into dist/."""
+def charts(key: str = "") -> list[Path]:
+    """Package both charts into dist/, signed with a key of gpg if it is named. Raises `Missing` without helm."""
     dist = ROOT / "dist"
-    for path in sorted([*dist.glob("nephila-*.tgz"), *dist.glob("nephila-*.oci.tar")]):
-        path.unlink()
+    for pattern in ("nephila-*.tgz", "nephila-*.tgz.prov", "nephila-*.oci.tar"):
+        for path in dist.glob(pattern):
+            path.unlink()
+    for chart in CHARTS:
+        _run(str(find()), "package", chart, "--destination", "dist")
+    packages = sorted(dist.glob("nephila-*.tgz"))
+    for package in packages:
+        write(package, key)
+    return packages
+
+
+def build(number: str, key: str) -> None:
+    """Everything that is published, into dist/."""
     _run("make", "wheels", "PGO=auto")
-    try:
-        for chart in ("charts/nephila", "charts/nephila/charts/nephila-crds"):
-            _run(str(find()), "package", chart, "--destination", "dist")
-        for package in sorted(dist.glob("nephila-*.tgz")):
-            write(package)
-    except Missing as missing:
-        print(f"the chart is not packaged: {missing}")
-    _run(sys.executable, "-m", "tools.sbom", "--tag", number)
-    (dist / "SHA256SUMS").write_text(checksums(dist))
+    charts(key)
+    _run(sys.executable, "-m", "tools.sbom", "--tag", number, "--images=local")
+    (ROOT / "dist" / "SHA256SUMS").write_text(checksums(ROOT / "dist"))
 
 
 def main() -> int:
@@ -141,7 +151,13 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--no-build", action="store_true")
     parser.add_argument("--no-tag", action="store_true", help="change the files, commit and tag nothing")
+    parser.add_argument("--charts", action="store_true", help="package the charts, nothing else")
+    parser.add_argument("--key", default=os.environ.get("NEPHILA_SIGNING_KEY", ""), help="secret key of gpg for charts")
     options = parser.parse_args()
+    if options.charts:
+        for package in charts(options.key):
+            print(package.relative_to(ROOT))
+        return 0
     if options.check:
         wrong = {path: found for path, found in numbers().items() if found != {version()}}
         print(wrong or version())
@@ -151,12 +167,17 @@ def main() -> int:
     number = options.version
     if why := refusal(number, _run("git", "tag").split(), _run("git", "status", "--porcelain")):
         sys.exit(why)
+    if not options.no_build:
+        try:
+            find()
+        except Missing as missing:
+            sys.exit(f"the charts cannot be packaged: {missing}")
     log = ROOT / "CHANGELOG.md"
     text = released(log.read_text(), number, datetime.datetime.now(datetime.UTC).date().isoformat())
     set_number(number)
     log.write_text(text)
     if not options.no_build:
-        build(number)
+        build(number, options.key)
     if not options.no_tag:
         _run("git", "commit", "-a", "-m", f"Release {number}")
         _run("git", "tag", "-a", f"v{number}", "-m", f"Nephila {number}")

@@ -1,15 +1,17 @@
 """Writes the bill of materials of each image as CycloneDX JSON: dist/sbom/<image>.cdx.json.
 
-    python -m tools.sbom [--tag TAG] [--images]
+    python -m tools.sbom [--tag TAG] [--repository PREFIX] [--images[=local]]
 
-Python libraries come from docker/lock, with version and hashes. `--images` adds the Debian packages, as dpkg lists them
-in the built images.
+Python libraries come from docker/lock and crates of the native core from its Cargo.lock, with versions and hashes;
+crates that only build or test it are among them. `--images` adds the Debian packages, as dpkg lists them in the images
+of this name and tag; `--images=local` only where this machine has the image.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from tools.release import version
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "docker" / "lock"
 TARGET = ROOT / "dist" / "sbom"
+CARGO = ROOT / "services" / "nephila" / "native" / "core" / "Cargo.lock"
 LOCKS = {"cli": "cli", "operator": "operator", "browser": "browser"}
 """Image → its lock file; all others have that of the services."""
 
@@ -38,6 +41,20 @@ def locked(text: str) -> list[Component]:
             hashes = [HashType(alg=HashAlgorithm.SHA_256, content=one) for one in re.findall(r"sha256:(\w{64})", entry)]
             found.append(component(head[1], head[2], purl, hashes))
     return found
+
+
+def crates(text: str) -> list[Component]:
+    """The crates of a Cargo.lock, without those of this repository."""
+    return [
+        component(
+            crate["name"],
+            crate["version"],
+            PackageURL("cargo", name=crate["name"], version=crate["version"]),
+            [HashType(alg=HashAlgorithm.SHA_256, content=crate["checksum"])],
+        )
+        for crate in tomllib.loads(text)["package"]
+        if "source" in crate
+    ]
 
 
 def installed(listing: str, distribution: str = "debian") -> list[Component]:
@@ -65,24 +82,36 @@ def bill(image: str, tag: str, packages: str = "") -> str:
     )
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     own = component(project["name"], project["version"], PackageURL("pypi", name="nephila", version=project["version"]))
-    for one in (own, *locked((LOCK / f"{LOCKS.get(image, 'service')}.txt").read_text()), *installed(packages)):
+    libraries = locked((LOCK / f"{LOCKS.get(image, 'service')}.txt").read_text())
+    for one in (own, *libraries, *crates(CARGO.read_text()), *installed(packages)):
         bom.components.add(one)
     bom.register_dependency(bom.metadata.component, bom.components)
     return str(JsonV1Dot6(bom).output_as_string(indent=1))
+
+
+def packages_of(image: str, local: bool) -> str:
+    """What dpkg lists in an image; `local`: nothing where this machine does not have it."""
+    try:
+        if local:
+            docker("image", "inspect", "--format", "{{.Id}}", image)
+    except (OSError, subprocess.CalledProcessError):
+        print(f"{image} is not on this machine: its bill has no Debian packages")
+        return ""
+    query = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${Architecture}\\n"]
+    return docker("run", "--rm", "--network", "none", "--entrypoint", query[0], image, *query[1:])
 
 
 def main() -> None:
     """Write all documents."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tag", default=version())
-    parser.add_argument("--images", action="store_true", help="with the Debian packages of the built images")
+    parser.add_argument("--repository", default="nephila", help="registry and prefix of the images")
+    parser.add_argument("--images", nargs="?", const="all", choices=("all", "local"), help="with their Debian packages")
     options = parser.parse_args()
     TARGET.mkdir(parents=True, exist_ok=True)
-    query = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${Architecture}\\n"]
     for image in (*IMAGES, "browser"):
-        full = f"nephila-{image}:{options.tag}"
-        run = ["run", "--rm", "--network", "none", "--entrypoint", query[0], full, *query[1:]]
-        packages = docker(*run) if options.images else ""
+        full = f"{options.repository}-{image}:{options.tag}"
+        packages = packages_of(full, options.images == "local") if options.images else ""
         path = TARGET / f"{image}.cdx.json"
         path.write_text(bill(image, options.tag, packages) + "\n")
         print(path.relative_to(ROOT))

@@ -151,6 +151,8 @@ def test_a_bill_of_materials_is_valid_and_complete(image: str) -> None:
     purls = {one["purl"] for one in found["components"]}
     assert "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64" in purls
     assert any(purl.startswith("pkg:pypi/nephila@") for purl in purls)
+    assert any(purl.startswith("pkg:cargo/ring@") for purl in purls)
+    assert not any(purl.startswith("pkg:cargo/nephila") for purl in purls)
     hashed = [one for one in found["components"] if one.get("hashes")]
     assert len(hashed) == len(purls) - 2
 

@@ -30,6 +30,13 @@ OTHERS: dict[str, Any] = {
     "api.enabled": True,  # the operator needs it
     "rules.git.period": "20s",
     "monitoring.podMonitor.interval": "20s",
+    "monitoring.serviceMonitor.enabled": False,  # beside the other monitor
+    "monitoring.serviceMonitor.interval": "20s",
+    "browser.keda.enabled": False,
+    "browser.podSecurityContext.seccompProfile.type": "Localhost",
+    "api.ingress.host": "crawl.example.org",
+    "api.httpRoute.hostnames": ["crawl.example.org"],
+    "api.httpRoute.parentRefs": [{"name": "public"}],
     "pod.topologySpreadConstraints": [],
     "pod.tolerations": [{"key": "spot"}],
     "pod.extraEnv": [{"name": "A", "value": "b"}],
@@ -58,6 +65,9 @@ BASES: dict[str, dict[str, Any]] = {
     "parser.autoscaling": {"parser": {"keda": {"enabled": False}}},
     "storage.persistence": {"storage": {"replicas": 1, "persistence": {"size": "5Gi"}}},
     "backup": {"backup": {"enabled": True}},
+    "browser": {"browser": {"enabled": True}},
+    "api.ingress": {"api": {"ingress": {"host": "crawl.example.org"}}},
+    "api.httpRoute": {"api": {"httpRoute": {"hostnames": ["a.example"], "parentRefs": [{"name": "a"}]}}},
     "blobStore.persistence": {"blobStore": {"persistence": {"enabled": True}}},
 }
 """What a section needs to have an effect."""
@@ -90,7 +100,7 @@ def other(path: str, value: Any, schema: dict[str, Any]) -> Any:
         return {} if name == "config" else {"team": "a"}
     if isinstance(value, list):
         return [*value, *PEER] if name == "peers" else value
-    if name in ("cpu", "memory", "storage", "size"):
+    if name in ("cpu", "memory", "storage", "size", "shmSize"):
         return "3Gi"
     return f"{value}x" if value else "other"
 
@@ -106,7 +116,7 @@ def put(values: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("example", ["default", "laptop", "production", "strimzi"])
+@pytest.mark.parametrize("example", ["default", "laptop", "production", "strimzi", "browser"])
 def test_an_upgrade_by_the_same_values_changes_nothing_that_cannot_change(example: str, tmp_path: Path) -> None:
     values = [] if example == "default" else ["-f", str(CHART / "examples" / f"{example}.yaml")]
     before = objects(*values)

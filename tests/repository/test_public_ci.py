@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tools.images import IMAGES
+
 ROOT = Path(__file__).parents[2]
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
@@ -32,6 +34,21 @@ def test_a_release_has_signed_images_for_two_architectures():
     runs = " ".join(step.get("run", "") for job in file["jobs"].values() for step in job["steps"])
     assert set(re.findall(r"make ([a-z-]+)", runs)) <= targets
     assert {"cosign sign", "cosign attest"} <= set(re.findall(r"cosign \w+", runs))
+
+
+def test_a_release_signs_what_it_has_pushed():
+    """Images by the names under which they were pushed, with the bill of the pushed ones, and both charts."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]
+    pushed, signed, charts = (
+        "\n".join(step.get("run", "") for step in jobs[name]["steps"]) for name in ("images", "sign", "charts")
+    )
+    assert "--repository $REGISTRY/nephila --tag" in pushed
+    (names,) = re.findall(r"for name in (.*); do", signed)
+    assert set(names.split()) == {*IMAGES, "browser"}
+    assert "image=$REGISTRY/nephila-$name" in signed
+    assert "image=$REGISTRY/nephila-$(basename" in signed
+    assert "--images --repository $REGISTRY/nephila" in signed
+    assert {"make charts", "helm push", "cosign sign"} <= set(re.findall(r"make charts|helm push|cosign sign", charts))
 
 
 def test_a_release_has_wheels_for_each_system():
