@@ -4,11 +4,16 @@
 
 The schemas are structural: every field has a type. A value that may be written in two ways (a URL or a map, one value
 or a list) and a type that contains itself have none; such a field is kept as it is, and the operator checks it.
+
+Releases of several versions share the CRDs, so a schema adds nothing to a document and refuses no status: a default is
+a sentence of the description, since the API server would write the key into documents that an earlier operator reads,
+and words of a status are no enum, since a later operator may have more (docs/adr/0244).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +29,7 @@ from nephila_rules.runtime import rule_schema
 
 TARGET = Path(__file__).parents[1] / "charts" / "nephila" / "charts" / "nephila-crds" / "files"
 STATUS = CrawlJobStatus.__module__
-"""What the operator writes has no defaults."""
+"""The structs of what the operator writes."""
 GROUP, VERSION = "nephila.dev", "v1"
 OPAQUE = {"x-kubernetes-preserve-unknown-fields": True}
 READY = '.status.conditions[?(@.type=="Ready")].status'
@@ -196,9 +201,12 @@ def _struct(kind: inspect.StructType, above: tuple[type, ...]) -> dict[str, Any]
     properties = {}
     for field in kind.fields:
         schema = schema_of(field.type, (*above, cls))
-        default = None if cls.__module__ == STATUS else _default(field)
-        given = {} if default is None else {"default": default}
-        properties[field.encode_name] = {"description": texts[field.encode_name], **schema, **given}
+        text = texts[field.encode_name]
+        if cls.__module__ == STATUS:
+            schema.pop("enum", None)
+        elif (default := _default(field)) is not None:
+            text = f"{text} Default: {_written(default)}."
+        properties[field.encode_name] = {"description": text, **schema}
     found: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [field.encode_name for field in kind.fields if field.required]:
         found["required"] = required
@@ -227,16 +235,16 @@ def _text(kind: inspect.StrType, notes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _default(field: inspect.Field) -> Any:
-    """The default that the API server fills in; None where "not given" is a value of its own."""
+    """The default of a document; None where it is empty, "not given" or a section of its own."""
     if field.required:
         return None
-    if field.default is not msgspec.NODEFAULT:
-        value = field.default
-    else:
-        value = field.default_factory()
-        if isinstance(value, Section):
-            return {}
-    return None if value in (None, "", []) else value
+    value = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    return None if value in (None, "", [], {}) or isinstance(value, Section) else value
+
+
+def _written(value: Any) -> str:
+    """A default as a document has it."""
+    return value if isinstance(value, str) and value.strip() else json.dumps(value)
 
 
 def _in_order(wanted: inspect.Type) -> list[str]:
