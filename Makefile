@@ -124,8 +124,8 @@ lock: $(DEV)  ##+ write docker/lock/*.txt: libraries of the images with versions
 test-cluster: $(DEV)  ##+ the chart on the cluster of the kubeconfig: install, crawl, scale, kill, upgrade, judge (about 15 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.cluster.show $(ARGS)
 
-kube-score: $(DEV)  ##+ findings of kube-score over the chart's examples (ARGS=PROGRAM; docs/kubernetes.md explains those that stay)
-	@$(BIN)/python -m tools.kube_score $(ARGS)
+kube-score: $(DEV)  ##+ findings of kube-score over the chart's examples, exit 1 with a new one (docs/kubernetes.md explains those that stay)
+	@$(BIN)/python -m tools.kube_score install && $(BIN)/python -m tools.kube_score
 
 show-metrics: $(DEV)  ##+ every dashboard query answered by a real Prometheus over a live crawl; pictures into docs/ (10 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.metrics.show $(ARGS)
