@@ -240,8 +240,8 @@ wheels: $(STAMP)  ## the wheel with the native core for CPython 3.11 and later (
 wheels-portable: $(STAMP)  ##+ wheels for other Linux machines, in dist/portable/, linked by zig for glibc 2.28 (ARGS='aarch64 x86_64'; needs rustup target add; --run ROOT: tried by qemu-user)
 	@$(BIN)/python -m tools.portable_wheels $(or $(ARGS),aarch64 x86_64)
 
-.PHONY: charts
-charts: $(DEV)  ##+ package both charts into dist/ as .tgz and .oci.tar, signed with the gpg key that NEPHILA_SIGNING_KEY names
+.PHONY: chart-packages
+chart-packages: $(DEV)  ##+ package both charts into dist/ as .tgz and .oci.tar, signed with the gpg key that NEPHILA_SIGNING_KEY names
 	@$(BIN)/python -m tools.release --charts $(ARGS)
 
 .PHONY: release

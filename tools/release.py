@@ -1,7 +1,7 @@
 """A release: one number in all places, the change log, then wheel, chart, bills of materials, checksums and a tag.
 
     python -m tools.release VERSION [--no-build] [--no-tag]      (make release VERSION=1.2.3)
-    python -m tools.release --charts                             the charts alone, into dist/ (make charts)
+    python -m tools.release --charts                             the charts alone, into dist/ (make chart-packages)
     python -m tools.release --check                              is the number the same everywhere?
 
 It refuses a number that is not X.Y.Z or not above the last tag, a tree with changes, and an empty *Unreleased*. dist/

@@ -179,6 +179,29 @@ def test_an_alert_is_silent(tmp_path: Path, name: str) -> None:
     judge(tmp_path, [case(name, inputs, f'ALERTS{{alertname="{alert}"}}', [])])
 
 
+@pytest.mark.parametrize(
+    ("claim", "release"),
+    [
+        ("data-web-nephila-kafka-0", "web"),
+        ("data-a-b-nephila-postgres-0", "a-b"),
+        ("data-nephila-kafka-0", "nephila"),
+        ("data-0-web-nephila-web-nephila-pool-2", "web"),
+        ("data-0-a-b-nephila-a-b-nephila-pool-0", "a-b"),
+        ("data-0-nephila-nephila-pool-0", "nephila"),
+    ],
+)
+def test_a_volume_names_its_release(tmp_path: Path, claim: str, release: str) -> None:
+    """Those of StatefulSets, and those of Strimzi, which have the names of cluster and pool."""
+    labels = f'namespace="a",persistentvolumeclaim="{claim}"'
+    inputs = [
+        {"series": f"kubelet_volume_stats_available_bytes{{{labels}}}", "values": over("1")},
+        {"series": f"kubelet_volume_stats_capacity_bytes{{{labels}}}", "values": over("100")},
+        {"series": 'nephila_program_ready{namespace="a",release="x",pod="s-0"}', "values": over("1")},
+    ]
+    expression = 'count by (release) (ALERTS{alertname="NephilaVolumeFull",alertstate="firing"})'
+    judge(tmp_path, [case(claim, inputs, expression, [{"labels": f'{{release="{release}"}}', "value": 1}])])
+
+
 def test_a_backup_whose_rows_fail_is_old_by_its_cronjob(tmp_path: Path) -> None:
     """The frontier's part reports a success to the API each day."""
     ago = f"-{3 * 86400}"

@@ -17,6 +17,7 @@ import yaml
 
 from tests.chart.test_chart import CHART, EXAMPLES, helm
 from tools.chart_archive import CONFIG, CONTENT, PROVENANCE, write
+from tools.site import LATEST, PAGES, Site, place_of, settings
 
 
 def package(folder: Path) -> Path:
@@ -102,3 +103,13 @@ def test_the_package_names_each_crd() -> None:
     assert {name: (one["kind"], one["version"]) for name, one in listed.items()} == {
         name: (spec["names"]["kind"], spec["versions"][0]["name"]) for name, spec in crds.items()
     }
+
+
+def test_the_links_of_the_package_are_pages_of_the_site() -> None:
+    facts = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    pages = {
+        f"{facts['home']}/{LATEST}/{place_of(page).removesuffix('.md')}/"
+        for page in [page for pages in PAGES.values() for page in pages.values() if page.endswith(".md")]
+    }
+    assert {link["url"] for link in yaml.safe_load(facts["annotations"]["artifacthub.io/links"])} <= pages
+    assert facts["icon"] == f"{facts['home']}/{LATEST}/{settings(Site())['theme']['logo']}"

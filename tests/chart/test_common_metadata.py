@@ -96,6 +96,19 @@ def test_monitoring_is_selected_with_common_annotations() -> None:
     assert set(dashboards) == {"1"}
 
 
+def test_each_service_account_has_the_annotations_of_the_values() -> None:
+    """That of the operator as well, and beside the common ones."""
+    accounts = [one for one in objects(*arguments(**EVERYTHING, **COMMON)) if one["kind"] == "ServiceAccount"]
+    assert {one["metadata"]["name"].removeprefix("web-nephila-") for one in accounts} == {
+        *("scheduler", "downloader", "parser", "storage", "api", "operator")
+    }
+    for one in accounts:
+        assert one["metadata"]["annotations"] == {
+            **EVERYTHING["serviceAccount"]["annotations"],
+            **COMMON["commonAnnotations"],
+        }
+
+
 def test_uninstall_keeps_every_claim_and_the_secrets_that_open_it() -> None:
     """A claim of a StatefulSet is no object of the release; Helm deletes the others without the policy."""
     found = objects(*arguments(**EVERYTHING))

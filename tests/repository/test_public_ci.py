@@ -48,7 +48,9 @@ def test_a_release_signs_what_it_has_pushed():
     assert "image=$REGISTRY/nephila-$name" in signed
     assert "image=$REGISTRY/nephila-$(basename" in signed
     assert "--images --repository $REGISTRY/nephila" in signed
-    assert {"make charts", "helm push", "cosign sign"} <= set(re.findall(r"make charts|helm push|cosign sign", charts))
+    assert {"make chart-packages", "helm push", "cosign sign"} <= set(
+        re.findall(r"make chart-packages|helm push|cosign sign", charts)
+    )
 
 
 def test_a_release_has_wheels_for_each_system():
