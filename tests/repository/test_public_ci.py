@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tools.helm import HELM
 from tools.images import IMAGES
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,8 @@ def test_a_release_signs_what_it_has_pushed():
     assert "image=$REGISTRY/nephila-$name" in signed
     assert "image=$REGISTRY/nephila-$(basename" in signed
     assert "--images --repository $REGISTRY/nephila" in signed
+    (setup,) = [step["with"] for step in jobs["charts"]["steps"] if "setup-helm" in step.get("uses", "")]
+    assert setup == {"version": HELM.version}
     assert {"make chart-packages", "helm push", "cosign sign"} <= set(
         re.findall(r"make chart-packages|helm push|cosign sign", charts)
     )
