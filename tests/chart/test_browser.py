@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from nephila.downloader.service import BROWSER_GROUP
 from nephila.kernel.topics import REQUESTS_BROWSER
+from nephila_cluster.service import settings
 
 from tests.chart.test_chart import CHART, named, objects, template
 
@@ -54,12 +57,26 @@ def test_a_node_without_the_profile_runs_it_by_values() -> None:
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
+def test_the_program_reads_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a browser by its file alone, also in an image of one's own."""
+    for name in [name for name in os.environ if name.startswith("NEPHILA_")]:
+        monkeypatch.delenv(name)
+    data = named(objects(*EXAMPLE, "--set", "crawler.userAgent=examplebot/2.0"), "ConfigMap", "web-nephila-config")
+    for name, enabled in (("system.yaml", False), ("browser.yaml", True)):
+        (tmp_path / name).write_text(data["data"][name])
+        assert settings.read("downloader", str(tmp_path / name)).service.browser.enabled is enabled
+
+
 def test_its_settings_are_those_of_downloaders_but_for_its_own() -> None:
-    words = ("--set", "downloader.config.concurrency=9,browser.config.concurrency=3,downloader.config.dns_cache_size=7")
+    words = (
+        "--set",
+        "downloader.config.concurrency=9,browser.config.concurrency=3,downloader.config.browser.pages=7,browser.config.browser.processes=2",
+    )
     data = named(objects(*EXAMPLE, *words), "ConfigMap", "web-nephila-config")["data"]
     system, own = (yaml.safe_load(data[key]) for key in ("system.yaml", "browser.yaml"))
     assert (system["downloader"]["concurrency"], own["downloader"]["concurrency"]) == (9, 3)
-    assert own["downloader"]["dns_cache_size"] == 7
+    assert own["downloader"]["browser"] == {"enabled": True, "pages": 7, "processes": 2}
+    assert system["downloader"]["browser"] == {"pages": 7}
     assert {key: value for key, value in own.items() if key != "downloader"} == {
         key: value for key, value in system.items() if key != "downloader"
     }

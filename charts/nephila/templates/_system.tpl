@@ -42,7 +42,7 @@
 {{- /* The same for browsers: fields of their own in the section of downloaders. */ -}}
 {{- define "nephila.browserSystem" -}}
 {{- $system := include "nephila.system" . | fromYaml -}}
-{{- $_ := set $system "downloader" (mergeOverwrite $system.downloader (deepCopy .Values.browser.config)) -}}
+{{- $_ := set $system "downloader" (mergeOverwrite $system.downloader (deepCopy .Values.browser.config) (dict "browser" (dict "enabled" true))) -}}
 {{- toYaml $system -}}
 {{- end -}}
 
