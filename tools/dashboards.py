@@ -507,6 +507,8 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
             "Operator": (
                 Panel("Leading operators", total("nephila_operator_leader")),
                 Panel("Resources", total("nephila_operator_resources", "kind"), "short", "{{kind}}"),
+                Panel("Degraded resources", total("nephila_operator_resources_degraded", "kind"), "short", "{{kind}}"),
+                Panel("Degraded jobs", f"max by (crawl) (nephila_api_job_degraded{HERE})", "short", "{{crawl}}"),
                 Panel("Stalled resources", total("nephila_operator_resources_stalled", "kind"), "short", "{{kind}}"),
                 Panel("Reconciliations", rate("nephila_operator_reconciliations_total", "result"), "ops", "{{result}}"),
                 Panel("Refused files of rules", total("nephila_operator_rule_files_refused")),

@@ -45,6 +45,7 @@ HEALTHY = {
     'nephila_operator_resources_stalled{%s,pod="o-0",kind="CrawlJob"}': "0",
     'nephila_operator_resources_stalled{%s,pod="o-1",kind="CrawlJob"}': "0",
     'nephila_api_jobs{%s,pod="a-0",state="running"}': "2",
+    'nephila_api_job_degraded{%s,pod="a-0",crawl="news"}': "_",
     'nephila_api_jobs{%s,pod="a-0",state="paused"}': "1",
     'nephila_api_backup_age_seconds{%s,pod="a-0",result="ok"}': "80000+60",
     'kubelet_volume_stats_available_bytes{%n,persistentvolumeclaim="data-%r-nephila-kafka-0"}': "5e9-1e6",
@@ -92,6 +93,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "NephilaHostsBlocked": {"nephila_scheduler_hosts_ready": "0"},
     "NephilaBackupOld": {"nephila_api_backup_age_seconds": "180000+60"},
     "NephilaJobStalled": {"nephila_operator_resources_stalled": "1"},
+    "NephilaJobDegraded": {"nephila_api_job_degraded": "1"},
     "NephilaNoLeader": {"nephila_operator_leader": "0"},
 }
 """Alert → the series that make it. Each alone: no other alert may follow."""
