@@ -88,11 +88,19 @@ def test_every_example_renders_objects_that_are_valid_for_three_versions(values:
             kubernetes_validate.validate(one, version, strict=True)
 
 
-def test_lint_has_no_finding() -> None:
-    done = subprocess.run(
-        [helm(), "lint", "--strict", str(CHART)], capture_output=True, text=True, timeout=60, check=False
-    )
+@pytest.mark.parametrize("values", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def test_lint_has_no_finding(values: Path | None) -> None:
+    command = [
+        helm(),
+        "lint",
+        "--strict",
+        "--kube-version=1.34.0",
+        str(CHART),
+        *(["-f", str(values)] if values else []),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout
+    assert not {"[INFO]", "[WARNING]"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda path: path.stem)
