@@ -45,7 +45,7 @@ from nephila_console.screens import (
 )
 from nephila_console.sessions import Session
 from nephila_console.view import View, go
-from nephila_console.words import BASE
+from nephila_console.words import BASE, path
 
 log = logging.getLogger(__name__)
 MAX_REQUESTS: Final = 64
@@ -87,6 +87,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/studio/{name}/frame", studio.frame),
     ("GET", "/studio/{name}/save", studio_save.save),
     ("POST", "/studio/{name}/save", studio_save.apply),
+    ("POST", "/studio/{name}/extract", studio_save.extract),
     ("POST", "/studio/{name}/commit", studio_save.commit),
     ("GET", "/studio/{name}/rule.yaml", studio_save.rule_file),
     ("GET", "/studio/{name}/rule.zip", studio_save.all_files),
@@ -128,9 +129,9 @@ class _Console:
 
     def application(self) -> Starlette:
         by_path: dict[str, dict[str, Screen]] = {}
-        for method, path, screen in SCREENS:
-            by_path.setdefault(path, {})[method] = screen
-        inside = [Route(path, self._guarded(screens), methods=list(screens)) for path, screens in by_path.items()]
+        for method, address, screen in SCREENS:
+            by_path.setdefault(address, {})[method] = screen
+        inside = [Route(address, self._guarded(screens), methods=list(screens)) for address, screens in by_path.items()]
         app = Starlette(
             routes=[
                 Mount("/static", app=_Static(packages=[("nephila_console", "static")])),
@@ -181,7 +182,7 @@ class _Console:
         async def work(request: Request) -> Response:
             session = self._logins.session(request)
             if session is None:
-                return go(f"{BASE}/login")
+                return self._to_login(request)
             form: dict[str, str] = {}
             if request.method == "POST":
                 gate.check_origin(request)
@@ -194,6 +195,14 @@ class _Console:
                 return _failed(view, error)
 
         return self._open(work)
+
+    @staticmethod
+    def _to_login(request: Request) -> Response:
+        """A screen is shown after the login; what a POST would have changed is not done by one."""
+        if request.method == "GET" and "x-refresh" not in request.headers:
+            query = f"?{request.url.query}" if request.url.query else ""
+            return go(path("login", next=gate.local_path(request.url.path + query)))
+        return go(path("login"))
 
     def _view(self, request: Request, session: Session | None = None, form: dict[str, str] | None = None) -> View:
         return view_of(self._access, request, session, form)

@@ -18,8 +18,12 @@ from urllib.parse import parse_qsl, urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
+from nephila_console.words import BASE
+
 MAX_FORM: Final = 2 << 20
 """Bytes of a form: a job with a long list of seeds in it."""
+MAX_NEXT: Final = 8000
+"""Characters of an address that a login goes on to; a draft of the studio is in its address."""
 HEADERS: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -118,6 +122,16 @@ async def read_form(request: Request) -> dict[str, str]:
         raise Refused(400, "the form cannot be read") from None
 
 
+def local_path(value: str) -> str:
+    """Returns an address of the console to go on to; the first screen for any other text.
+
+    A browser reads a backslash as a slash and ignores tabs and line ends, so a text with one of them is no path."""
+    inside = value == BASE or value.startswith(f"{BASE}/")
+    clean = value.isascii() and value.isprintable() and "\\" not in value and "//" not in value.partition("?")[0]
+    away = value.startswith((f"{BASE}/login", f"{BASE}/oidc", f"{BASE}/logout"))
+    return value if inside and clean and not away and len(value) <= MAX_NEXT else f"{BASE}/"
+
+
 def cookie_name(request: Request) -> str:
     """The name has the port, because the ports of a host share their cookies."""
     return f"nephila_{urlsplit('//' + request.headers.get('host', '')).port or 80}"
@@ -132,6 +146,7 @@ def set_session(response: Response, request: Request, session_id: str, *, secure
         max_age=None if session_id else 0,
         path="/console",
         httponly=True,
-        samesite="strict",
+        # Lax: a link from a mail or a chat arrives with its session. No GET changes anything.
+        samesite="lax",
         secure=secure or request.url.scheme == "https",
     )

@@ -10,16 +10,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from markupsafe import Markup
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila_control.access.access_file import AccessFile, granted
 from nephila_control.access.authority import Authority
-from nephila_control.access.caller import ANONYMOUS, Caller
+from nephila_control.access.caller import ANONYMOUS, Caller, digest
 from nephila_control.access.live_access import LiveAccess
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from nephila_console import gate
 from nephila_console.messages import translate as _
@@ -126,26 +125,28 @@ class Logins:
         sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
         tries = self._access.authority.tries
         token = request.query_params.get("token", "")
+        following = request.query_params.get("next", "")
         if request.method == "POST":
             gate.check_origin(request)
-            token = (await gate.read_form(request)).get("token", "").strip()
+            form = await gate.read_form(request)
+            token, following = form.get("token", "").strip(), form.get("next", "")
         if not token:
             if self.session(request) is not None:
-                return go(f"{BASE}/")
+                return go(gate.local_path(following))
             caller = self._from_proxy(request) if "out" not in request.query_params else None
-            return self._opened(request, sessions.open(caller, "proxy")) if caller else self._form(request, "")
-        if (wait_s := tries.wait_of_all_s(address)) > 0:
+            if caller is not None:
+                return self._opened(request, sessions.open(caller, "proxy"), following)
+            return self._form(request, "", following=following)
+        if (wait_s := tries.wait_s(address)) > 0 and not tries.was_accepted(address, digest(token)):
             problem = _("Too many wrong tokens. Try again in %(seconds)s s.") % {"seconds": f"{wait_s:.0f}"}
-            response = self._form(request, problem, 429)
+            response = self._form(request, problem, 429, following)
             response.headers["retry-after"] = f"{wait_s + 1:.0f}"
             return response
         opened = sessions.redeem(token) or self._by_token(token, request.method)
         if not opened:
             tries.failed(address)
-            return self._form(request, _("This token is wrong, was used already, or is too old."), 403)
-        response = go(f"{BASE}/")
-        gate.set_session(response, request, opened, secure=self._access.secure)
-        return response
+            return self._form(request, _("This token is wrong, was used already, or is too old."), 403, following)
+        return self._opened(request, opened, following)
 
     def _by_token(self, token: str, method: str) -> str:
         """Opens a session for a token of the API, from a form only: histories and logs keep addresses."""
@@ -153,21 +154,19 @@ class Logins:
         caller = authority.caller(token) if method == "POST" and authority.has_tokens else None
         return self._access.sessions.open(caller, "token", token) if caller is not None else ""
 
-    def _form(self, request: Request, problem: str, status: int = 200) -> Response:
+    def _form(self, request: Request, problem: str, status: int = 200, following: str = "") -> Response:
         access = self._access
         ways = {
             "takes_token": access.authority.has_tokens,
             "oidc": access.oidc is not None,
             "proxy": access.proxy is not None,
         }
-        return view_of(access, request).render("login.html", status, problem=problem, **ways)
+        view = view_of(access, request)
+        following = gate.local_path(following) if following else ""
+        return view.render("login.html", status, problem=problem, following=following, **ways)
 
-    def _opened(self, request: Request, session_id: str) -> Response:
-        """The answer is a page that leads on from here: after a redirect from another site, browsers keep back a strict
-        cookie."""
-        text = Markup('<!doctype html><meta charset="utf-8"><title>…</title><a href="{}">{}</a>')
-        address = f"{BASE}/"
-        response = HTMLResponse(str(text.format(address, _("Continue"))), headers={"refresh": f"0; url={address}"})
+    def _opened(self, request: Request, session_id: str, following: str) -> Response:
+        response = go(gate.local_path(following))
         gate.set_session(response, request, session_id, secure=self._access.secure)
         return response
 
@@ -185,14 +184,15 @@ class Logins:
         """GET /console/oidc: redirects to the provider."""
         url, cookie = await self._provider().begin()
         response = go(url)
-        self._set_login(response, request, cookie)
+        following = gate.local_path(request.query_params.get("next", ""))
+        self._set_login(response, request, f"{cookie}~{quote(following, safe='')}")
         return response
 
     async def oidc_callback(self, request: Request) -> Response:
         """GET /console/oidc/callback: the provider sends the browser back here."""
-        cookie = request.cookies.get(_login_cookie(request), "")
+        cookie, _mark, following = request.cookies.get(_login_cookie(request), "").partition("~")
         caller = await self._provider().finish(dict(request.query_params), cookie)
-        response = self._opened(request, self._access.sessions.open(caller, "oidc"))
+        response = self._opened(request, self._access.sessions.open(caller, "oidc"), unquote(following))
         self._set_login(response, request, "")
         return response
 
@@ -202,11 +202,17 @@ class Logins:
         return self._access.oidc
 
     def _set_login(self, response: Response, request: Request, value: str) -> None:
-        """Sets the cookie of a login under way. It is lax, because it has to come along from the provider."""
+        """Sets the cookie of a login under way: what the provider's answer is checked with, and where the login goes on
+        to. It is lax, because it has to come along from the provider."""
         response.set_cookie(
-            _login_cookie(request), value, max_age=int(LOGIN_S) if value else 0, path=OIDC_PATH, httponly=True,
-            samesite="lax", secure=self._access.secure or request.url.scheme == "https",
-        )  # fmt: skip
+            _login_cookie(request),
+            value,
+            max_age=int(LOGIN_S) if value else 0,
+            path=OIDC_PATH,
+            httponly=True,
+            samesite="lax",
+            secure=self._access.secure or request.url.scheme == "https",
+        )
 
 
 def _login_cookie(request: Request) -> str:

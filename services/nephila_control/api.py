@@ -241,6 +241,10 @@ class Control(Operated):
     async def studio_rule(self, request: studio_types.OfDraft) -> studio_types.StudioRule:
         """The rule of a draft, its difference to the version in effect, and its tests."""
 
+    @operation("POST", "/studio/extract", Role.EDITOR, STUDIO, log=described.EXTRACTION)
+    async def extract_stored(self, request: studio_types.ExtractStored) -> studio_types.StoredExtraction:
+        """Run the rule of a draft on the stored pages and write the items."""
+
     @operation("POST", "/studio/commit", Role.EDITOR, STUDIO, log=described.COMMIT)
     async def studio_commit(self, request: studio_types.CommitRule) -> studio_types.RuleCommitted:
         """Commit the rule of a draft to the working copy of the rules."""
@@ -260,6 +264,10 @@ class Control(Operated):
     @operation("GET", "/members", Role.VIEWER, SYSTEM)
     async def list_members(self, request: requests.Empty) -> system_types.MemberList:
         """The programs that take part."""
+
+    @operation("GET", "/capabilities", Role.VIEWER, SYSTEM)
+    async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
+        """What works in this program, and what does not: with the reason and the remedy."""
 
     @operation("GET", "/status", Role.VIEWER, SYSTEM, tenants=True)
     async def status(self, request: requests.Empty) -> system_types.Status:

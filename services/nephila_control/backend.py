@@ -165,6 +165,11 @@ class Backend(Protocol):
         return
 
     @property
+    def browser_problem(self) -> str:
+        """Why no page can be rendered here; empty if one can, or if the answer is not known here."""
+        return ""
+
+    @property
     def has_functions(self) -> bool:
         """False if rules cannot call Python functions; True also if the answer is not known here."""
         return True

@@ -29,6 +29,7 @@ from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL, Row
 from nephila.storage.sinks.markdown_file import markdown_text, row_markdown
 from nephila.storage.source import Source
 from nephila_rules import working_copy
+from nephila_rules.apply import extract_stored
 from nephila_rules.fixtures import files_of
 from nephila_rules.induction.rule_text import canonical
 from nephila_rules.runtime import load
@@ -46,6 +47,10 @@ from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
 from nephila_control.part import OperationPart, Shared
 
+ROWS_ELSEWHERE: Final = (
+    "items of stored pages are written to nephila.db of a directory, and the rows of this program are in a database; "
+    "pages that are fetched from now on are read by the rule once it is applied"
+)
 OTHERS: Final = 20
 """Other pages that a rule is tried on."""
 FIXTURES: Final = 3
@@ -77,6 +82,7 @@ class ReadyPage(NamedTuple):
 class StudioOperations(OperationPart):
     def __init__(self, backend: Backend, shared: Shared, whole: Control) -> None:
         super().__init__(backend, shared, whole)
+        self._extracting = asyncio.Lock()
         self._process = StudioProcess()
         self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
         self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
@@ -349,6 +355,30 @@ class StudioOperations(OperationPart):
     def _working_copy(self) -> str:
         directory = self._backend.rules_directory
         return str(directory) if directory is not None and working_copy.is_working_copy(directory) else ""
+
+    async def extract_stored(self, request: types.ExtractStored) -> types.StoredExtraction:
+        directory = self._backend.rows
+        if not isinstance(directory, Path):
+            raise UserError(ROWS_ELSEWHERE)
+        if self._extracting.locked():
+            raise UserError("another extraction from stored pages is under way; wait for its end")
+        document = load.from_json(rule.document_of(types.draft_of(request.draft)))
+        async with self._extracting:
+            comparison = await asyncio.to_thread(extract_stored, directory, document)
+        if not comparison.pages:
+            raise UserError(
+                f"no stored page is for the rule {document.name!r}: the crawl keeps bodies with --keep-raw or --format "
+                "sqlite,warc, or the URL pattern of the rule is for other pages"
+            )
+        fields = [
+            types.ExtractedField(
+                name=name, filled=change.after, gained=change.gained, lost=change.lost, changed=change.changed
+            )
+            for name, change in comparison.fields.items()
+        ]
+        return types.StoredExtraction(
+            rule=document.name, pages=comparison.pages, items=comparison.items_after, fields=fields
+        )
 
     async def studio_commit(self, request: types.CommitRule) -> types.RuleCommitted:
         draft_rule = await self.studio_rule(types.OfDraft(draft=request.draft))

@@ -162,6 +162,33 @@ class CommitRule(Request):
     """An empty message becomes one with the name of the rule."""
 
 
+class ExtractStored(Request):
+    """Run the rule of a draft on the stored pages."""
+
+    draft: Document
+
+
+class ExtractedField(msgspec.Struct, kw_only=True):
+    """Changes of one field over all items."""
+
+    name: str
+    filled: int
+    """Items in which the field has a value now."""
+    gained: int
+    lost: int
+    changed: int
+
+
+class StoredExtraction(msgspec.Struct, kw_only=True):
+    """What an extraction from stored pages wrote."""
+
+    rule: str
+    pages: int
+    """Stored pages that the rule matches."""
+    items: int
+    fields: list[ExtractedField]
+
+
 class RuleCommitted(msgspec.Struct, kw_only=True):
     """A commit in the working copy of the rules."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -60,6 +60,27 @@ def apply(
             return _apply_to_crawl(rule_set, runner, path, directory, job, write=True)
 
 
+def extract_stored(
+    directory: Path, document: RuleDocument, *, scripts: bool = False, functions: str = ""
+) -> RuleComparison:
+    """Run one rule on the stored pages of a directory and write the items to its database.
+
+    A program may run there: pages are read first, then the items are written in one short transaction, and a page that
+    was fetched again in between keeps its newer items. Raises `UserError`.
+    """
+    with RuleRunner(scripts=scripts, functions=functions) as runner:
+        return _apply_to_crawl(_Rules([document]), runner, directory, directory, "", write=True)[0]
+
+
+class _Replacement(NamedTuple):
+    """New items of a page, and the copy that they were read from."""
+
+    sha256: str | None
+    rule: str
+    version: int
+    items: list[str]
+
+
 class _Rules:
     """A set of rules and their documents."""
 
@@ -90,8 +111,9 @@ def _apply_to_crawl(
 ) -> tuple[RuleComparison, list[Any]]:
     newest: dict[tuple[str, str], tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
+    replacements: dict[tuple[str, str], _Replacement] = {}
     parts = SecondPageItems()
-    with ItemReplacement(directory, write=write) as table:
+    with ItemReplacement(directory, write=False) as table:
         for page in stored_pages(path):
             result = rules.run(runner, page)
             key = key_of(page.url)
@@ -99,18 +121,24 @@ def _apply_to_crawl(
                 continue
             document, extraction = result
             is_second_page = parts.add(document.name, page.url, extraction)
-            for name in [job] if job else table.jobs(key):
+            copies = table.copies(key)
+            for name in [job] if job else copies:
                 if not is_second_page:
                     before = newest[name, key][1] if (name, key) in newest else table.of_page(name, key)
                     newest[name, key] = (page.url, before, document.name, extraction.items)
-                if write:
-                    data = [item.decode("utf-8", "replace") for item in extraction.items]
-                    table.put(name, key, document.name, document.rule.version, data)
+                data = [item.decode("utf-8", "replace") for item in extraction.items]
+                replacements.pop((name, key), None)  # the last copy of a page is written last
+                replacements[name, key] = _Replacement(copies.get(name), document.name, document.rule.version, data)
             rows[key] = _rows(page, document, extraction)
         comparison = RuleComparison()
         for (name, _), (url, before, rule, after) in newest.items():
             complete = parts.complete(rule, after, partial(table.target, name))
             comparison.add(url, before, _with_known_reasons(before, complete))
+    if write:
+        with ItemReplacement(directory, write=True) as table:
+            for (name, key), new in replacements.items():
+                if table.copies(key).get(name) == new.sha256:
+                    table.put(name, key, new.rule, new.version, new.items)
     return comparison, [row for of_page in rows.values() for row in of_page]
 
 

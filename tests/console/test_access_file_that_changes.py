@@ -73,7 +73,7 @@ async def test_a_changed_file_is_taken_without_a_restart(server):
     server.later()
     assert (await server.status(FIRST), await server.status(SECOND), await server.status(TOKEN)) == (401, 200, 200)
     await ann.get("/console/jobs")
-    assert ann.shown == "/console/login"
+    assert ann.shown.startswith("/console/login?next=")
     await owner.get("/console/jobs")
     assert owner.shown == "/console/jobs"
 
@@ -84,7 +84,7 @@ async def test_a_session_whose_role_has_changed_ends(server):
     server.write(tokens=[{"name": "ann", "role": "viewer", "token": FIRST}])
     server.later()
     await ann.get("/console/jobs")
-    assert ann.shown == "/console/login"
+    assert ann.shown.startswith("/console/login?next=")
 
 
 @pytest.mark.parametrize(

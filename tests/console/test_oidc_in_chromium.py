@@ -74,7 +74,7 @@ async def test_a_user_logs_in_over_the_provider_and_out(tmp_path, chromium):
         await page.goto(f"{base}log")
         assert await page.locator("h1").inner_text() == "Who changed what"
         cookies = await page.context.cookies(base)
-        assert [(one["httpOnly"], one["sameSite"]) for one in cookies] == [(True, "Strict")]
+        assert [(one["httpOnly"], one["sameSite"]) for one in cookies] == [(True, "Lax")]
         await page.get_by_role("button", name="Log out").click()
         await page.wait_for_url("**/console/login")
         assert await page.context.cookies(base) == []

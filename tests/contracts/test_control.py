@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -758,6 +758,15 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
     ).verdict == "unchanged"
     with pytest.raises(UserError, match="rules are not committed here"):
         await control.studio_commit(studio_types.CommitRule(draft=studio_types.document_of(draft)))
+    # No row is stored for these bodies, or the rows are in a database.
+    with pytest.raises(UserError, match=r"no stored page is for the rule|are in a database|no database at"):
+        await control.extract_stored(studio_types.ExtractStored(draft=studio_types.document_of(draft)))
+
+
+async def test_what_does_not_work_has_a_reason_and_a_remedy(rig):
+    answer = await rig.control.get_capabilities(requests.Empty())
+    assert [entry.name for entry in answer.capabilities] == list(get_args(system_types.CapabilityName))
+    assert all(bool(entry.reason) is bool(entry.remedy) is not entry.works for entry in answer.capabilities)
 
 
 def step(draft: Draft, html: str, text: str, kind: Step = "new") -> studio_types.StudioStep:

@@ -97,20 +97,21 @@ async def create(view: View) -> Response:
     """POST /console/jobs"""
     if "text" in view.form:
         return await _apply_text(view, "", 0)
-    url, name, pages = (view.form.get(field, "").strip() for field in ("url", "name", "pages"))
+    urls, name, pages = (view.form.get(field, "").strip() for field in ("url", "name", "pages"))
+    seeds = [url if "://" in url else f"https://{url}" for url in urls.split()]
     problems = []
-    if not url:
+    if not seeds:
         problems.append(Problem("url", 0, _("a job begins at a URL")))
     if pages and not (pages.isascii() and pages.isdecimal()):
         problems.append(Problem("pages", 0, _("a whole number, or nothing")))
     if problems:
         return _form(view, view.form, problems, yaml=False)
     try:
-        host = urlsplit(url if "://" in url else f"https://{url}").hostname or ""
+        host = urlsplit(seeds[0]).hostname or ""
     except ValueError:
         host = ""
     named = name or "".join(c if c.isalnum() and c.isascii() else "-" for c in host).strip("-")[:60]
-    spec: dict[str, Any] = {"seeds": [url if "://" in url else f"https://{url}"]}
+    spec: dict[str, Any] = {"seeds": seeds}
     if pages and int(pages):
         spec["scope"] = {"maxPages": int(pages)}
     try:

@@ -99,6 +99,10 @@ DIRECTORY: Final = Logged(
     lambda request: f"directory {request.site}.{request.name}",
     lambda control, request: _directory(control, request.site, request.name),
 )
+EXTRACTION: Final = Logged(
+    lambda request: "stored pages",
+    result=lambda answer: f"rule {answer.rule}: {answer.items} items of {answer.pages} pages",
+)
 COMMIT: Final = Logged(lambda request: "rule of the studio", result=lambda answer: f"commit {answer.commit}")
 DEAD_LETTERS: Final = Logged(
     lambda request: "dead letters",

@@ -62,6 +62,14 @@ class TenantBackend(Backend):
     def check_change(self) -> None:
         self._inner.check_change()
 
+    @property
+    def knows_rules(self) -> bool:
+        return self._inner.knows_rules
+
+    @property
+    def browser_problem(self) -> str:
+        return self._inner.browser_problem
+
     def check_job(self, document: JobDocument) -> None:
         """Checks the tenant, the rules and the name. A name in use is refused, as rows of its earlier job would become
         visible."""

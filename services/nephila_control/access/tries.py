@@ -16,31 +16,26 @@ MOST: Final = 10
 WITHIN_S: Final = 60.0
 ADDRESSES: Final = 1000
 """Addresses whose tries are counted, and accepted tokens that are known; the oldest are forgotten."""
-ALL: Final = 10 * MOST
-"""Wrong tokens of all addresses after which a login by a form has to wait."""
 
 
 class Tries:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._of: OrderedDict[str, deque[float]] = OrderedDict()
-        self._all: deque[float] = deque(maxlen=ALL)
         self._accepted: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
         """Seconds until the address may try a token."""
-        return self._left_s(self._of.get(_source(address)), MOST)
-
-    def wait_of_all_s(self, address: str) -> float:
-        """Seconds until the address may try a token, if wrong tokens of all addresses count."""
-        return max(self.wait_s(address), self._left_s(self._all, ALL))
+        tries = self._of.get(_source(address))
+        if tries is None or len(tries) < MOST:
+            return 0.0
+        return max(tries[-MOST] + WITHIN_S - self._clock.monotonic(), 0.0)
 
     def failed(self, address: str) -> None:
         now, source = self._clock.monotonic(), _source(address)
         tries = self._of.pop(source, None) or deque(maxlen=MOST)
         tries.append(now)
         self._of[source] = tries
-        self._all.append(now)
         if len(self._of) > ADDRESSES:
             self._of.popitem(last=False)
 
@@ -55,11 +50,6 @@ class Tries:
     def was_accepted(self, address: str, token: bytes) -> bool:
         """Whether the address has used this token before."""
         return (_source(address), token) in self._accepted
-
-    def _left_s(self, tries: deque[float] | None, most: int) -> float:
-        if tries is None or len(tries) < most:
-            return 0.0
-        return max(tries[-most] + WITHIN_S - self._clock.monotonic(), 0.0)
 
 
 def _source(address: str) -> str:

@@ -120,7 +120,7 @@ async def served(
     remedy = (
         "end nephila api or nephila console here, and repeat the change" if stopped else "use the program's own API"
     )
-    reads = read_only(control, remedy)
+    reads = read_only(control, remedy, writes_items=stopped)
     authority = Authority(reads, administrator(token))
     if beside is None:
         beside = routes(Access(authority))

@@ -291,8 +291,8 @@ class LocalBackend(Backend):
         from nephila.downloader.fetch_page import ALONE
         from nephila_rules.try_page import stored_page
 
-        if browser is not None and (self._parts.no_browser or not self._parts.downloader.browser.enabled):
-            raise UserError(f"no page can be rendered here: {self._parts.no_browser or 'there is no browser'}")
+        if browser is not None and self.browser_problem:
+            raise UserError(f"no page can be rendered here: {self.browser_problem}")
         config = replaced(self._parts.downloader, {**ALONE, "browser.captures": "", "browser.verdicts": ""})
         return await stored_page(url, config, browser=browser)
 
@@ -322,6 +322,11 @@ class LocalBackend(Backend):
             self.check_change()
             raise UserError("this program keeps no rules; start nephila up")
         return self._store
+
+    @property
+    def browser_problem(self) -> str:
+        enabled = self._parts.downloader.browser.enabled
+        return self._parts.no_browser or ("" if enabled else "there is no browser")
 
     @property
     def has_functions(self) -> bool:

@@ -295,3 +295,19 @@ def test_a_host_map_in_the_letters_of_its_language():
     found = HostMap(["b\u00fccher.test=127.0.0.1", "*.\u4f8b.test=127.0.0.2"])
     assert found.find("xn--bcher-kva.test") == ("127.0.0.1", 0)
     assert found.find("a.xn--fsq.test") == ("127.0.0.2", 0)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254", "169.254.1.1", "::ffff:169.254.169.254", "fd00:ec2::254", "64:ff9b::a9fe:a9fe", "fe80::1",
+     "100.100.100.200", "2002:a9fe:a9fe::1"],
+)  # fmt: skip
+def test_metadata_and_link_local_addresses_stay_closed_to_a_crawl_of_private_networks(address):
+    guard = EgressGuard(allow_private=True)
+    with pytest.raises(EgressError, match=r"cloud metadata|link-local"):
+        guard.allowed("inside.test", [address])
+    assert guard.allowed("inside.test", [address, "10.0.0.1", "127.0.0.1", "fd12::1"]) == (
+        "10.0.0.1",
+        "127.0.0.1",
+        "fd12::1",
+    )

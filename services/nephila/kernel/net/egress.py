@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import UrlError, parse_url
@@ -127,8 +128,18 @@ def embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     return addresses
 
 
+_NEVER: Final = ("cloud metadata", "link-local")
+"""Kinds of addresses that stay closed to a crawl of private networks: they answer with credentials of the machine, and
+no site is there."""
+
+
+def _never(address: str) -> str:
+    reason = denial(address)
+    return reason if reason.startswith(_NEVER) else ""
+
+
 class EgressGuard:
-    """Decides which addresses and ports may be dialled. `allow_private` allows all of them."""
+    """Decides which addresses and ports may be dialled. `allow_private` allows all but metadata and link-local ones."""
 
     def __init__(self, allow_private: bool = False) -> None:
         self.allow_private = allow_private
@@ -140,12 +151,11 @@ class EgressGuard:
 
     def allowed(self, host: str, addresses: Iterable[str]) -> tuple[str, ...]:
         """The addresses that may be dialled, in order; raises `EgressError` when there is none."""
-        if self.allow_private:
-            return tuple(addresses)
+        denied = _never if self.allow_private else denial
         reasons: list[str] = []
         passed = []
         for address in addresses:
-            reason = denial(address)
+            reason = denied(address)
             if reason:
                 reasons.append(f"{address} is {reason}")
             else:

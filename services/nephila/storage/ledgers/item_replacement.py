@@ -1,7 +1,7 @@
 """Replaces the items of stored pages in nephila.db, for rules that are applied again.
 
 Invariants: the items of a page are replaced together with rule and rule_version of its row; the caller holds the lock
-of the directory.
+of the directory, or checks in the same transaction that the copy is still the one that was read (`copies`).
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ class ItemReplacement:
         finally:
             self._db.close()
 
-    def jobs(self, key: str) -> list[str]:
-        """Jobs that have a copy of a page."""
-        query = "SELECT job FROM pages WHERE url_key = ? AND sha256 != ''"
+    def copies(self, key: str) -> dict[str, str]:
+        """Returns job → sha256, for each job that has a copy of a page."""
+        query = "SELECT sha256 FROM pages WHERE url_key = ? AND sha256 != '' AND job = ?"
         # The primary key begins with the job: list the jobs, then look up the key in each.
         jobs = [job for (job,) in self._db.execute("SELECT DISTINCT job FROM pages")]
-        return [job for job in jobs if self._db.execute(f"{query} AND job = ?", (key, job)).fetchone()]
+        rows = {job: self._db.execute(query, (key, job)).fetchone() for job in jobs}
+        return {job: str(row[0]) for job, row in rows.items() if row}
 
     def of_page(self, job: str, key: str) -> list[Any]:
         """The items of a page as values."""
