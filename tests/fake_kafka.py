@@ -8,6 +8,7 @@ the member has to read; an `eager` bus does both at each publication. A member i
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -92,6 +93,8 @@ class FakeKafkaBus:
         self.slow = False
         self.eager = False
         self.troubles: list[str] = []
+        self.answering_since = -math.inf
+        """Of a broker that was away: when it came back."""
         self.rng: random.Random | None = None
         self.alive = True
         """A member that is not alive publishes and commits nothing more."""

@@ -166,6 +166,9 @@ class Job(msgspec.Struct, kw_only=True):
     """p50 and p95 of the staleness, where pages are fetched again; null when it is not known."""
     reported_s: float = 0.0
     """Seconds since a scheduler reported on the job."""
+    silent_s: float = 0.0
+    """Seconds without a report of a scheduler on the job in which one could have come: since the last report, and since
+    the broker answers again."""
     degraded: list[Degradation] = msgspec.field(default_factory=list)
     """What is wrong with the job while it goes on; empty for a job without faults."""
 

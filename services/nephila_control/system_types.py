@@ -17,7 +17,7 @@ SettingName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_.]*$", max_length=100)
 LogText = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
 SystemKind = Literal["crawl", "up", "cluster"]
 MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
-"""silent: no report for three intervals."""
+"""silent: no report for three intervals in which the broker answered."""
 
 
 CapabilityName = Literal["change", "rules", "rows", "stored_pages", "extract", "commit", "browser"]
@@ -363,6 +363,8 @@ class Status(msgspec.Struct, kw_only=True):
     """The most frequent reasons of failed fetches."""
     problems: list[str] = []
     """Reasons why work stands still at present, one line each."""
+    transport: list[str] = []
+    """Those of `problems` that keep messages from the members: nobody can report meanwhile."""
 
 
 class Settings(msgspec.Struct, kw_only=True):

@@ -73,7 +73,7 @@ class KafkaBus:
         self.fatal: UserError | None = None
         self.producer = BatchingProducer(self.config, clock, claim_store)
         self.groups: dict[str, ConsumerGroup] = {}
-        self.compacted = CompactedTopics(self.config, self._on_fatal)
+        self.compacted = CompactedTopics(self.config, clock, self._on_fatal)
         self._started = False
         self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
@@ -203,6 +203,10 @@ class KafkaBus:
     @property
     def member(self) -> str:
         return self.config.name
+
+    @property
+    def answering_since(self) -> float:
+        return self.compacted.answering_since
 
     def last_offset(self, topic: Topic, partition: int) -> int:
         return self.producer.last_offset(topic, partition)

@@ -18,10 +18,12 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import Topic
 
 from nephila_cluster.kafka.client.consumer import relax_polling
+from nephila_cluster.kafka.client.contact import BrokerContact, watch_contact
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.wire import UnknownFormat, message_of, unseal
@@ -34,6 +36,8 @@ WAIT_S = 5.0
 CATCH_UP_MS = 20
 """The same while a topic is read to its end: a longer wait would delay the next topic."""
 POLL_MS = 200
+GAP_S = 1.4 * WAIT_S
+"""Time without an answer after which the broker counts as away."""
 
 
 class CompactedTopic:
@@ -77,8 +81,10 @@ class CompactedTopic:
 class CompactedTopics:
     """All compacted topics of a program."""
 
-    def __init__(self, config: KafkaConfig, fatal: Callable[[UserError], None]) -> None:
+    def __init__(self, config: KafkaConfig, clock: Clock, fatal: Callable[[UserError], None]) -> None:
         self.config = config
+        self._clock = clock
+        self._contact = BrokerContact(GAP_S)
         self.caught_up = asyncio.Event()
         self._topics: dict[TopicPartition, CompactedTopic] = {}
         self._fatal = fatal
@@ -88,6 +94,11 @@ class CompactedTopics:
     def troubles(self) -> list[str]:
         """Topics that lost what this program has read, one line each."""
         return [topic.trouble for topic in self._topics.values() if topic.lost_at >= 0]
+
+    @property
+    def answering_since(self) -> float:
+        """See `LogReader.answering_since`."""
+        return self._contact.since(self._clock.monotonic())
 
     def add(self, topic: Topic, reader: Subscription) -> None:
         """Topics are added only before `start`. Raises ValueError for a group that reads the topic already."""
@@ -141,6 +152,7 @@ class CompactedTopics:
             request_timeout_ms=int(self.config.request_timeout_s * 1000),
         )
         consumer.assign([topic_state.tp for topic_state in topics])
+        watch_contact(consumer, self._clock, self._contact)
         try:
             await consumer.start()
             ends = await consumer.end_offsets([topic_state.tp for topic_state in topics])

@@ -96,7 +96,7 @@ class ClusterScheduler(Member):
         """Partitions being taken over → their claim, which may still be on its way to the broker."""
         self._share_timer = OneTimer(self.clock, self._share)
         self._depth_limit = -1
-        self._unknown_jobs = UnknownJobBuffer(clock)
+        self._unknown_jobs = UnknownJobBuffer(clock, lambda: bus.answering_since)
         self.forwarding = Forwarding(bus)
         self.splits = Splits(bus, clock, self.owners, self._take_over, self._release)
         self._patience = InputPatience(bus, "scheduler")

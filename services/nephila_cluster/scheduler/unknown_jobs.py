@@ -1,7 +1,7 @@
 """Buffers messages of jobs that are not known yet: the topics of jobs and of URLs are not ordered with each other.
 
-A message waits UNKNOWN_JOB_WAIT_S and is then dropped. Messages of a lost partition are delivered again to its next
-owner.
+A message waits UNKNOWN_JOB_WAIT_S and is then dropped. Time in which the topic of jobs cannot be read does not count:
+the job may be in it. Messages of a lost partition are delivered again to its next owner.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ UNKNOWN_JOB_WAIT_S = 10.0
 class UnknownJobBuffer:
     """Deliveries by job, the oldest first. One timer per job."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, answering_since: Callable[[], float]) -> None:
+        """`answering_since`: see `LogReader.answering_since`."""
         self._clock = clock
+        self._answering_since = answering_since
         self._waiting: dict[str, list[tuple[float, Delivery, Callable[[Delivery], None]]]] = {}
         """Job → (deadline, delivery, handler)."""
 
@@ -47,7 +49,10 @@ class UnknownJobBuffer:
 
     def _give_up(self, uid: str) -> None:
         """Drop the messages that have waited long enough."""
-        now = self._clock.monotonic()
+        now, readable_for = self._clock.monotonic(), self._answering_since() + UNKNOWN_JOB_WAIT_S
+        if now < readable_for:
+            self._clock.call_at(readable_for, lambda: self._give_up(uid))
+            return
         waiting = self._waiting.pop(uid)
         left = [entry for entry in waiting if entry[0] > now]
         if left:

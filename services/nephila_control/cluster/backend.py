@@ -63,6 +63,9 @@ class ClusterBus(Bus, Protocol):
         """Each line is a reason why nothing can be sent or received at present."""
 
     @property
+    def answering_since(self) -> float: ...
+
+    @property
     def layout(self) -> Layout: ...
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]: ...
@@ -106,7 +109,7 @@ class ClusterBackend(Backend):
         self._rates = Rates()
         self.series = JobSeries()
         self._queries = Queries(self._send, lambda: bus.layout, place, lambda: bus.troubles)
-        self._members = Members(clock)
+        self._members = Members(clock, lambda: bus.answering_since)
         log = TopicChangeLog(clock, lambda entry: self._send(CONTROL_LOG, entry))
         self.log: ChangeLog = log
         self.held = HeldJobs(clock, self._jobs, self._status_of, self._put, self._broker_problems)
@@ -181,6 +184,7 @@ class ClusterBackend(Backend):
         status, at = self._statuses.get(job.uid) or (JobStatus(job.uid), self._started)
         answer = job_report(job, status, self._rates.of(job.uid, now, finished(status)))
         answer.reported_s = round(max(now - at, 0.0), 3)
+        answer.silent_s = round(max(now - max(at, self._bus.answering_since), 0.0), 3)
         return answer
 
     def _totals(self) -> dict[str, int]:
@@ -283,7 +287,8 @@ class ClusterBackend(Backend):
         return self._members.list()
 
     async def complete(self, status: system_types.Status) -> None:
-        status.problems = [*self._bus.troubles, *(await self._broker_problems()), *self._lost_jobs_problems()]
+        status.transport = [*self._bus.troubles, *(await self._broker_problems())]
+        status.problems = [*status.transport, *self._lost_jobs_problems()]
         if failed := self.failed_backup:
             status.problems.append(failed)
 

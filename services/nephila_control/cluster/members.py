@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +17,8 @@ from nephila.kernel.topics import BACKUP
 from nephila_control import system_types
 
 OVERDUE, SILENT = 1.5, 3.0
-"""Intervals since the last report of a member after which the next one is overdue, and its state is silent."""
+"""Intervals without a report of a member, while the broker answers, after which the next one is overdue, and its state
+is silent."""
 FORGOTTEN_S = 86_400.0
 """A member that has not reported for so long is not listed."""
 MEMBER_STATES: dict[MemberState, system_types.MemberState] = {
@@ -32,8 +33,10 @@ MEMBER_STATES: dict[MemberState, system_types.MemberState] = {
 class Members:
     """Reads the topics `members` and `settings` whole."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, answering_since: Callable[[], float]) -> None:
+        """`answering_since`: see `LogReader.answering_since`. No member can report before."""
         self._clock = clock
+        self._answering_since = answering_since
         self._members: dict[str, MemberStatus] = {}
         self.settings: dict[str, Any] = {}
 
@@ -73,7 +76,8 @@ class Members:
         """`owners` maps (service, partition) to the member that reported it last. A silent member owns no partition,
         because its session in the group ends before it counts as silent."""
         reported_s = max(self._clock.now() - status.at, 0.0)
-        overdue = 0.0 if status.state == MemberState.ENDED else reported_s / max(status.interval_s, 1.0)
+        silent_s = min(reported_s, self._clock.monotonic() - self._answering_since())
+        overdue = 0.0 if status.state == MemberState.ENDED else silent_s / max(status.interval_s, 1.0)
         silent = overdue > SILENT
         return system_types.Member(
             name=status.member,

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
 DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", "api_access")
 """Options of a crawl in this process, with a directory here."""
 SILENT_S = 60.0
-"""Without a report about the job for so long, no scheduler is there."""
+"""Without a report about the job for so long while the broker answers, no scheduler is there."""
 POLL_S = 0.5
+LOOK_S = 5.0
+"""Time between two looks whether the broker answers, while no report comes."""
 GONE_S = 180.0
 """A broker or server that has not answered for so long is given up."""
 CLOCKS_S = 60.0
@@ -152,34 +154,55 @@ async def _submit(
 
 
 async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> job_types.Job:
-    """Returns the job once it is done. Raises `UserError` if it is deleted, no scheduler reports, or the broker is
-    gone."""
-    progress, began = _Progress(), time.monotonic()
-    answered = began
+    """Returns the job once it is done. Raises `UserError` if it is deleted, no scheduler reports, or the broker or
+    server is gone."""
+    progress, absence, began, look_at = _Progress(), _Absence(name), time.monotonic(), 0.0
     while True:
+        problem = None
         try:
             job = (await control.get_job(job_types.JobName(name=name))).status
+            finished = job.state == "idle" or (job.state in ("limit", "quota", "window") and not job.in_flight)
+            if finished and job.observed_generation >= generation:
+                return job
+            if not quiet:
+                progress.show(job)
+            if job.reported_s < SILENT_S:
+                problem = ""
+            elif time.monotonic() >= look_at:
+                look_at = time.monotonic() + LOOK_S
+                problem = "; ".join((await control.status(requests.Empty())).transport)
+                if not problem and min(job.silent_s, time.monotonic() - began) > SILENT_S:
+                    raise await _silence(control, job)
         except api.NotFound:
             raise UserError(f"job {name!r} was deleted") from None
-        finished = job.state == "idle" or (job.state in ("limit", "quota", "window") and not job.in_flight)
-        if finished and job.observed_generation >= generation:
-            return job
-        if not quiet:
-            progress.show(job)
-        if job.reported_s < SILENT_S:
-            answered = time.monotonic()
-        if min(job.reported_s, time.monotonic() - began) > SILENT_S:
-            problems = (await control.status(requests.Empty())).problems
-            if not problems:
-                raise await _silence(control, job)
-            if time.monotonic() - answered > GONE_S:
-                raise NotReadyError(
-                    f"{'; '.join(problems)}, for {GONE_S:g} s: the job {name} stays, and continues when the broker is "
-                    "back; see nephila jobs list"
-                )
-            note(f"{'; '.join(problems)}: waiting")
-            began = time.monotonic()
+        except NotReadyError as error:
+            problem = str(error)
+        if problem is not None:
+            absence.note(problem)
         await asyncio.sleep(POLL_S)
+
+
+class _Absence:
+    """The time for which the broker or the server does not answer."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._since: float | None = None
+
+    def note(self, problem: str) -> None:
+        """Why there is no answer at present; empty: there was one. Raises `NotReadyError` after GONE_S."""
+        now = time.monotonic()
+        if not problem:
+            self._since = None
+            return
+        if self._since is None:
+            self._since = now
+            note(f"{problem}: waiting")
+        if now - self._since > GONE_S:
+            raise NotReadyError(
+                f"{problem}, for {GONE_S:g} s: the job {self._job} stays, and continues when the broker is back; see "
+                "nephila jobs list"
+            )
 
 
 async def _silence(control: Control, job: job_types.Job) -> UserError:

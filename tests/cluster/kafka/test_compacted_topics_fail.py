@@ -31,7 +31,7 @@ class Broken(CompactedTopics):
     """Tables of a client with a defect."""
 
     def __init__(self, fatal) -> None:
-        super().__init__(KafkaConfig(), fatal)
+        super().__init__(KafkaConfig(), SystemClock(), fatal)
         self.add(JOBS, Reader())
         self.go_on = asyncio.Event()
 

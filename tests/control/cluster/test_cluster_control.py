@@ -195,6 +195,7 @@ async def test_one_that_follows_a_deleted_job_is_told_in_one_line(monkeypatch):
 async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, capsys):
     """Without one nobody can report; with one, a scheduler would."""
     monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "LOOK_S", 0.0)
     monkeypatch.setattr(remote, "SILENT_S", 0.02)
     system = System()
     answer = await system.apply()
@@ -209,6 +210,66 @@ async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, caps
     with pytest.raises(UserError, match=r"no scheduler has reported on job 'j' .*: the job is withdrawn"):
         await following
     assert (await system.control.list_jobs(requests.Empty())).jobs == []
+
+
+async def test_a_silence_counts_from_the_return_of_the_broker(monkeypatch):
+    """Also when no question met the broker while it was away: the crawl is not over when it comes back."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "LOOK_S", 0.0)
+    monkeypatch.setattr(remote, "SILENT_S", 10.0)
+    began = remote.time.monotonic() - 1000.0
+    monkeypatch.setattr(remote.time, "monotonic", lambda: began + system.clock.monotonic())
+    system = System()
+    answer = await system.apply()
+    await system.report(answer.generation, queued=3)
+    following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
+    await asyncio.sleep(0)
+    system.clock.advance(300.0)
+    system.bus.answering_since = system.clock.monotonic()
+    for passed_s, ends in ((0.0, False), (9.0, False), (2.0, True)):
+        system.clock.advance(passed_s)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert following.done() is ends
+    with pytest.raises(UserError, match="the job stays, and continues when a scheduler runs"):
+        await following
+
+
+async def test_one_that_follows_waits_for_a_server_that_restarts(monkeypatch, capsys):
+    """The crawl goes on there; a server that stays away is given up."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "GONE_S", 0.02)
+    system = System()
+    answer = await system.apply()
+    await system.report(answer.generation, done=True, stored=7)
+    get_job, refusals = system.control.get_job, 3
+
+    async def restarting(request: job_types.JobName) -> object:
+        nonlocal refusals
+        refusals -= 1
+        if refusals >= 0:
+            raise NotReadyError("http://api cannot be reached")
+        return await get_job(request)
+
+    monkeypatch.setattr(system.control, "get_job", restarting)
+    assert (await remote.follow(system.control, "j", answer.generation, quiet=True)).stored == 7
+    assert capsys.readouterr().err.count("cannot be reached: waiting") == 1
+    refusals = 10**9
+    with pytest.raises(NotReadyError, match=r"cannot be reached, for .*: the job j stays"):
+        await remote.follow(system.control, "j", answer.generation, quiet=True)
+
+
+async def test_a_failed_backup_does_not_excuse_a_silence(monkeypatch):
+    """Only what keeps reports away does."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "SILENT_S", 0.01)
+    system = System()
+    now = system.clock.now()
+    await publish_result(system.bus, now, now, "the frontier of partition 3 cannot be read")
+    answer = await system.apply()
+    system.clock.advance(60.0)
+    with pytest.raises(UserError, match="no scheduler has reported"):
+        await remote.follow(system.control, "j", answer.generation, quiet=True)
 
 
 async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
@@ -260,6 +321,7 @@ async def test_one_that_follows_gives_a_broker_up_that_is_gone(monkeypatch):
     monkeypatch.setattr(remote, "POLL_S", 0.0)
     monkeypatch.setattr(remote, "SILENT_S", 0.01)
     monkeypatch.setattr(remote, "GONE_S", 0.02)
+    monkeypatch.setattr(remote, "LOOK_S", 0.0)
     system = System()
     answer = await system.apply()
     system.clock.advance(60.0)
@@ -336,6 +398,24 @@ async def test_the_table_of_members_has_each_partition_once():
     silent = {one.name: (one.state, system.clock.now() - one.silent_since) for one in members if one.silent_since}
     assert silent == {"killed": ("ready", 10.0), "silent": ("silent", 60.0)}
     assert [one.address for one in members if one.service == "scheduler"] == ["10.0.0.1:9100", "10.0.0.2:9100"]
+
+
+async def test_no_member_is_silent_because_the_broker_was_away():
+    """Their intervals count from its return; each keeps its partitions until then."""
+    system = System()
+    report(system, "scheduler/s", 0, 1)
+    for passed_s, back, state, overdue in (
+        (300.0, True, "ready", False),
+        (8.0, False, "ready", True),
+        (8.0, False, "silent", True),
+    ):
+        system.clock.advance(passed_s)
+        if back:
+            system.bus.answering_since = system.clock.monotonic()
+        (member,) = (await system.control.list_members(requests.Empty())).members
+        assert (member.state, bool(member.silent_since)) == (state, overdue)
+        assert member.partitions == ([] if state == "silent" else [0, 1])
+        assert member.reported_s >= 300.0
 
 
 async def test_a_failed_backup_is_a_problem_until_one_works():

@@ -216,6 +216,11 @@ class LogReader(Protocol):
         """Stable name of this program among the members of its service."""
 
     @property
+    def answering_since(self) -> float:
+        """Monotonic time since when the compacted topics are read without a gap; the present time while they cannot be
+        read. Before it, the silence of another member proves nothing."""
+
+    @property
     def layout(self) -> Layout:
         """The partitions of keyed topics now. Messages on partitions of an earlier layout are forwarded."""
 
