@@ -9,6 +9,7 @@ import sqlite3
 
 import pytest
 from aiokafka import AIOKafkaConsumer
+from nephila.kernel.messages import PageChange
 from nephila.kernel.topics import CHANGES
 from nephila_cluster.kafka.wire import message_of, unseal
 
@@ -72,7 +73,7 @@ def read_topic(system):
             while [one for one, end in ends.items() if await consumer.position(one) < end]:
                 for one, records in (await consumer.getmany(timeout_ms=1000)).items():
                     for record in records:
-                        frames = unseal(record.value, record.headers)
+                        frames = unseal(PageChange, record.value, record.headers)
                         found += [(one.partition, message_of(CHANGES.message, frame)) for frame in frames]
         finally:
             await consumer.stop()

@@ -28,7 +28,7 @@ from nephila.scheduler.durability.commit_log import VERSION as FRONTIER
 from nephila.scheduler.durability.commit_log import frame
 from nephila.scheduler.frontier import host_table, queue_entry
 from nephila.storage.sinks import markdown_file
-from nephila_cluster.kafka.wire import CODECS, HEADERS, UnknownFormat, message_of, unseal
+from nephila_cluster.kafka.wire import CODECS, UnknownFormat, headers_of, message_of, unseal
 
 from .samples import DATA, PAGES, SEED, URLS, crawl, killed_crawl, site, unpack, values
 
@@ -261,7 +261,7 @@ def is_read_whole(name: str) -> bool:
     record = bytes.fromhex(RECORDS[name])
     codec = CODECS[STRUCTS[name]]
     try:
-        message = message_of(STRUCTS[name], *unseal(record, HEADERS))
+        message = message_of(STRUCTS[name], *unseal(STRUCTS[name], record, headers_of(STRUCTS[name])))
     except PermanentError:
         return False
     again = codec.proto.FromString(codec.encode(message))
@@ -294,16 +294,16 @@ def test_every_message_has_a_sample() -> None:
 @pytest.mark.parametrize(
     ("headers", "words"),
     [
-        ([("v", b"2"), HEADERS[1]], "format 2"),
-        ([("v", b"0"), HEADERS[1]], "format 0"),
-        ([HEADERS[0], ("k", b"9")], f"URL keys of version 9, not {KEY_VERSION}"),
-        ([HEADERS[0]], f"URL keys of version none, not {KEY_VERSION}"),
+        ([("v", b"2"), headers_of(Seed)[1]], "format 2 of Seed, and this one reads 1"),
+        ([("v", b"0"), headers_of(Seed)[1]], "format 0 of Seed"),
+        ([headers_of(Seed)[0], ("k", b"9")], f"URL keys of version 9, not {KEY_VERSION}"),
+        ([headers_of(Seed)[0]], f"URL keys of version none, not {KEY_VERSION}"),
     ],
 )
 def test_a_record_of_another_number_is_refused(headers: list[tuple[str, bytes]], words: str) -> None:
     """By its headers."""
     with pytest.raises(UnknownFormat, match=words):
-        unseal(bytes.fromhex(RECORDS["Seed"]), headers)
+        unseal(Seed, bytes.fromhex(RECORDS["Seed"]), headers)
 
 
 def test_fields_of_a_later_program_are_skipped() -> None:

@@ -39,7 +39,7 @@ from nephila_cluster.kafka.group import agreement
 from nephila_cluster.kafka.group.rebalance import OnMemberCrash, RebalanceListener
 from nephila_cluster.kafka.log_reader import KafkaLogReader
 from nephila_cluster.kafka.producer import BatchingProducer
-from nephila_cluster.kafka.wire import frame_of, seal
+from nephila_cluster.kafka.wire import FORMATS, frame_of, seal
 
 log = logging.getLogger(__name__)
 
@@ -129,6 +129,7 @@ class KafkaBus:
         """The letter holds the message as a record of its topic."""
         self.dead_letters[topic.name, reason_of(error)] += 1
         letter = dead_letter_for(topic, service, partition, message, error, attempts)
+        letter.format = FORMATS[topic.message]
         try:
             letter.message = seal([frame_of(topic.message, message)])
             return self.publish(DEAD, partition, letter)

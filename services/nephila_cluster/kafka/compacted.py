@@ -66,7 +66,8 @@ class CompactedTopic:
         """Deliver records. Raises `UnknownFormat`."""
         for record in records:
             try:
-                messages = [message_of(self.topic.message, frame) for frame in unseal(record.value, record.headers)]
+                frames = unseal(self.topic.message, record.value, record.headers)
+                messages = [message_of(self.topic.message, frame) for frame in frames]
             except PermanentError as error:
                 log.error("%s at %d is skipped: %s", self.tp.topic, record.offset, error)
                 messages = []

@@ -110,7 +110,7 @@ class KafkaLogReader:
             await asyncio.sleep(0)  # let heartbeats and timers run
         where = f"{record.topic}/{record.partition} at {record.offset}"
         try:
-            frames = [await self._whole(frame) for frame in unseal(record.value, record.headers)]
+            frames = [await self._whole(frame) for frame in unseal(topic.message, record.value, record.headers)]
             return [(record.offset, message_of(topic.message, frame)) for frame in frames]
         except PermanentError as error:
             raise UserError(f"{where} cannot be read: {error}") from None

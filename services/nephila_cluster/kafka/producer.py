@@ -28,7 +28,7 @@ from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.clock_skew import ClockSkew
 from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.wire import HEADERS, frame_of, seal
+from nephila_cluster.kafka.wire import frame_of, headers_of, seal
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ class BatchingProducer:
         while queue.waiting:
             key, taken = queue.waiting[0][1], self._gather(queue)
             frames = [await self._claimed(frame, queue.topic.retention_s) for frame, _ in taken]
-            offset = await self._deliver(f"{self.config.prefix}{queue.topic.name}", queue.partition, key, seal(frames))
+            offset = await self._deliver(queue.topic, queue.partition, key, seal(frames))
             queue.offset = max(queue.offset, offset)
             self.unsent -= len(taken)
             for _, receipt in taken:
@@ -182,7 +182,8 @@ class BatchingProducer:
                 failures += 1
                 await asyncio.sleep(RETRY.after(failures))
 
-    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
+    async def _deliver(self, route: Topic, partition: int, key: bytes | None, value: bytes) -> int:
+        topic, headers = f"{self.config.prefix}{route.name}", headers_of(route.message)
         failures = 0
         while True:
             producer = self._producer
@@ -194,7 +195,7 @@ class BatchingProducer:
                 if producer is None:
                     raise ProducerClosed
                 sent = self._clock.now()
-                taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=headers)
                 self._stamped(sent, taken)
                 if self.trouble:
                     log.warning("the broker accepts messages again")

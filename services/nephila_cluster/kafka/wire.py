@@ -2,13 +2,15 @@
 
 Structs of `kernel.messages` are converted to and from protobuf messages built from their descriptors. Zero fields are
 omitted, unknown fields are skipped. An unknown enum value is `UnknownFormat`: it must wait for a newer program.
-Invalid bytes raise `PermanentError`. Large messages are zstd frames with a declared size, so that nothing expands
-beyond `MAX_MESSAGE_BYTES`. Batching and the claim check are done elsewhere.
+Invalid bytes raise `PermanentError`. Each type has a format number of its own, in the header `v` of its records: a
+reader refuses another number of the type that it reads, so a new release stops only the readers of what changed.
+Large messages are zstd frames with a declared size, so that nothing expands beyond `MAX_MESSAGE_BYTES`. Batching and
+the claim check are done elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from importlib import resources
 from typing import Any
@@ -22,8 +24,9 @@ from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import KEY_VERSION
 
-VERSION: int = 1
-"""Version that is written and read. It rises when an older release would misread, not for new fields."""
+RISES: Mapping[str, int] = {}
+"""Message → how often its format number rose: when an older release would misread it, not for new fields. A message
+that contains it, and every message for `Envelope` and `Frame`, rises with it."""
 MAX_MESSAGE_BYTES: int = 64 << 20
 COMPRESS_FROM_BYTES: int = 1024
 """Smaller messages are not compressed."""
@@ -46,6 +49,8 @@ class Codec:
         self.proto = proto
         self._fields: list[tuple[str, Write | None, Read | None]] = []
         """Name and conversions."""
+        self.parts: set[Codec] = set()
+        """Codecs of the messages in its fields."""
 
     def encode(self, message: Any) -> bytes:
         """Raises `PermanentError` for text that protobuf cannot encode, as a lone surrogate."""
@@ -135,6 +140,7 @@ def _load() -> dict[type, Codec]:
                 read: Any = None
                 if inner is not None:
                     read = _message_reader(inner, field.is_repeated)
+                    codec.parts.add(inner)
                 elif field.enum_type:
                     read = _enum_reader(getattr(messages, field.enum_type.name), field.is_repeated)
                 elif field.is_repeated:
@@ -153,6 +159,23 @@ def _list(proto: Any, name: str) -> list[Any]:
 
 
 CODECS: dict[type, Codec] = _load()
+
+
+def format_numbers(rises: Mapping[str, int]) -> dict[type, int]:
+    """The format number of each message type: 1, and one more for each rise of the message or of one inside it."""
+    around = {CODECS[Envelope], CODECS[Frame]}
+    numbers = {}
+    for codec in CODECS.values():
+        inside, new = set(around), {codec}
+        while new:
+            inside |= new
+            new = {part for one in new for part in one.parts} - inside
+        numbers[codec.struct] = 1 + sum(rises.get(one.struct.__name__, 0) for one in inside)
+    return numbers
+
+
+FORMATS: dict[type, int] = format_numbers(RISES)
+"""Message type → format number that is written and read."""
 _compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_content_size=True, write_checksum=False)
 _decompressor = zstandard.ZstdDecompressor()
 
@@ -200,12 +223,20 @@ def seal(frames: Sequence[Frame]) -> bytes:
     return b"".join(parts)
 
 
-def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:
-    """The frames of a record. Raises `UnknownFormat`, or `PermanentError` for invalid bytes: those of a foreign program
-    have no headers."""
+def headers_of(struct: type) -> list[tuple[str, bytes]]:
+    """Headers of the records of a message type: its format, and the version of the URL keys in its messages."""
+    return [("v", b"%d" % FORMATS[struct]), ("k", _KEYS)]
+
+
+def unseal(struct: type, data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:
+    """The frames of a record with messages of a type. Raises `UnknownFormat`, or `PermanentError` for invalid bytes:
+    those of a foreign program have no headers."""
     numbers = dict(headers)
-    if (version := numbers.get("v", _VERSION)) != _VERSION:
-        raise UnknownFormat(f"format {version.decode('ascii', 'replace')}")
+    here = b"%d" % FORMATS[struct]
+    if (version := numbers.get("v", here)) != here:
+        raise UnknownFormat(
+            f"format {version.decode('ascii', 'replace')} of {struct.__name__}, and this one reads {FORMATS[struct]}"
+        )
     frames: list[Frame] = _ENVELOPE.decode(data or b"").frames
     if not frames:
         raise PermanentError("a record without frames")
@@ -214,7 +245,4 @@ def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Fra
     return frames
 
 
-_VERSION: bytes = b"%d" % VERSION
 _KEYS: bytes = b"%d" % KEY_VERSION
-HEADERS: list[tuple[str, bytes]] = [("v", _VERSION), ("k", _KEYS)]
-"""Headers of every record: format, and the version of the URL keys in its messages."""

@@ -24,7 +24,7 @@ from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.wire import HEADERS, UnknownFormat, message_of, unseal
+from nephila_cluster.kafka.wire import FORMATS, UnknownFormat, headers_of, message_of, unseal
 
 from nephila_control import system_types
 from nephila_control.api import NotFound
@@ -63,6 +63,11 @@ class StoredLetter:
             return "a request is not replayed: its lease has brought its URL back"
         if not self.letter.message:
             return "the message was not kept"
+        if self.letter.format != (number := FORMATS[topic.message]):
+            return (
+                f"its {self.kind} has format {self.letter.format}, and this program writes {number}: replay it with "
+                "the release that wrote it"
+            )
         return ""
 
 
@@ -146,7 +151,7 @@ async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, e
 async def _letters(record: Any, claim_store: ClaimStore | None) -> list[StoredLetter]:
     position, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
     try:
-        frames = unseal(record.value, record.headers)
+        frames = unseal(DeadLetter, record.value, record.headers)
     except (PermanentError, UnknownFormat) as error:
         return [StoredLetter(position, at, DeadLetter(), f"no letter: {error}")]
     entries = []
@@ -192,7 +197,8 @@ class KafkaDeadLetters:
                 if not entry.refused:
                     partition = _partition(config, entry.letter, there)
                     topic = config.prefix + entry.letter.topic
-                    await producer.send_and_wait(topic, entry.letter.message, partition=partition, headers=HEADERS)
+                    headers = headers_of(_TOPICS[entry.letter.topic].message)
+                    await producer.send_and_wait(topic, entry.letter.message, partition=partition, headers=headers)
         except (KafkaError, OSError) as error:
             raise await admin.trouble_with(config, error) from None
         finally:

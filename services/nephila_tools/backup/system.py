@@ -51,7 +51,7 @@ from nephila.kernel.topics import (
 from nephila.scheduler.durability.commit_log import frame, frames
 from nephila.storage.source import display_name
 from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.wire import CODECS, VERSION
+from nephila_cluster.kafka.wire import CODECS, FORMATS
 from nephila_cluster.scheduler.changelog import LogFilter
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore
 from nephila_cluster.system_log import System, open_log, read
@@ -135,10 +135,21 @@ def _back_up(system: System, config: KafkaConfig, folder: Path, now: float, *, w
         raise
 
 
+def _formats() -> list[str]:
+    """Type=number of the messages in a backup."""
+    types = {topic.message for topic in (*INPUTS, *STATES, FRONTIER)} | {FrontierManifest}
+    return sorted(f"{struct.__name__}={FORMATS[struct]}" for struct in types)
+
+
+def wire_text(layout: Layout) -> str:
+    """The file `wire`: the partitions of the system, and the formats of its messages."""
+    return " ".join((str(layout.base), str(layout.count), *_formats()))
+
+
 async def save(bus: LogBus, system: System, written: Archive) -> None:
     """The topics and the snapshots. Raises `TemporaryError`, `UserError`."""
     layout = bus.layout
-    written.write("wire", lambda file: file.write(f"{VERSION} {layout.base} {layout.count}".encode()))
+    written.write("wire", lambda file: file.write(wire_text(layout).encode()))
     partitions = range(layout.count)
     starts = {topic: await _unread(bus, topic, partitions) for topic in INPUTS}
     for partition in partitions:
@@ -244,10 +255,13 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
     files = path / archive.FILES
     if "wire" not in saved:
         raise UserError(f"{path} is damaged: it names no file wire; use another backup")
-    version, *numbers = (files / "wire").read_text().split()
-    base, count = int(numbers[0]), int(numbers[-1])
-    if int(version) != VERSION:
-        raise UserError(f"{path} has messages of format {version}, this program writes {VERSION}: {manifest.program}")
+    base_text, count_text, *formats = (files / "wire").read_text().split()
+    base, count = int(base_text), int(count_text)
+    if other := sorted(set(formats) ^ set(_formats())):
+        raise UserError(
+            f"{path} has messages in formats that this program does not write ({', '.join(other)}); restore it with "
+            f"the program that wrote it: {manifest.program}"
+        )
     if base != system.partitions:
         raise UsageError(f"{path} is of a system with {base} partitions, and this one has {system.partitions}")
     if with_rows:

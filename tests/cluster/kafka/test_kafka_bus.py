@@ -25,7 +25,7 @@ from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import BlobClaimStore
 from nephila_cluster.kafka.client import consumer
 from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.wire import HEADERS, VERSION
+from nephila_cluster.kafka.wire import FORMATS, headers_of
 
 from tests.contracts.buses import config_for
 from tests.waits import until
@@ -191,7 +191,7 @@ async def test_bytes_that_are_no_message_are_a_dead_letter_and_the_next_goes_on(
     bus.subscribe(DEAD, "undertaker", lambda d: (dead.append(d.message), d.ack()), credits=9)
     await bus.start()
     await rig.raw("seeds", 2, b"\xff\xfe no message", [])
-    await rig.raw("seeds", 2, b"", HEADERS)
+    await rig.raw("seeds", 2, b"", headers_of(Seed))
     await bus.publish(SEEDS, 2, Seed("j", "good"))
     await until(lambda: urls(got) == ["good"] and len(dead) == 2)
     assert (dead[0].topic, dead[0].service, dead[0].partition) == ("seeds", "reader", 2)
@@ -205,18 +205,20 @@ async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     working.on_fatal = fatal.append
     await working.start()
     await working.publish(JOBS, 0, CrawlJob("a"))
-    await rig.raw("jobs", 0, b"whatever", [("v", b"%d" % (VERSION + 1))], key=b"b")
+    await rig.raw("jobs", 0, b"whatever", [("v", b"%d" % (FORMATS[CrawlJob] + 1))], key=b"b")
     await until(lambda: bool(fatal))
     assert result == ["a"]
     assert isinstance(fatal[0], NotReadyError)
-    written = f"jobs at 1 was written by another release (format {VERSION + 1})"
+    written = (
+        f"jobs at 1 was written by another release (format {FORMATS[CrawlJob] + 1} of CrawlJob, and this one reads 1)"
+    )
     assert f"{written}: run one release in all services; nothing is lost" in str(fatal[0])
     assert working.troubles == [str(fatal[0])]
     starting = rig.bus()
     starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
     reader(starting, [])
     for _ in range(2):
-        with pytest.raises(NotReadyError, match=rf"jobs at 1 was written by another release \(format {VERSION + 1}\)"):
+        with pytest.raises(NotReadyError, match="jobs at 1 was written by another release"):
             await starting.start()
     assert starting.held("reader") == frozenset()
 
@@ -227,11 +229,11 @@ async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
     reader(bus, got)
     bus.on_fatal = fatal.append
     await bus.start()
-    await rig.raw("seeds", 1, b"whatever", [("v", b"%d" % (VERSION + 1))])
+    await rig.raw("seeds", 1, b"whatever", [("v", b"%d" % (FORMATS[Seed] + 1))])
     bus.publish(SEEDS, 1, Seed("j", "behind"))
     bus.publish(SEEDS, 2, Seed("j", "beside"))
     await until(lambda: urls(got) == ["beside"] and bool(fatal))
-    assert f"written by another release (format {VERSION + 1})" in str(fatal[0])
+    assert f"written by another release (format {FORMATS[Seed] + 1} of Seed" in str(fatal[0])
     assert bus.troubles
     state = bus.groups["reader"].inbox.partition_states[TopicPartition(rig.config.prefix + "seeds", 1)]
     assert state.position.committed_to == 0
@@ -357,9 +359,9 @@ async def test_a_table_of_a_newer_release_stops_alone(rig):
     for topic in (RULES, JOBS):
         bus.subscribe(topic, "reader", lambda d: (got.append(d.message), d.ack()), credits=1000)
     await bus.start()
-    await rig.raw("rules", 0, b"whatever", [("v", b"%d" % (VERSION + 1))])
+    await rig.raw("rules", 0, b"whatever", [("v", b"%d" % (FORMATS[Seed] + 1))])
     await until(lambda: bool(fatal))
-    assert f"rules at 0 was written by another release (format {VERSION + 1})" in str(fatal[0])
+    assert f"rules at 0 was written by another release (format {FORMATS[ParseRule] + 1} of ParseRule" in str(fatal[0])
     await bus.publish(RULES, 0, ParseRule("behind"))
     await bus.publish(JOBS, 0, CrawlJob("beside"))
     await until(lambda: got == [CrawlJob("beside")])

@@ -14,7 +14,7 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import DEAD, SEEDS
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
-from nephila_cluster.kafka.wire import HEADERS, frame_of, message_of, seal, unseal
+from nephila_cluster.kafka.wire import frame_of, headers_of, message_of, seal, unseal
 
 from tests.cluster.kafka.group.test_rebalance import vanish
 from tests.contracts.buses import config_for
@@ -84,9 +84,9 @@ async def test_one_bad_message_in_the_middle_is_one_dead_letter(rig):
     await bus.start()
     good = [frame_of(Seed, Seed("j", url)) for url in "ab"]
     bad = Frame(b"\xff\xfe no message")
-    await rig.raw(seal([good[0], bad, good[1]]), [("v", b"1"), HEADERS[1]])
+    await rig.raw(seal([good[0], bad, good[1]]), [("v", b"1"), headers_of(Seed)[1]])
     await until(lambda: rig.got == ["a", "b"] and len(rig.dead) == 1)
-    assert unseal(rig.dead[0].message, HEADERS) == [bad]
+    assert unseal(Seed, rig.dead[0].message, headers_of(Seed)) == [bad]
     rig.buses.remove(bus)
     await bus.close()
     again = rig.bus("a")
@@ -132,4 +132,4 @@ async def test_a_replayed_letter_is_one_message(rig):
     for url in ("a", "bad", "b"):
         bus.publish(SEEDS, 1, Seed("j", url))
     await until(lambda: rig.got == ["a", "b"] and len(rig.dead) == 1)
-    assert [message_of(Seed, frame).url for frame in unseal(rig.dead[0].message, HEADERS)] == ["bad"]
+    assert [message_of(Seed, frame).url for frame in unseal(Seed, rig.dead[0].message, headers_of(Seed))] == ["bad"]

@@ -31,7 +31,16 @@ from nephila.kernel.messages import (
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import TOPICS
 from nephila_cluster.kafka import wire
-from nephila_cluster.kafka.wire import CODECS, HEADERS, UnknownFormat, frame_of, message_of, seal, unseal
+from nephila_cluster.kafka.wire import (
+    CODECS,
+    UnknownFormat,
+    format_numbers,
+    frame_of,
+    headers_of,
+    message_of,
+    seal,
+    unseal,
+)
 
 from tests.jobs import crawl_job
 
@@ -50,7 +59,7 @@ SAMPLES = [
 def test_a_message_comes_back_as_it_was(message):
     """Numbers, texts, bytes, enums, lists, messages within messages, and those that are there but empty."""
     struct = type(message)
-    back = message_of(struct, unseal(seal([frame_of(struct, message)]), HEADERS)[0])
+    back = message_of(struct, unseal(struct, seal([frame_of(struct, message)]), headers_of(struct))[0])
     assert back == message
     assert type(back) is struct
 
@@ -81,7 +90,7 @@ def test_bytes_like_bodies_travel_as_bytes():
 
 def test_several_messages_in_one_record_keep_their_order():
     """One record of what was published together."""
-    frames = unseal(seal([frame_of(Seed, Seed("j", str(n))) for n in range(100)]), HEADERS)
+    frames = unseal(Seed, seal([frame_of(Seed, Seed("j", str(n))) for n in range(100)]), headers_of(Seed))
     assert [message_of(Seed, frame).url for frame in frames] == [str(n) for n in range(100)]
 
 
@@ -118,7 +127,33 @@ def test_unknown_fields_are_skipped_and_unknown_words_are_not():
 def test_a_record_of_a_later_format_is_not_read():
     """The header says so before anything is parsed."""
     with pytest.raises(UnknownFormat, match="format 9"):
-        unseal(b"\xff\xff", [("v", b"9")])
+        unseal(Seed, b"\xff\xff", [("v", b"9")])
+
+
+def test_the_format_number_of_a_message_rises_alone_or_with_a_message_inside_it():
+    """With the frames of all records every number rises."""
+    before = format_numbers({})
+    assert set(before.values()) == {1}
+
+    def risen(**rises: int) -> set[str]:
+        return {struct.__name__ for struct, number in format_numbers(rises).items() if number > before[struct]}
+
+    assert risen(Seed=1) == {"Seed"}
+    assert risen(Receipt=2) >= {"Receipt", "Receipts", "LeasedUrl"}
+    assert risen(Receipt=2).isdisjoint({"Seed", "Page", "FetchRequest"})
+    assert risen(Context=1) >= {"Context", "FetchRequest", "Page", "Record"}
+    assert risen(Frame=1) == {struct.__name__ for struct in CODECS}
+    assert format_numbers({"Receipt": 1, "Receipts": 2})[Receipts] == 4
+
+
+def test_a_reader_refuses_another_number_of_its_own_message_only(monkeypatch):
+    """Whether it is higher or lower: what the others wrote is read."""
+    monkeypatch.setitem(wire.FORMATS, Record, 3)
+    for number in (2, 4):
+        with pytest.raises(UnknownFormat, match=f"format {number} of Record, and this one reads 3"):
+            unseal(Record, seal([frame_of(Record, Record("j"))]), [("v", b"%d" % number), headers_of(Record)[1]])
+    for struct in (Record, Seed, Page):
+        assert unseal(struct, seal([frame_of(struct, struct("j"))]), headers_of(struct))
 
 
 @given(data=st.binary(max_size=200))
@@ -126,7 +161,7 @@ def test_a_record_of_a_later_format_is_not_read():
 def test_foreign_bytes_are_an_error_and_nothing_else(data):
     """Whatever they are: a message, or one of two errors."""
     try:
-        for frame in unseal(data, HEADERS):
+        for frame in unseal(Record, data, headers_of(Record)):
             message_of(Record, frame)
     except (PermanentError, UnknownFormat):
         pass
@@ -153,7 +188,7 @@ def test_truncated_records_are_errors():
     whole = seal(frames)
     for end in range(len(whole)):
         try:
-            found = unseal(whole[:end], HEADERS)
+            found = unseal(Seed, whole[:end], headers_of(Seed))
         except PermanentError:
             continue
         assert found == frames[: len(found)]

@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from nephila.kernel.messages import DeadLetter, Frame
 from nephila_cluster.kafka.admin import topics as admin
-from nephila_cluster.kafka.wire import HEADERS, frame_of, seal
+from nephila_cluster.kafka.wire import frame_of, headers_of, seal
 from nephila_control import api, system_types
 from nephila_control.cluster.dead_letters import KafkaDeadLetters, StoredLetter
 
@@ -17,7 +17,9 @@ from tests.contracts.buses import config_for
 
 def letter(topic: str = "pages", message: bytes = b"a page", **fields: object) -> DeadLetter:
     """Of a page that the parser could not read."""
-    return DeadLetter(topic, "parser", "ValueError: x", 3, "news", partition=2, message=message, **fields)
+    return DeadLetter(
+        topic, "parser", "ValueError: x", 3, "news", partition=2, message=message, **{"format": 1, **fields}
+    )
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,10 @@ def letter(topic: str = "pages", message: bytes = b"a page", **fields: object) -
         (letter("requests"), "a request is not replayed: its lease has brought its URL back"),
         (letter("elsewhere"), "topic 'elsewhere' is none of the route"),
         (letter("pages", b""), "the message was not kept"),
+        (
+            letter("pages", format=2),
+            "its Page has format 2, and this program writes 1: replay it with the release that wrote it",
+        ),
     ],
 )
 def test_a_message_is_published_again_unless_there_is_a_reason(found, refused):
@@ -78,7 +84,7 @@ async def test_letters_are_listed_and_their_messages_published_again(broker):
     store = Store("dead/1", large.message)
     async with producer(config) as one:
         for frames in ([small], [small, Frame(b"", large.encoding, "dead/1")]):
-            await one.send_and_wait(config.prefix + "dead", seal(frames), partition=0, headers=HEADERS)
+            await one.send_and_wait(config.prefix + "dead", seal(frames), partition=0, headers=headers_of(DeadLetter))
     bare = await KafkaDeadLetters(config, None).page(system_types.ListDeadLetters())
     assert [(row.id, row.refused) for row in bare.dead_letters] == [
         ("0:0", ""),

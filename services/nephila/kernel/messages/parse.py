@@ -109,6 +109,8 @@ class DeadLetter(msgspec.Struct, array_like=True, gc=False):
     # Where it was read, and the message itself, over a broker; empty within one program.
     partition: int = 0
     message: bytes = b""
+    # Format number of the message.
+    format: int = 0
 
 
 class Page(msgspec.Struct, array_like=True, gc=False):

@@ -28,7 +28,7 @@ from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata,
 from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
 from nephila_cluster.kafka.consumer.poison import PoisonIsolation, Suspect
-from nephila_cluster.kafka.wire import UnknownFormat, message_of, seal, unseal
+from nephila_cluster.kafka.wire import FORMATS, UnknownFormat, message_of, seal, unseal
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ class Inbox:
         where = f"{record.topic}/{record.partition} at {record.offset}"
         messages, unreadable = [], []
         try:
-            frames = unseal(record.value, record.headers)
+            frames = unseal(reader.topic.message, record.value, record.headers)
             missing = [f.claim for f in frames if f.claim and f.claim not in state.objects]
             if missing:
                 state.missing_objects = (record.offset, missing)
@@ -235,6 +235,7 @@ class Inbox:
     def _dead_letter(self, reader: KafkaSubscription, partition: int, data: bytes, error: str) -> Receipt:
         """Publish bytes that are no message as a dead letter, if they fit."""
         letter = dead_letter_for(reader.topic, reader.group, partition, None, error, 1)
+        letter.format = FORMATS[reader.topic.message]
         if len(data) <= self.config.inline_bytes or self.claim_store is not None:
             letter.message = data
         else:

@@ -16,7 +16,7 @@ from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata
 from nephila_cluster.kafka.consumer.inbox import Inbox, PartitionState, Phase
 from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
-from nephila_cluster.kafka.wire import HEADERS, frame_of, seal, unseal
+from nephila_cluster.kafka.wire import frame_of, headers_of, seal, unseal
 
 
 async def no_metadata(tp: TopicPartition, metadata: object) -> bool:
@@ -52,7 +52,7 @@ class Rig:
             },
         )
 
-    def take_frames(self, tp: TopicPartition, records: dict[int, list[Frame]], headers=HEADERS):
+    def take_frames(self, tp: TopicPartition, records: dict[int, list[Frame]], headers=None):
         """Records of these frames, by offset."""
         found = [
             SimpleNamespace(
@@ -61,7 +61,7 @@ class Rig:
                 partition=tp.partition,
                 offset=offset,
                 value=seal(frames),
-                headers=headers,
+                headers=headers or headers_of(self.inbox.topics[tp.topic].topic.message),
             )
             for offset, frames in records.items()
         ]
@@ -108,7 +108,7 @@ def test_one_unreadable_message_is_one_dead_letter():
         delivery.ack()
     assert rig.inbox.offsets() == {}
     (letter,) = letters
-    assert unseal(letter.message.message, HEADERS) == [broken]
+    assert unseal(Seed, letter.message.message, headers_of(Seed)) == [broken]
     letter.ack()
     assert rig.inbox.offsets() == {tp: 2}
     assert rig.bus.unacked == 0
@@ -118,7 +118,7 @@ def test_records_of_an_earlier_number_are_read():
     """Its records may hold several messages, too."""
     rig = Rig(credits=99)
     frames = [frame_of(Seed, Seed("j", url)) for url in "ab"]
-    assert rig.take_frames(rig.open(0), {0: frames}, [("v", b"1"), HEADERS[1]]) is None
+    assert rig.take_frames(rig.open(0), {0: frames}, [("v", b"1"), headers_of(Seed)[1]]) is None
     assert rig.urls == ["a", "b"]
 
 

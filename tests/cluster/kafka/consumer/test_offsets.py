@@ -1,11 +1,10 @@
-"""Positions: nothing is committed past what is open; the watchdog barks at silence only."""
+"""Positions: nothing is committed past what is open."""
 
 from __future__ import annotations
 
 import random
 
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
-from nephila_cluster.kafka.group.watchdog import Watchdog
 
 
 def test_the_oldest_open_record_holds_the_position():
@@ -44,17 +43,3 @@ def test_random_orders_never_pass_what_is_open():
             position.next = max(position.next, offset)
         assert position.committed_to == (min(model) if model else position.next)
         assert position.opened == len(model)
-
-
-def test_silence_while_behind_is_noticed_once_it_lasts():
-    """Behind and still: after the time, not before; movement, a pause or nothing to read start it anew."""
-    dog: Watchdog[str] = Watchdog(10)
-    assert dog.stuck(0, {"a": 5}, {"a": 9}) == []
-    assert dog.stuck(9, {"a": 5}, {"a": 9}) == []
-    assert dog.stuck(10, {"a": 5}, {"a": 9}) == ["a"]
-    assert dog.stuck(11, {"a": 6}, {"a": 9}) == []
-    assert dog.stuck(20, {}, {"a": 9}) == []
-    assert dog.stuck(21, {"a": 6}, {"a": 9}) == []
-    assert dog.stuck(30, {"a": 9}, {"a": 9}) == []
-    assert dog.stuck(60, {"a": 9}, {"a": 10}) == []
-    assert dog.stuck(70, {"a": 9, "b": 1}, {"a": 10, "b": 1}) == ["a"]

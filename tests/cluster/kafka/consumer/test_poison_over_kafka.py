@@ -19,7 +19,7 @@ from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE
 from nephila_cluster.kafka.consumer.consumer_group import ConsumerGroup
 from nephila_cluster.kafka.metrics import METRICS
-from nephila_cluster.kafka.wire import HEADERS, message_of, unseal
+from nephila_cluster.kafka.wire import headers_of, message_of, unseal
 
 from tests.cluster.kafka.group.test_rebalance import vanish
 from tests.contracts.buses import config_for
@@ -105,7 +105,7 @@ async def test_a_page_that_ends_its_member_is_put_aside(rig, names):
     assert (letter.url, letter.service, letter.topic, letter.partition) == (POISON, "parser", "pages", 1)
     assert letter.attempts == CRASHES_TO_ISOLATE + MAX_CRASHES
     assert rig.ends == CRASHES_TO_ISOLATE + MAX_CRASHES
-    (frame,) = unseal(letter.message, HEADERS)
+    (frame,) = unseal(Page, letter.message, headers_of(Page))
     assert message_of(Page, frame).body == b"<p>"
     await until(lambda: bus.unacked == 0 and not bus.groups["parser"].inbox.isolation.active)
     await operator.publish(PAGES, 2, Page("j", b"", "http://b.test/later"))

@@ -22,7 +22,18 @@ def test_a_partition_that_stays_behind_is_stuck_after_the_time():
     watchdog: Watchdog[str] = Watchdog(SILENT_S)
     assert look(watchdog, 0.0, 25.0) == []
     assert look(watchdog, 30.0, 30.0) == ["a"]
-    assert look(watchdog, 35.0, 35.0, position=8) == []
+    assert look(watchdog, 35.0, 60.0, position=8) == []
+    assert look(watchdog, 65.0, 65.0, position=8) == ["a"]
+
+
+def test_a_pause_or_an_end_of_the_log_begins_the_time_anew():
+    """A paused partition is not among the positions."""
+    for interruption in ({}, {"a": 9}):
+        watchdog: Watchdog[str] = Watchdog(SILENT_S)
+        look(watchdog, 0.0, 20.0)
+        assert watchdog.stuck(25.0, interruption, {"a": 9}) == []
+        assert look(watchdog, 30.0, 55.0) == []
+        assert look(watchdog, 60.0, 60.0) == ["a"]
 
 
 @pytest.mark.parametrize("away_s", [20.0, 600.0])
