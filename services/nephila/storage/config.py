@@ -70,10 +70,6 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     wal_bytes: int = 16 * 1024 * 1024
     """Size of the write-ahead log above which it is copied into the database; a small log fits the CPU's cache."""
 
-    check_bytes: int = 1_000_000_000
-    """Maximum size of a nephila.db of which all pages are checked at the start (some seconds for 1 GB); of a larger
-    one only the small tables."""
-
     warc_bytes: int = 1_000_000_000
     """Size above which the next WARC file begins."""
 

@@ -6,6 +6,7 @@ surrogates and NUL become U+FFFD (SQLite's functions and PostgreSQL stop at NUL)
 
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
@@ -118,6 +119,8 @@ class RowBatch(msgspec.Struct):
 
     rows: list[Row] = msgspec.field(default_factory=list)
     """Complete rows, in order of arrival."""
+    added: Counter[str] = msgspec.field(default_factory=Counter)
+    """Job → rows of URLs that have none yet."""
     not_modified: list[Row] = msgspec.field(default_factory=list)
     """304: the earlier row stays; only the fields of the fetch change."""
     copy_kept: list[Row] = msgspec.field(default_factory=list)

@@ -289,6 +289,8 @@ class Writer:
             result.new[OUTCOMES[version.outcome]] += 1
             if stored is not None:
                 result.new[OUTCOMES[stored.outcome]] -= 1
+            else:
+                batch.added[record.job] += 1
         self.evaluation.stored(batch, records, durable)
         batch.changes = self._changes(batch, feed)
         result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]

@@ -1,4 +1,5 @@
-"""`nephila check` of an output directory: lost rows are found by keys and, by option, queued again.
+"""`nephila check` of an output directory: all pages of nephila.db are checked, lost rows are found by keys and, by
+option, queued again.
 
 The directory is locked meanwhile: frontier and rows are of one time.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from nephila.kernel.messages import ForgottenUrl, UrlState
 from nephila.kernel.runtime.errors import UserError
@@ -16,6 +18,7 @@ from nephila.programs.recorded_frontier import recorded_frontier
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.engine import forget_urls
 from nephila.storage.ledgers.read_connection import open_for_reading
+from nephila.storage.ledgers.schema import DATABASE, check_whole, recount
 from nephila_control.stopped_frontier import held_scheduler
 
 from nephila_tools.check import lost_urls
@@ -36,7 +39,10 @@ def check(directory: OutputDirectory, *, repair: bool) -> list[JobCheck]:
         dispatcher, _ = recorded_frontier(directory, run, time.monotonic(), time.time())
         lost: dict[str, dict[bytes, UrlState]] = {}
         checks: dict[str, JobCheck] = {}
-        with open_for_reading(directory.rows(run), check=True) as rows:
+        source = directory.rows(run)
+        if isinstance(source, Path):
+            check_whole(source)
+        with open_for_reading(source) as rows:
             for uid, job in dispatcher.frontier.jobs.items():
                 counted = lost_urls.Counted(lost_urls.ended_keys(dispatcher, job))
                 keys = list(lost_urls.missing(iter(counted), lost_urls.row_keys(rows, uid)))
@@ -46,6 +52,8 @@ def check(directory: OutputDirectory, *, repair: bool) -> list[JobCheck]:
                 urls = [state.url for state in states.values() if state.url]
                 checks[uid] = JobCheck(job=uid, ended=counted.number, lost=len(keys), urls=urls)
         if repair and any(lost.values()):
+            if isinstance(source, Path):
+                recount(source / DATABASE)
             asyncio.run(_repair(directory, lost, checks))
     return list(checks.values())
 

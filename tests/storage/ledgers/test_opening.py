@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.ledgers.schema import DATABASE, SCHEMA_VERSION, connect_readonly
+from nephila.storage.ledgers.schema import (
+    DATABASE,
+    SCHEMA_VERSION,
+    check_whole,
+    connect_readonly,
+    examined,
+    recount,
+)
 from nephila.storage.ledgers.sqlite import PAGE_BYTES
 from nephila.storage.outputs import SINKS
 from nephila.storage.read.export import export
@@ -157,8 +164,78 @@ async def test_fewer_rows_than_urls_that_ended(tmp_path):
     assert not list((tmp_path / "new").iterdir())
 
 
+async def test_a_start_reads_few_pages_of_a_database(tmp_path):
+    """Its cost does not depend on the rows: no page of the middle of a table is read, and no row is counted."""
+    await with_rows(tmp_path)
+    path = tmp_path / DATABASE
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("update pages set text = text || ? where rowid < 250", ("x" * PAGE_BYTES,))
+        db.commit()
+        db.execute("pragma wal_checkpoint(truncate)")
+    data = bytearray(path.read_bytes())
+    for start in range(0, len(data), PAGE_BYTES):
+        if data[start + 4 : start + 100] == b"x" * 96:  # the rest of a long text, behind the number of the next page
+            data[start : start + PAGE_BYTES] = b"\x55" * PAGE_BYTES
+    path.write_bytes(data)
+    rig = Rig(tmp_path, formats=("sqlite", "jsonl", "warc"))
+    await rig.storage.start({JOB: 300})
+    await rig.storage.close()
+    with pytest.raises(UserError, match=r"nephila\.db is damaged \("):
+        check_whole(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["shorter", "newest", "log"])
+async def test_what_a_bad_disk_leaves_after_a_kill_is_found_at_the_start(tmp_path, damage):
+    """A file that lost its end, newest pages that were never written, a log that is damaged or gone."""
+    source, target = tmp_path / "a", tmp_path / "b"
+    async with running(source) as rig:
+        rig.send(*(record(n) for n in range(300)))
+        await rig.storage.flush()
+        if damage == "log":
+            shutil.copytree(source, target)
+    if damage == "log":
+        log = target / "nephila.db-wal"
+        data = bytearray(log.read_bytes())
+        data[len(data) // 2] ^= 1
+        log.write_bytes(data)
+    else:
+        shutil.copytree(source, target)
+        path = target / DATABASE
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute("pragma wal_checkpoint(truncate)")
+        data = path.read_bytes()
+        if damage == "shorter":
+            data = data[: len(data) // 2]
+        else:
+            data = data[: len(data) // 2 // PAGE_BYTES * PAGE_BYTES].ljust(len(data), b"\0")
+        path.write_bytes(data)
+    before = contents(target)
+    rig = Rig(target)
+    with pytest.raises(UserError, match=r"rows of job|is damaged") as caught:
+        await rig.storage.start({JOB: 300})
+    assert "\n" not in str(caught.value)
+    assert contents(target) == before
+
+
+async def test_the_counted_rows_are_those_of_the_table(tmp_path):
+    """After new rows, rows that are fetched again, two of a key in one flush, and a restart."""
+    for first in (0, 5):
+        async with running(tmp_path) as rig:
+            rig.send(*(record(n) for n in range(first, first + 10)), record(first, fetch_no=2), record(1, job="other"))
+            await rig.storage.flush()
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE)) as db:
+        there = dict(db.execute("select job, count(*) from pages group by job"))
+    assert there == {JOB: 15, "other": 1}
+    assert examined(tmp_path / DATABASE, {JOB: 1, "other": 1, "none": 1}) == there
+    with contextlib.closing(sqlite3.connect(tmp_path / DATABASE)) as db:
+        db.execute("delete from pages where rowid < 4")
+        db.commit()
+    recount(tmp_path / DATABASE)
+    assert examined(tmp_path / DATABASE, there)[JOB] < 15
+
+
 async def test_an_index_that_does_not_fit_its_table(tmp_path):
-    """All pages of a database are checked before it is opened for writing; not those of a very large one."""
+    """`nephila check` finds it. A start reads no more than it needs."""
     await with_rows(tmp_path)
     path = tmp_path / "nephila.db"
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -167,11 +244,10 @@ async def test_an_index_that_does_not_fit_its_table(tmp_path):
     data[root * PAGE_BYTES - 20] ^= 1
     path.write_bytes(data)
     before = contents(tmp_path)
-    line = await refusal(tmp_path)
-    assert "nephila.db is damaged (" in line
-    assert "sqlite3's .recover" in line
+    with pytest.raises(UserError, match=r"nephila\.db is damaged \(.*sqlite3's \.recover"):
+        check_whole(tmp_path)
     assert contents(tmp_path) == before
-    rig = Rig(tmp_path, check_bytes=1000)
+    rig = Rig(tmp_path)
     await rig.storage.start()
     await rig.storage.close()
 

@@ -19,7 +19,7 @@ from nephila.storage.ledgers.schema import DATABASE, check_pages, connect_readon
 from nephila.storage.source import Source, addresses, display_name, each, require_driver
 
 CHECK_BYTES: Final = 1_000_000_000
-"""Maximum size of a nephila.db that is checked before an export, as `storage.check_bytes`."""
+"""Maximum size of a nephila.db that is checked before an export (some seconds for 1 GB)."""
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
 

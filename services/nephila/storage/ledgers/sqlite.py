@@ -26,7 +26,7 @@ from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import RECENT_CHANGES, Key
 from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.read_connection import ReadConnection
-from nephila.storage.ledgers.schema import DATABASE, examined, holds_tables, prepare
+from nephila.storage.ledgers.schema import ADD_ROWS, DATABASE, ROWS, examined, holds_tables, prepare
 from nephila.storage.ledgers.statements import MultiInsert
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
 from nephila.storage.rows import (
@@ -142,7 +142,7 @@ class Sqlite:
         rows: dict[str, int] = {}
         if self.path.is_file():
             try:
-                rows = examined(self.path, ended, self._config.check_bytes)
+                rows = examined(self.path, ended)
             except sqlite3.Error as error:
                 raise sqlite_fault(error, self.path) from error
         for job, number in ended.items():
@@ -231,6 +231,7 @@ class Sqlite:
         _HISTORY.run(
             connection, [_of_fetch(row) + attempt_and_old_hash[row[JOB], row[FETCH_ID]] for row in batch.fetches()]
         )
+        connection.executemany(ADD_ROWS, [(f"{ROWS}{job}", number) for job, number in batch.added.items()])
         _CHANGES.run(connection, batch.changes)
         for job, key, links in batch.links:
             connection.execute("DELETE FROM links WHERE job = ? AND from_key = ?", (job, key))
