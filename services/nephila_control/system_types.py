@@ -16,6 +16,9 @@ MAX_DEAD_LETTERS = 1000
 SettingName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_.]*$", max_length=100)]
 LogText = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
 SystemKind = Literal["crawl", "up", "cluster"]
+StoreState = Literal["opening", "working", "slow", "away", "failed", "silent"]
+"""opening: not open yet. slow: a flush takes long. away: it cannot be reached. failed: storage has ended on an error.
+silent: its member does not report."""
 MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
 """silent: no report for three intervals in which the broker answered."""
 
@@ -340,6 +343,28 @@ class MemberList(msgspec.Struct, kw_only=True):
     members: list[Member]
 
 
+class Store(msgspec.Struct, kw_only=True):
+    """The file or server that a member writes rows to."""
+
+    member: str
+    """Name of the member of storage; empty in one program."""
+    place: str
+    """Path of nephila.db, or the database without its password."""
+    state: StoreState
+    since: float = 0.0
+    """Begin of the state, in seconds since 1970 UTC; 0 while it works."""
+    cause: str = ""
+    """Why rows are not written, in one line."""
+    remedy: str = ""
+    """What to do about it."""
+    rows_waiting: int = 0
+    """Rows received and not durable."""
+    flushed_at: float = 0.0
+    """Last flush that made rows durable, in seconds since 1970 UTC; 0: none since the start."""
+    batch_rows: int = 0
+    """The most rows of the next flush; it falls while the database does not take as many in time."""
+
+
 class Status(msgspec.Struct, kw_only=True):
     """The state of the program or system."""
 
@@ -363,6 +388,8 @@ class Status(msgspec.Struct, kw_only=True):
     """The most frequent reasons of failed fetches."""
     problems: list[str] = []
     """Reasons why work stands still at present, one line each."""
+    storage: list[Store] = []
+    """Where rows are written to, by member."""
     transport: list[str] = []
     """Those of `problems` that keep messages from the members: nobody can report meanwhile."""
 

@@ -12,7 +12,8 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import RECORDS
 from nephila.storage.config import StorageConfig
-from nephila.storage.service import MAX_ITEM_BYTES, build
+from nephila.storage.published_items import MAX_ITEM_BYTES
+from nephila.storage.service import build
 
 from tests.storage.storage_rig import key, record
 

@@ -6,13 +6,16 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
+from nephila.storage.batch_size import BatchSize
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
+from nephila_stores.remote import opensearch
 from nephila_stores.remote.opensearch import OpenSearch, _bulks
 
 from tests.search_server import SearchServer, running
@@ -103,6 +106,33 @@ def test_a_request_that_is_too_large_is_divided(tmp_path, server):
     writer.close()
     assert len(server.documents) == 6
     assert b"larger than the server accepts" in (tmp_path / "opensearch-dead.jsonl").read_bytes()
+
+
+def test_a_slow_server_gets_smaller_requests(tmp_path, server, monkeypatch):
+    """One that takes ten documents in the time of a request gets all fifty, each once; then requests grow again."""
+    now = 0.0
+    monkeypatch.setattr(opensearch, "time", SimpleNamespace(monotonic=lambda: now))
+    writer = opened(tmp_path, server.url)
+    (sink,) = writer._sinks
+    bulk, sent = sink._client.bulk, []
+
+    def slow(actions):
+        nonlocal now
+        now += 30.0 if len(actions) > 10 else len(actions) / 10
+        if len(actions) > 10:
+            raise TemporaryError("the server is unreachable (timed out)")
+        sent.append(len(actions))
+        return bulk(actions)
+
+    sink._client.bulk = slow
+    put(writer, *(record(number) for number in range(50)))
+    while sum(sent) < 50:
+        writer.after_commit()
+    assert len(server.documents) == 50
+    low = sink._bulk.limit
+    put(writer, *(record(number) for number in range(50, 60)))
+    assert sink._bulk.limit > low
+    writer.close()
 
 
 def test_a_server_that_is_away_costs_no_document(tmp_path, server, caplog):
@@ -203,15 +233,14 @@ def test_what_was_accepted_is_not_sent_again(tmp_path, server):
     assert sent == [1] * 6
 
 
-def test_a_request_has_some_megabytes_and_only_what_is_committed(monkeypatch):
+def test_a_request_has_some_megabytes_and_only_what_is_committed():
     """Whole pairs of lines; the bytes behind the length are those of a flush that is not committed."""
-    monkeypatch.setattr("nephila_stores.remote.opensearch._BULK_BYTES", 20)
     pairs = [(b"action %d\n" % number, b"d\n") for number in range(5)]
     committed = b"".join(action + document for action, document in pairs)
     file = io.BytesIO(b"sent before\n" + committed + b"not committed\nx\n")
     file.seek(12)
     found, positions = [], []
-    for actions in _bulks(file, len(committed)):
+    for actions in _bulks(file, len(committed), BatchSize(20, 1)):
         found.append(actions)
         positions.append(file.tell())
     assert found == [pairs[:2], pairs[2:4], pairs[4:]]

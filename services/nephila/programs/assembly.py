@@ -105,6 +105,7 @@ class Assembly:
             self.scheduler,
             verdicts=self.judge.verdicts,
             pages=lambda: self.storage.outcomes["stored"],
+            store=lambda: self.storage.store,
             no_browser=self._no_browser,
             downloader=self._downloader_config,
             processes=(lambda: workers.pids) if workers is not None else tuple,

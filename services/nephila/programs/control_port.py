@@ -15,7 +15,7 @@ import msgspec
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus.contract import Bus
-from nephila.kernel.messages import ParseRule, RuleVerdict
+from nephila.kernel.messages import ParseRule, RuleVerdict, StoreStatus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.extensions import extension, is_installed
 from nephila.scheduler.standalone import Scheduler
@@ -40,6 +40,8 @@ class Parts(msgspec.Struct, frozen=True):
     """How the program fetches: its name, addresses that it may ask."""
     downloaders: Sequence[Downloader] = ()
     """What fetches in this process; none where worker processes do."""
+    store: Callable[[], StoreStatus | None] = lambda: None
+    """The state of the file or server of the rows; None: nothing is stored here."""
     configs: Mapping[str, msgspec.Struct] = {}
     """Service → its configuration."""
 

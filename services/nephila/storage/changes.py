@@ -114,3 +114,21 @@ def feed_change(change: str, stored: StoredVersion | None) -> str:
     if change == SAME:
         return RETURNED if was_away else ""
     return change
+
+
+def page_change(change: ChangeRow) -> m.PageChange:
+    """The row as a message of the topic `changes`."""
+    return m.PageChange(
+        id=change.id,
+        at=change.at,
+        job=change.job,
+        url_key=bytes.fromhex(change.url_key),
+        fetch_no=change.fetch_no,
+        change=change.change,
+        url=change.url,
+        title=change.title,
+        fetched_at=change.fetched_at,
+        old_hash=bytes.fromhex(change.old_hash),
+        text_hash=bytes.fromhex(change.text_hash),
+        diff=change.diff,
+    )

@@ -14,6 +14,10 @@ class StoreLost(UserError):
     receipted, and the database shows later whether the last commit succeeded."""
 
 
+class StoreSlow(StoreLost):
+    """The database ended the transaction because it took too long; one with fewer rows may succeed."""
+
+
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

@@ -27,6 +27,14 @@ class LostStore:
         self._closing = closing
         self.trouble = ""
         """Why nothing can be made durable now, in one line. Empty: no problem."""
+        self.since = 0.0
+        """When the trouble began, in seconds since 1970 UTC."""
+
+    def note(self, error: StoreLost) -> None:
+        """The store is lost now."""
+        if not self.trouble:
+            self.since = self._clock.now()
+        self.trouble = str(error)
 
     async def repeat(self, work: Callable[[], Awaitable[T]], waiting: int, patience_s: float = 0.0) -> T:
         """Run `work` until it does not raise `StoreLost`. `waiting`: records that wait for it. Raises `UserError` after
@@ -41,7 +49,7 @@ class LostStore:
                 since = since if failures > 1 else now
                 if not self.trouble:
                     log.warning("storage: %s; retrying, %d records wait", error, waiting)
-                self.trouble = str(error)
+                self.note(error)
                 if patience_s and now - since >= patience_s:
                     raise UserError(f"{error}; waited {now - since:.0f} s, run again with --resume") from error
                 if await wait(self._clock, RETRY.after(failures), self._closing):

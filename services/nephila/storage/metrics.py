@@ -40,6 +40,16 @@ METRICS: tuple[Metric[Storage], ...] = (
         lambda s: s.buffered,
     ),
     Metric(
+        "store_away_seconds",
+        "Seconds since the database cannot be reached; 0: it serves. A rise: no row is stored, and none is lost.",
+        lambda s: s.health.away_s,
+    ),
+    Metric(
+        "flush_rows_limit",
+        "The most rows of one flush. A fall: the database does not take as many in time; see its locks and disks.",
+        lambda s: s.batch_size.limit,
+    ),
+    Metric(
         "flush_seconds",
         "Flushes: look-up, files with fsync, database. A rise: disk or database is slow, or batches are larger.",
         lambda s: s.flush_s.value(),

@@ -11,29 +11,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of, settle
-from nephila.kernel.item_parts import is_part
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.disk import free_bytes, size_bytes
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES
 from nephila.native import partition_of
-from nephila.storage.changes import ChangeRow, copy_hash_of
+from nephila.storage.batch_size import SLOW_S, BatchSize
+from nephila.storage.changes import ChangeRow, copy_hash_of, page_change
 from nephila.storage.config import StorageConfig
-from nephila.storage.faults import StoreLost
+from nephila.storage.faults import StoreLost, StoreSlow
+from nephila.storage.health import StoreHealth
 from nephila.storage.lost_store import LostStore
+from nephila.storage.published_items import ItemTopics, PublishedItems
 from nephila.storage.raw import RawPages
-from nephila.storage.rows import URL_KEY, hide_credentials, items_of, row_of
-from nephila.storage.sinks.item_files import item_lines
+from nephila.storage.rows import hide_credentials
 from nephila.storage.writer import FlushResult, Writer, dead_letter_record
 
 T = TypeVar("T")
@@ -41,19 +42,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 GROUP = "storage"
-MAX_ITEM_BYTES = 2_000_000
-"""Longest item that is published; brokers refuse a longer message, each time."""
 RAW_GROUP = "raw"
 _KIND = attrgetter("change")
-
-
-class ItemTopics(Protocol):
-    """Where items of platforms, or of all rules, are published in addition."""
-
-    async def publish(self, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
-        """(name, key, value, version of the rule) of each item. Raises `TemporaryError`."""
-
-    async def close(self) -> None: ...
 
 
 def build(
@@ -102,9 +92,9 @@ class Storage:
         self._bus = bus
         self._clock = clock
         self._writer = writer
-        self._item_topics = item_topics
         self.flush_s, self.database_s = writer.flush_s, writer.database_s
         """Durations; see `Writer`."""
+        self.batch_size = BatchSize(config.credits, min(config.batch_rows, config.credits) // 4 or 1)
         self._thread: ThreadPoolExecutor | None = None
         self._buffer: list[Delivery] = []
         self._bytes = 0
@@ -119,6 +109,8 @@ class Storage:
         """Highest fetch number of each job with rows; set when the frontier's log is lost."""
         self._closing = asyncio.Event()
         self._lost_store = LostStore(clock, self._closing)
+        self._items = PublishedItems(config, item_topics, self._lost_store)
+        self.health = StoreHealth(config, clock, self._lost_store, self.batch_size)
         self._raw = RawPages(self._schedule_flush, clock, config.raw_wait_s) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
@@ -150,6 +142,11 @@ class Storage:
         return self._lost_store.trouble
 
     @property
+    def store(self) -> m.StoreStatus:
+        """The state of the file or server of the rows."""
+        return self.health.status(self.buffered)
+
+    @property
     def evaluated(self) -> Counter[str]:
         """Stored pages that this process evaluated by changed schemes, by result."""
         return self._writer.evaluation.results
@@ -170,7 +167,7 @@ class Storage:
             if not self._config.wait_at_start:
                 thread.shutdown(wait=False)
                 raise
-            self._lost_store.trouble = str(error)
+            self._lost_store.note(error)
             log.warning("storage: %s; retrying", error)
             self._opening = asyncio.get_running_loop().create_task(self._open_later(thread))
             return
@@ -178,6 +175,7 @@ class Storage:
             thread.shutdown(wait=False)
             raise
         self._thread = thread
+        self.health.opened()
         self._schedule_flush()
 
     async def _open_later(self, thread: ThreadPoolExecutor) -> None:
@@ -188,6 +186,7 @@ class Storage:
             self._fail(error)
             return
         self._thread = thread
+        self.health.opened()
         self._schedule_flush()
 
     async def flush(self) -> None:
@@ -220,8 +219,7 @@ class Storage:
         for task in (self._opening, self._task):
             if task is not None:
                 await asyncio.wait([task])
-        if self._item_topics is not None:
-            await self._item_topics.close()
+        await self._items.close()
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
@@ -293,13 +291,20 @@ class Storage:
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         exchanges = raw.exchanges if raw is not None else []
         try:
-            await self._publish_items(self._items(records))
-            result = await self._in_thread(thread, partial(self._writer.commit, records, pages, late, exchanges))
-            self._receipt(deliveries, records, result)
-            if raw is not None:
-                raw.ack()
-            # The receipts are published: the remaining work on files is done before the next batch.
-            await self._in_thread(thread, self._writer.after_commit)
+            await self._items.publish(self._items.of(records), self.buffered)
+            done = 0
+            while True:
+                others = (late, exchanges) if not done else ([], [])
+                attempt = partial(self._commit, thread, records[done:], pages[done:], *others)
+                count, result = await self._lost_store.repeat(attempt, self.buffered, self._config.patience_s)
+                end = done + count
+                self._receipt(deliveries[done:end], records[done:end], result)
+                if raw is not None and end == len(records):
+                    raw.ack()
+                # The receipts are published: the remaining work on files is done before the next batch.
+                await self._in_thread(thread, self._writer.after_commit)
+                if (done := end) >= len(records):
+                    break
             if self._writer.evaluation.due and not self._closing.is_set():
                 await self._evaluate(thread)
         except Exception as error:
@@ -307,6 +312,31 @@ class Storage:
         finally:
             self._task = None
         self._schedule_flush()
+
+    async def _commit(
+        self,
+        thread: ThreadPoolExecutor,
+        records: list[m.Record],
+        pages: list[m.Page | None],
+        late: list[m.Page],
+        exchanges: list[m.Page],
+    ) -> tuple[int, FlushResult]:
+        """Make the first records durable, as many as the database is expected to take in time; their number and what
+        became of them. Raises as `Writer.commit`."""
+        count = min(self.batch_size.limit, len(records))
+        began = self._clock.monotonic()
+        self.health.begins()
+        work = partial(self._writer.commit, records[:count], pages[:count], late, exchanges)
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(thread, work)
+        except StoreLost as error:
+            self.health.ends(durable=False)
+            if isinstance(error, StoreSlow) or self._clock.monotonic() - began > SLOW_S:
+                self.batch_size.failed(count)
+            raise
+        self.health.ends(durable=True)
+        self.batch_size.succeeded(count, self._clock.monotonic() - began)
+        return count, result
 
     async def _in_thread(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Run `work` in the writer's thread; repeat it while the database is lost. Raises `UserError` after
@@ -320,41 +350,9 @@ class Storage:
         part = await self._in_thread(thread, self._writer.next_evaluation)
         if part is None:
             return
-        await self._publish_items(part.lines)
+        await self._items.publish(part.lines, self.buffered)
         await self._in_thread(thread, partial(self._writer.commit_evaluation, part))
         await self._in_thread(thread, self._writer.after_commit)
-
-    def _items(self, records: list[m.Record]) -> list[tuple[str, bytes, bytes, int]]:
-        """(name, key, item, version of the rule) of all items of records that are published."""
-        if self._item_topics is None:
-            return []
-        return [
-            (record.rule, row[URL_KEY].encode(), line, record.rule_version)
-            for record in records
-            if record.items and self._is_published(record)
-            for row in (row_of(record),)
-            for line in item_lines(row, items_of(record, ""))
-        ]
-
-    async def _publish_items(self, lines: list[tuple[str, bytes, bytes, int]]) -> None:
-        """Publish items before their rows are durable, so that a crash repeats them and loses none. Raises `StoreLost`
-        if the service is closed meanwhile."""
-        if self._item_topics is None:
-            return
-        items = [line for line in lines if len(line[2]) <= MAX_ITEM_BYTES]
-        for name, key, value, _ in lines if len(items) < len(lines) else ():
-            if len(value) > MAX_ITEM_BYTES:
-                log.error(
-                    "storage: an item of %s, page %s, has %d bytes, and a message %d at most: it is in the table only",
-                    *(name, key.decode(), len(value), MAX_ITEM_BYTES),
-                )
-        if items:
-            await self._lost_store.repeat(partial(_publish, self._item_topics, items), self.buffered)
-
-    def _is_published(self, record: m.Record) -> bool:
-        if self._config.item_topics == "rules":
-            return bool(record.rule) and not is_part(record.rule)
-        return record.context is not None and record.context.platform == record.rule
 
     def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: FlushResult) -> None:
         """Publish the receipts of these records, then acknowledge the records."""
@@ -386,28 +384,13 @@ class Storage:
             return []
         published = []
         for change in changes:
-            key, old_hash, text_hash = (
-                bytes.fromhex(text) for text in (change.url_key, change.old_hash, change.text_hash)
-            )
-            message = m.PageChange(
-                id=change.id,
-                at=change.at,
-                job=change.job,
-                url_key=key,
-                fetch_no=change.fetch_no,
-                change=change.change,
-                url=change.url,
-                title=change.title,
-                fetched_at=change.fetched_at,
-                old_hash=old_hash,
-                text_hash=text_hash,
-                diff=change.diff,
-            )
+            key, message = bytes.fromhex(change.url_key), page_change(change)
             published.append(self._bus.publish(CHANGES, partition_of(key, self._config.partitions), message))
         return [all_of(published)] if published else []
 
     def _fail(self, error: BaseException) -> None:
         self._failed = error
+        self.health.fails(error)
         if isinstance(error, StoreLost) and self._closing.is_set():
             if self.buffered:
                 log.warning("storage: %d records were not written: %s", self.buffered, error)
@@ -416,13 +399,6 @@ class Storage:
             self.on_fatal(error)
         else:
             log.error("storage: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))
-
-
-async def _publish(topics: ItemTopics, items: Sequence[tuple[str, bytes, bytes, int]]) -> None:
-    try:
-        await topics.publish(items)
-    except TemporaryError as error:
-        raise StoreLost(str(error)) from error
 
 
 def _receipt(record: m.Record) -> m.Receipt:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from nephila.cli.options import Json
-from nephila.cli.output import print_json, print_pairs
+from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 from nephila.scheduler.explain.explain import utc
@@ -15,16 +15,28 @@ from nephila_control import requests, system_types
 from nephila_control.commands.client import call
 from nephila_control.commands.jobs.table import print_table
 from nephila_control.commands.target import ControlTarget, with_target
+from nephila_control.stores import store_text
 
 
 @with_target()
 def status(target: ControlTarget, json: Json = False) -> None:
-    """Show the state of the program or system."""
-    state = call(target, lambda control: control.status(requests.Empty()))
-    if json:
+    """Show the state of the program or system. Exit code 1 when something keeps it from working."""
+    print_status(call(target, lambda control: control.status(requests.Empty())), as_json=json)
+
+
+def print_status(state: system_types.Status, *, as_json: bool) -> None:
+    """Print the state; each problem goes to standard error. Raises `typer.Exit` with code 1 if there is one."""
+    if as_json:
         print_json(state)
-        return
-    print_pairs((name.replace("_", " "), _text(value)) for name, value in msgspec.structs.asdict(state).items())
+    else:
+        pairs = msgspec.structs.asdict(state)
+        del pairs["transport"], pairs["problems"]
+        pairs["storage"] = "; ".join(map(store_text, state.storage)).removeprefix("storage: ")
+        print_pairs((name.replace("_", " "), _text(value)) for name, value in pairs.items())
+        for problem in state.problems:
+            note(problem)
+    if state.problems:
+        raise typer.Exit(1)
 
 
 @with_target()

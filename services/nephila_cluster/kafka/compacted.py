@@ -98,7 +98,7 @@ class CompactedTopics:
 
     @property
     def answering_since(self) -> float:
-        """See `LogReader.answering_since`."""
+        """Monotonic time since when the broker answers without a gap; the present time while it does not."""
         return self._contact.since(self._clock.monotonic())
 
     def add(self, topic: Topic, reader: Subscription) -> None:

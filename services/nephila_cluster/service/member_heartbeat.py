@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from nephila import __version__
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.messages import MemberRate, MemberState, MemberStatus
+from nephila.kernel.messages import MemberRate, MemberState, MemberStatus, StoreStatus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.metrics import Metric
 from nephila.kernel.runtime.waits import OneTimer
@@ -43,7 +43,7 @@ class MemberBus(Protocol):
 class MemberHeartbeat:
     """Publishes the status of one member from `start` to `end`. `state`: its state now, and the problem in one line.
     `admitted`: the limit on its concurrent fetches, and the resource that binds it. `address`: of its metrics. `work`:
-    pages and bytes since its start."""
+    pages and bytes since its start. `store`: of storage, where it writes."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class MemberHeartbeat:
         admitted: Callable[[], tuple[int, str]] = lambda: (0, ""),
         address: Callable[[], str] = lambda: "",
         work: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        store: Callable[[], StoreStatus | None] = lambda: None,
     ) -> None:
         self._service = service
         self._bus = bus
@@ -64,6 +65,7 @@ class MemberHeartbeat:
         self._admitted = admitted
         self._address = address
         self._work = work
+        self._store = store
         self._started_at = clock.now()
         self._host = socket.gethostname()
         self._last: tuple[float, float, Mapping[str, float]] | None = None
@@ -112,6 +114,7 @@ class MemberHeartbeat:
             address=self._address(),
             pages=pages,
             bytes=received,
+            store=self._store(),
         )
         self._receipt = self._bus.publish(MEMBERS, 0, status)
 

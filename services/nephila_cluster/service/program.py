@@ -189,6 +189,7 @@ class ServiceProgram:
             self._admitted,
             self._address,
             self._pages_and_bytes,
+            lambda: getattr(self.service, "store", None),
         )
 
     def _unready(self) -> str:

@@ -46,6 +46,7 @@ from nephila_control.cluster.members import Members
 from nephila_control.cluster.queries import Queries
 from nephila_control.job_report import finished, job_report
 from nephila_control.series import JobSeries
+from nephila_control.stores import store_problems
 from nephila_control.throughput import Rates
 
 GROUP = "control"
@@ -288,7 +289,8 @@ class ClusterBackend(Backend):
 
     async def complete(self, status: system_types.Status) -> None:
         status.transport = [*self._bus.troubles, *(await self._broker_problems())]
-        status.problems = [*status.transport, *self._lost_jobs_problems()]
+        status.storage = self._members.stores()
+        status.problems = [*status.transport, *store_problems(status.storage), *self._lost_jobs_problems()]
         if failed := self.failed_backup:
             status.problems.append(failed)
 

@@ -15,6 +15,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import BACKUP
 
 from nephila_control import system_types
+from nephila_control.stores import store_row
 
 OVERDUE, SILENT = 1.5, 3.0
 """Intervals without a report of a member, while the broker answers, after which the next one is overdue, and its state
@@ -50,6 +51,16 @@ class Members:
             self.settings.pop(setting.name, None)
         else:
             self.settings[setting.name] = msgspec.json.decode(setting.value)
+
+    def stores(self) -> list[system_types.Store]:
+        """Where the members of storage write rows, by member."""
+        stores = {(one.service, one.member): one.store for one in self._members.values()}
+        rows = []
+        for member in self.list():
+            store = stores[member.service, member.name]
+            if store is not None and member.state != "ended":
+                rows.append(store_row(store, member.name, member.silent_since if member.state == "silent" else 0.0))
+        return rows
 
     def list(self) -> list[system_types.Member]:
         """Sorted by service and name."""

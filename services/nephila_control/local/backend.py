@@ -38,6 +38,7 @@ from nephila_control.backend import Backend, DeadLetters, is_held, next_generati
 from nephila_control.local.explain import LocalExplain
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.series import JobSeries
+from nephila_control.stores import store_problems, store_row
 from nephila_control.throughput import Rates
 
 if TYPE_CHECKING:
@@ -371,6 +372,9 @@ class LocalBackend(Backend):
         status.hosts_waiting = self._scheduler.hosts_waiting()
         status.formats = list(self._formats)
         status.errors = dict(self._scheduler.errors.most_common(20))
+        store = self._parts.store()
+        status.storage = [store_row(store)] if store is not None else []
+        status.problems = store_problems(status.storage)
 
     def scope_of(self, member: str, setting: str) -> SettingScope:
         self._no_settings()

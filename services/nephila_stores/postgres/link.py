@@ -12,7 +12,7 @@ from typing import Any
 
 import psycopg
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.storage.faults import StoreLost
+from nephila.storage.faults import StoreLost, StoreSlow
 from nephila.storage.source import display_name
 from psycopg.conninfo import conninfo_to_dict
 
@@ -27,9 +27,11 @@ _DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
     "fallback_application_name": "nephila",
 }
-_PASSING = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03", "25006", "25P03", "25P04")
+_PASSING = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "25006")
 """SQLSTATEs, or classes of them, of temporary errors: no connection, shutting down, starting up, too many clients,
-serialisation failure, deadlock, lock timeout, read-only standby before promotion, session timeout."""
+serialisation failure, deadlock, read-only standby before promotion."""
+_TIME_OUTS = ("57014", "55P03", "25P03", "25P04")
+"""SQLSTATEs of a statement, a lock, an idle session or a transaction that took longer than the server allows."""
 _DISK_FULL = "53100"
 _SESSION = (
     "SET idle_in_transaction_session_timeout = '15s'",
@@ -95,6 +97,8 @@ def fault(error: psycopg.Error, url: str) -> UserError:
     server, state = display_name(url), error.sqlstate
     if state is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreLost(f"the connection to {server} is lost ({_line(error)})")
+    if state in _TIME_OUTS:
+        return StoreSlow(f"{server} has ended a transaction that took too long ({_line(error)})")
     if state is not None and state.startswith(_PASSING):
         return StoreLost(f"{server} does not serve now ({_line(error)})")
     if state == _DISK_FULL:

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from http.client import HTTPException
 from pathlib import Path
@@ -24,6 +25,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 from nephila.kernel.runtime.errors import UNREADABLE, TemporaryError, UsageError, UserError
+from nephila.storage.batch_size import SLOW_S, BatchSize
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, FETCH_NO, JOB, TEXT, URL_KEY, Row, RowBatch
@@ -34,6 +36,7 @@ log = logging.getLogger(__name__)
 
 DEAD: Final = "opensearch-dead.jsonl"
 _BULK_BYTES: Final = 5 << 20
+_LEAST_BULK_BYTES: Final = 64 << 10
 _SEGMENT_BYTES: Final = 64 << 20
 _TIMEOUT_S: Final = 30.0
 _MAX_SKIPPED: Final = 256
@@ -57,6 +60,7 @@ class OpenSearch:
         self._spool = Spool(config, ledger, "opensearch")
         self._ledger = ledger
         self._dead = config.directory / DEAD
+        self._bulk = BatchSize(_BULK_BYTES, _LEAST_BULK_BYTES)
         self._reached = False
         self._sent = 0
         self._to_skip = self._skipped = 0
@@ -154,8 +158,15 @@ class OpenSearch:
             return
         with path.open("rb") as file:
             file.seek(self._sent)
-            for actions in _bulks(file, length - self._sent):
-                self._deliver(actions)
+            for actions in _bulks(file, length - self._sent, self._bulk):
+                size, began = file.tell() - self._sent, time.monotonic()
+                try:
+                    self._deliver(actions)
+                except TemporaryError:
+                    if time.monotonic() - began > SLOW_S:
+                        self._bulk.failed(size)
+                    raise
+                self._bulk.succeeded(size, time.monotonic() - began)
                 self._set_sent(file.tell())
 
     def _deliver(self, actions: list[tuple[bytes, bytes]]) -> None:
@@ -283,11 +294,12 @@ class _Client:
             raise TemporaryError(f"{self.place} is unreachable ({reason}); check host and port") from None
 
 
-def _bulks(file: IO[bytes], length: int) -> Iterator[list[tuple[bytes, bytes]]]:
-    """Pairs of lines (action, document), at most 5 MB at once. The position of the file is behind those returned."""
+def _bulks(file: IO[bytes], length: int, bulk: BatchSize) -> Iterator[list[tuple[bytes, bytes]]]:
+    """Pairs of lines (action, document), as many bytes at once as the server takes in time. The position of the file is
+    behind those returned."""
     while length > 0:
         actions, size = [], 0
-        while size < _BULK_BYTES and length > 0:
+        while size < bulk.limit and length > 0:
             pair = (file.readline(), file.readline())
             used = len(pair[0]) + len(pair[1])
             size += used

@@ -13,7 +13,7 @@ from msgspec.structs import fields
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.documents.yaml import parse
-from nephila.kernel.messages import Outcome, Quarantine, Record
+from nephila.kernel.messages import Outcome, Quarantine, Record, StoreState, StoreStatus
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
@@ -43,8 +43,12 @@ class Desk:
     ):
         self.world = world
         self.directory = directory
+        self.row_store: StoreStatus | None = None
         parts = Parts(
-            world.bus, world.clock, world.scheduler, no_browser=no_browser, configs={"parser": parser or ParserConfig()}
+            *(world.bus, world.clock, world.scheduler),
+            no_browser=no_browser,
+            configs={"parser": parser or ParserConfig()},
+            store=lambda: self.row_store,
         )
         store = RuleStore(directory, world.bus) if rules and not once else None
         backend = LocalBackend(parts, directory, formats, rules=store, once=once)
@@ -361,6 +365,20 @@ async def test_status_sums_up(desk):
     status = await desk.ask("status")
     assert (status["jobs"], status["formats"]) == (1, ["sqlite", "jsonl"])
     assert (status["queued"], status["in_flight"]) == (1, 1)  # robots.txt comes first
+    assert (status["storage"], status["problems"]) == ([], [])
+
+
+async def test_status_speaks_of_the_database(desk):
+    """Since when it is away, why, and what waits for it."""
+    desk.row_store = StoreStatus("o/nephila.db", StoreState.WORKING, flushed_at=1.8e9, batch_rows=2048)
+    status = await desk.ask("status")
+    assert status["problems"] == []
+    assert (status["storage"][0]["state"], status["storage"][0]["flushed_at"]) == ("working", 1.8e9)
+    desk.row_store = StoreStatus("o/nephila.db", StoreState.AWAY, 1.8e9, "it is locked by another program", 7)
+    status = await desk.ask("status")
+    assert status["storage"][0]["rows_waiting"] == 7
+    (problem,) = status["problems"]
+    assert "away since 2027-01-15T08:00:00Z (it is locked by another program); 7 rows wait" in problem
 
 
 async def test_a_change_is_answered_when_it_is_on_the_disk(desk, monkeypatch):

@@ -16,6 +16,34 @@ class MemberState(IntEnum):
     ENDED = 4
 
 
+class StoreState(IntEnum):
+    """State of the store that rows are written to."""
+
+    UNSPECIFIED = 0
+    WORKING = 1
+    SLOW = 2
+    AWAY = 3
+    FAILED = 4
+
+
+class StoreStatus(msgspec.Struct, array_like=True, gc=False):
+    """Where the rows are written to, and how that goes."""
+
+    # Path of nephila.db, or the database without password.
+    place: str = ""
+    state: StoreState = StoreState.UNSPECIFIED
+    # Begin of the state, in seconds since 1970 UTC; 0 while it works.
+    since: float = 0.0
+    # One line; empty while it works.
+    cause: str = ""
+    # Rows received and not durable.
+    rows_waiting: int = 0
+    # Last flush that made rows durable, in seconds since 1970 UTC; 0: none since the start.
+    flushed_at: float = 0.0
+    # The most rows of the next flush.
+    batch_rows: int = 0
+
+
 class MemberRate(msgspec.Struct, array_like=True, gc=False):
     """How fast one counter of a service rises."""
 
@@ -65,3 +93,5 @@ class MemberStatus(msgspec.Struct, array_like=True, gc=False):
     pages: int = 0
     # Bytes that a downloader has received from servers since its start.
     bytes: int = 0
+    # Of storage: the file or server of the rows.
+    store: StoreStatus | None = None
