@@ -137,8 +137,8 @@ def test_items_are_replaced_together_with_the_rule_of_their_page(tmp_path: Path)
     """Those of the other page stay; notes of the parser about the old items go, and broken ones are kept."""
     stored(tmp_path)
     with ItemReplacement(tmp_path, write=True) as replacement:
-        assert replacement.jobs(key(1).hex()) == [JOB]
-        assert replacement.jobs(key(3).hex()) == []
+        assert list(replacement.copies(key(1).hex())) == [JOB]
+        assert replacement.copies(key(3).hex()) == {}
         replacement.put(JOB, key(1).hex(), "new", 7, ['{"n":2}', '{"n":3}'])
         replacement.put(JOB, key(2).hex(), "new", 7, [])
         assert replacement.of_page(JOB, key(1).hex()) == [{"n": 2}, {"n": 3}]
