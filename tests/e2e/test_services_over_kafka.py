@@ -47,7 +47,10 @@ bootstrap: {broker.address}
 partitions: 16
 grace_s: 5
 scheduler: {{directory: frontier, per_address: 0, address_gap_s: 0, lease_s: 5, start_by_s: 5}}
-downloader: {{user_agent: {AGENT}, allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
+downloader:
+  http: {{user_agent: {AGENT}}}
+  dns: {{allow_private: true, host_map: {maps}}}
+  limits: {{per_address: 0, address_gap_s: 0}}
 storage: {{directory: rows, formats: [{formats}]}}
 kafka: {{session_s: 6}}
 """
