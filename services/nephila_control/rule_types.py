@@ -9,6 +9,9 @@ from msgspec import Meta
 
 from nephila_control.requests import Name, Request
 
+MAX_JOBS = 20
+"""Jobs of one rule in an answer."""
+
 
 class ApplyRules(Request):
     """Create rules or change them; all of them or, where one is wrong, none."""
@@ -29,6 +32,8 @@ class Rule(msgspec.Struct, kw_only=True):
     name: str
     version: int
     document: dict[str, Any]
+    jobs: list[str] = []
+    """Jobs that name the rule, 20 at most. A job without rules of its own in one crawl reads pages by all of them."""
 
 
 class RuleList(msgspec.Struct, kw_only=True):

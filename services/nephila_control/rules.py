@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import ParseRule
 from nephila_rules.fit.messages import describe_all
 from nephila_rules.runtime import load
@@ -17,11 +18,22 @@ from nephila_control.part import OperationPart
 
 class RuleOperations(OperationPart):
     async def list_rules(self, request: requests.Empty) -> rule_types.RuleList:
+        jobs = self._jobs_by_rule()
         rules = [
-            rule_types.Rule(name=name, version=rule.version, document=msgspec.json.decode(rule.document))
+            rule_types.Rule(
+                name=name, version=rule.version, document=msgspec.json.decode(rule.document), jobs=jobs.get(name, [])
+            )
             for name, rule in sorted(self._backend.rules.items())
         ]
         return rule_types.RuleList(rules=rules)
+
+    def _jobs_by_rule(self) -> dict[str, list[str]]:
+        jobs: dict[str, list[str]] = {}
+        for job in self._backend.jobs().values():
+            for name in spec_of(job).rules if not job.deleted else ():
+                if len(users := jobs.setdefault(name, [])) < rule_types.MAX_JOBS:
+                    users.append(job.uid)
+        return jobs
 
     async def apply_rules(self, request: rule_types.ApplyRules) -> rule_types.RulesApplied:
         self._backend.check_rule_change()

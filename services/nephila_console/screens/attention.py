@@ -4,6 +4,7 @@ of the API."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +14,7 @@ from nephila_control import job_types, requests, rule_types, screen_types, syste
 from nephila_control.api import Control
 
 from nephila_console.messages import translate as _
-from nephila_console.words import path, rate
+from nephila_console.words import ago, path, rate
 
 RECENT_S: Final = 120.0
 """The rate now is that of this time,"""
@@ -25,6 +26,17 @@ FELL_TO: Final = 0.5
 """A rate below this part of the one before has fallen."""
 LEAST_RATE: Final = 0.2
 """Ends per second before: of less, the next minutes say little."""
+
+
+HALF: Final = 0.5
+"""A job of which more than this part of the fetches failed has half failed,"""
+LEAST_FETCHES: Final = 20
+"""if there were this many."""
+
+
+SERVICES: Final = ("scheduler", "downloader", "parser", "storage")
+ALSO: Final = {"downloader": ("fetchparse",), "parser": ("fetchparse",)}
+"""Service → services that do its work too."""
 
 
 class Need(NamedTuple):
@@ -40,13 +52,17 @@ async def needs_of(
     samples: Sequence[screen_types.Sample],
 ) -> list[Need]:
     """Sorted by urgency, the most urgent first."""
-    letters, hooks, sites = await asyncio.gather(
+    letters, hooks, sites, members, rules = await asyncio.gather(
         optional(control.list_dead_letters(system_types.ListDeadLetters(limit=100))),
         optional(control.list_webhooks(requests.Empty())),
         optional(control.list_directories(requests.Empty())),
+        optional(control.list_members(requests.Empty())),
+        optional(control.list_rules(requests.Empty())),
     )
     needs = [Need(problem, path("system")) for problem in status.problems]
+    needs += _members(members.members if members is not None else [], cluster=status.kind == "cluster")
     needs += _fall(samples)
+    needs += _ends(jobs)
     needs += [
         Need(
             _("Rule %(name)s no longer fits its site: %(why)s") % {"name": fit.rule, "why": fit.findings}, path("rules")
@@ -65,6 +81,14 @@ async def needs_of(
         for fault in job.degraded
         if fault.reason == "RuleMissing"  # a rule whose site has changed has its own line
     ]
+    needs += [
+        Need(
+            _("Rule %(name)s is used by no job; choose jobs for it") % {"name": rule.name},
+            path("rules", name=rule.name),
+        )
+        for rule in (rules.rules if rules is not None and jobs and status.kind != "crawl" else ())
+        if not rule.jobs
+    ]
     if sites is not None and (broken := sum(entry.fault for site in sites.directories for entry in site.lists)):
         text = _("1 list of a site is broken") if broken == 1 else _("%(count)s lists of sites are broken")
         needs.append(Need(text % {"count": count(broken)}, path("sites", broken="1")))
@@ -79,6 +103,45 @@ async def needs_of(
     if letters is not None and letters.dead_letters:
         number = f"{len(letters.dead_letters)}{'+' if letters.next else ''}"
         needs.append(Need(_("%(count)s dead letters wait for a replay") % {"count": number}, path("system")))
+    return needs
+
+
+def _members(members: Sequence[system_types.Member], *, cluster: bool) -> list[Need]:
+    """A need arises for each member that is silent or cannot work, and over Kafka for each service that no member of
+    works."""
+    needs = []
+    for member in members:
+        names = {"name": member.name, "service": member.service}
+        if member.state == "silent":
+            span = {"span": ago(max(time.time() - member.silent_since, 0))}
+            text = _("Member %(name)s (%(service)s) is silent") % names + _("; last report %(span)s ago") % span
+            needs.append(Need(text, path("system")))
+        elif member.state == "not_ready":
+            why = {"why": member.problem[:200] or _("no reason was reported")}
+            needs.append(Need(_("Member %(name)s (%(service)s) cannot work: ") % names + why["why"], path("system")))
+    if cluster:
+        working = {member.service for member in members if member.state not in ("silent", "ended")}
+        needs += [
+            Need(_("The service %(name)s has no member: nothing passes it") % {"name": service}, path("system"))
+            for service in SERVICES
+            if not working & {service, *ALSO.get(service, ())}
+        ]
+    return needs
+
+
+def _ends(jobs: Sequence[job_types.Job]) -> list[Need]:
+    """A need arises for each job that ended with nothing stored, or of which most fetches failed."""
+    needs = []
+    for job in jobs:
+        fetches = job.stored + job.failed + job.denied + job.dropped
+        numbers = {"name": job.name, "failed": count(job.failed), "denied": count(job.denied), "all": count(fetches)}
+        if job.has_ended and job.state in ("idle", "limit") and fetches and not job.stored:
+            text = _("Job %(name)s ended with nothing stored: %(failed)s failed, %(denied)s denied") % numbers
+        elif fetches >= LEAST_FETCHES and job.failed > HALF * fetches:
+            text = _("Job %(name)s: %(failed)s of %(all)s fetches failed") % numbers
+        else:
+            continue
+        needs.append(Need(text, path("pages", job=job.name, outcome="failed" if job.failed else "denied")))
     return needs
 
 
