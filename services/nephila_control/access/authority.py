@@ -16,6 +16,7 @@ from nephila_control.access.live_access import LiveAccess
 from nephila_control.access.roles import Role
 from nephila_control.access.tries import MOST, WITHIN_S, Tries
 from nephila_control.api import Control
+from nephila_control.http.tokens import present_token
 
 KEPT: Final = 1000
 """Callers whose view of the API is kept."""
@@ -50,19 +51,19 @@ class Authority:
         """`tokens` pairs each token with its caller; None makes each connection the owner's. `live` adds an access
         file."""
         self._control = control
-        self._holders = None if tokens is None else {digest(token): Holder(caller, token) for token, caller in tokens}
+        self._tokens = None if tokens is None else list(tokens)
         self._live = live
         self.tries = Tries(clock or SystemClock())
         self._views: OrderedDict[Caller, Control] = OrderedDict()
 
     @property
     def has_tokens(self) -> bool:
-        return bool(self._holders or (self._live is not None and self._live.holders))
+        return bool(self._tokens or (self._live is not None and self._live.holders))
 
     def caller(self, token: str) -> Caller | None:
         """Returns None for a wrong token. Digests are compared, so the time of an answer tells nothing about a
         token."""
-        if self._holders is None:
+        if self._tokens is None:
             return OWNER
         if self._live is not None:
             self._live.refresh()
@@ -72,11 +73,16 @@ class Authority:
     def holder(self, token_digest: bytes) -> Holder | None:
         """Returns None for a digest of no valid token."""
         live = self._live.holders if self._live is not None else {}
-        return (self._holders or {}).get(token_digest) or live.get(token_digest)
+        return self._fixed().get(token_digest) or live.get(token_digest)
+
+    def _fixed(self) -> dict[bytes, Holder]:
+        """The tokens of files are those of now: they may be rotated at any time."""
+        pairs = [(present_token(token), caller) for token, caller in self._tokens or ()]
+        return {digest(token): Holder(caller, token) for token, caller in pairs}
 
     def bearer(self, header: str, address: str) -> Caller | None:
         """Returns None for a missing or wrong token. Raises `TooManyTries`."""
-        if self._holders is None:
+        if self._tokens is None:
             return OWNER
         token = bearer_token(header)
         if not token:

@@ -23,6 +23,7 @@ from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError,
 from nephila_control import api
 from nephila_control.declaration import PREFIX, Operation
 from nephila_control.http.errors import ErrorAnswer
+from nephila_control.http.tokens import present_token
 from nephila_control.http.unix_socket import connect
 
 TIMEOUT_S = 60.0
@@ -37,7 +38,7 @@ class _HttpControl(api.Control):
         """`server` names the server in errors."""
         self._dial = dial
         self._server = server
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._token = token
 
     async def call(self, operation: Operation, request: msgspec.Struct) -> Any:
         answer = await _in_thread(lambda: self._answer(operation, request))
@@ -52,7 +53,8 @@ class _HttpControl(api.Control):
         fields: dict[str, Any] = msgspec.to_builtins(request)
         parts = {name: quote(str(fields.pop(name)), safe="") for name in operation.path_fields}
         path = PREFIX + operation.path.format(**parts)
-        headers, body = dict(self._headers), None
+        headers: dict[str, str] = {"Authorization": f"Bearer {present_token(self._token)}"} if self._token else {}
+        body = None
         if operation.has_body:
             headers["Content-Type"], body = "application/json", msgspec.json.encode(fields)
         elif fields:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.secret_files import current, follow
 
 MIN_TOKEN = 16
 """Characters of a token at least; make one with: openssl rand -hex 32."""
@@ -28,7 +29,17 @@ def read_token(path: str, option: str) -> str:
         raise UsageError(f"cannot read {option} {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UsageError(f"{option} {path} is not ASCII text") from None
+    follow(text, Path(path))
     return checked_token(text, f"{option} {path}")
+
+
+def present_token(token: str) -> str:
+    """The token that the file of this one holds now. A file without a proper token counts as unchanged."""
+    text = current(token).strip()
+    try:
+        return checked_token(text, "the file")
+    except UsageError:
+        return token
 
 
 def checked_token(text: str, where: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.secret_files import current
 from nephila.storage.faults import StoreLost, StoreSlow
 from nephila.storage.source import display_name
 from psycopg.conninfo import conninfo_to_dict
@@ -47,7 +48,8 @@ def connect(url: str, *, readonly: bool = False, fsync: bool = True) -> Connecti
     The server ends a session that is idle in a transaction for 15 s: a frozen writer must not hold its locks.
     """
     try:
-        settings = conninfo_to_dict(url)
+        # A password that was rotated since the start is in the file that the URL came from.
+        settings = conninfo_to_dict(current(url))
     except psycopg.ProgrammingError:
         raise UsageError(
             f"{display_name(url)} is no URL of a database; it is of the form postgresql://user@host:5432/database"
@@ -120,7 +122,10 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
     elif "no encryption" in text:
         remedy = "the server may require TLS: set sslmode=verify-full and sslrootcert in the URL"
     elif "password" in text or "authentication" in text:
-        remedy = "give the password in NEPHILA_STORAGE__STORE, NEPHILA_STORAGE__STORE_FILE, PGPASSWORD or ~/.pgpass"
+        remedy = (
+            "give the password in NEPHILA_STORAGE__STORE_FILE, which is read again at each attempt, or in "
+            "NEPHILA_STORAGE__STORE, PGPASSWORD or ~/.pgpass"
+        )
     elif "database" in text and "does not exist" in text:
         remedy = "make it with createdb, or name another one"
     elif "role" in text and "does not exist" in text:

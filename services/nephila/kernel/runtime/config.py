@@ -23,6 +23,7 @@ import msgspec
 
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.extensions import absence
+from nephila.kernel.runtime.secret_files import read_secret
 
 C = TypeVar("C", bound=msgspec.Struct)
 SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage", "api", "operator")
@@ -216,21 +217,8 @@ def _with_files(values: Mapping[str, Any], secrets: Iterable[str], where: str, s
         if path and contents.get(name):
             raise UsageError(f"{where}: {name} and {name}{suffix} are both set; set one of them")
         if path:
-            contents[name] = _secret_in(path, f"{where}: {name}{suffix}")
+            contents[name] = read_secret(str(path), f"{where}: {name}{suffix}")
     return contents
-
-
-def _secret_in(path: Any, where: str) -> str:
-    """The secret in a file, without the line end behind it."""
-    try:
-        text = Path(str(path)).read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as error:
-        raise UsageError(f"{where} {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{where} {path} is not UTF-8 text") from None
-    if not text:
-        raise UsageError(f"{where} {path} is empty")
-    return text
 
 
 def _path(kind: type, value: Any) -> Any:

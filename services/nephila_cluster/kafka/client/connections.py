@@ -2,7 +2,7 @@
 
 aiokafka expects an OSError there, as asyncio raises it. uvloop raises RuntimeError, which would end the client's
 background tasks, and with them the service. It happens when a process resumes after a freeze during which its broker
-died.
+died. aiokafka keeps the password and the certificate of its start, too: each connection takes the present ones.
 """
 
 from __future__ import annotations
@@ -13,11 +13,23 @@ from typing import Any
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 
+from nephila_cluster.kafka.client.security import renew_credentials
+
 
 def mend() -> None:
     """Mend the client once per process, before the first connection; repeated calls do nothing."""
     if not hasattr(AIOKafkaConnection.send, "__wrapped__"):
         AIOKafkaConnection.send = _mended(AIOKafkaConnection.send)
+        AIOKafkaConnection.connect = _renewing(AIOKafkaConnection.connect)
+
+
+def _renewing(connect: Any) -> Any:
+    @functools.wraps(connect)
+    async def connecting(self: AIOKafkaConnection) -> Any:
+        renew_credentials(self)
+        return await connect(self)
+
+    return connecting
 
 
 def _mended(send: Any) -> Any:

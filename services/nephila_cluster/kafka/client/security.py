@@ -1,7 +1,7 @@
 """Options by which every Kafka client of the project connects: brokers, TLS and SASL.
 
-Files of certificates are read when a client is created. A token for OAUTHBEARER is read, or requested, for each
-connection, so that a connection never starts with an expired one.
+Passwords and certificates are rotated while programs run, so they are read again for each connection. A token for
+OAUTHBEARER is read, or requested, for each connection, so that a connection never starts with an expired one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import base64
 import functools
 import json
+import logging
 import ssl
 import threading
 import time
@@ -22,9 +23,11 @@ from typing import Any
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import SaslAuthenticationFailed
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.secret_files import current
 
 from nephila_cluster.kafka.config import KafkaConfig
 
+log = logging.getLogger(__name__)
 TOKEN_TIMEOUT_S = 10.0
 """Timeout of a request to the token endpoint."""
 REFRESH_AT = 0.8
@@ -48,11 +51,11 @@ def connection_options(config: KafkaConfig) -> dict[str, Any]:
             options["sasl_oauth_token_provider"] = _token_provider(config)
         else:
             options["sasl_plain_username"] = config.sasl_username
-            options["sasl_plain_password"] = config.sasl_password
+            options["sasl_plain_password"] = current(config.sasl_password)
     return options
 
 
-def ssl_context(config: KafkaConfig) -> ssl.SSLContext:
+def ssl_context(config: KafkaConfig) -> _Renewed:
     """A context that verifies brokers and presents the client's certificate. Raises `UsageError`."""
     context = _trusting(config.ssl_ca_file, "ssl_ca_file")
     context.check_hostname = config.ssl_check_hostname
@@ -66,6 +69,7 @@ def ssl_context(config: KafkaConfig) -> ssl.SSLContext:
     password = config.ssl_key_password or "-"
     try:
         context.load_cert_chain(certificate, key or None, password)
+        context.files, context.seen = (certificate, key or None, password), _times(certificate, key)
     except (ssl.SSLError, ValueError) as error:
         raise UsageError(
             f"kafka: no certificate with its key in {certificate}{f' and {key}' if key else ''} ({_reason(error)}): "
@@ -74,12 +78,52 @@ def ssl_context(config: KafkaConfig) -> ssl.SSLContext:
     return context
 
 
-def _trusting(ca_file: str, setting: str) -> ssl.SSLContext:
+class _Renewed(ssl.SSLContext):
+    """A context whose certificate is read again when its file changes."""
+
+    files: tuple[str, str | None, str] = ("", None, "")
+    """Certificate, key, and the password of the key; no certificate: nothing is read again."""
+    seen: tuple[int, ...] = ()
+    """Times of change of the files when they were read."""
+
+    def renew(self) -> None:
+        """Read the certificate again if its files have changed. Files that do not belong together, as in the middle of
+        a rotation, change nothing; the next connection tries again."""
+        certificate, key, password = self.files
+        if not certificate:
+            return
+        try:
+            times = _times(certificate, key)
+            if times != self.seen:
+                self.load_cert_chain(certificate, key, password)
+                self.seen = times
+        except (OSError, ValueError) as error:
+            log.warning("the certificate %s is rotated and cannot be used yet: %s", certificate, _reason(error))
+
+
+def _times(*paths: str | None) -> tuple[int, ...]:
+    return tuple(Path(path).stat().st_mtime_ns for path in paths if path)
+
+
+def renew_credentials(connection: Any) -> None:
+    """Give a connection of aiokafka that is about to open the present password and certificate."""
+    if connection._sasl_plain_password:
+        connection._sasl_plain_password = current(connection._sasl_plain_password)
+    if isinstance(connection._ssl_context, _Renewed):
+        connection._ssl_context.renew()
+
+
+def _trusting(ca_file: str, setting: str) -> _Renewed:
     """A context that trusts the authorities in a file, or those of the system."""
     if ca_file:
         _readable(ca_file, setting)
     try:
-        return ssl.create_default_context(cafile=ca_file or None)
+        context = _Renewed(ssl.PROTOCOL_TLS_CLIENT)
+        if ca_file:
+            context.load_verify_locations(ca_file)
+        else:
+            context.load_default_certs()
+        return context
     except (ssl.SSLError, ValueError) as error:
         raise UsageError(f"kafka: {setting} {ca_file} holds no PEM certificate ({_reason(error)})") from None
 
@@ -143,9 +187,8 @@ class EndpointToken(AbstractTokenProvider):  # type: ignore[misc]
         if config.sasl_oauth_scope:
             form["scope"] = config.sasl_oauth_scope
         # RFC 6749, 2.3.1: both are encoded, also a slash and a colon.
-        pair = ":".join(
-            urllib.parse.quote(part, safe="") for part in (config.sasl_oauth_client_id, config.sasl_oauth_client_secret)
-        )
+        secret = current(config.sasl_oauth_client_secret)
+        pair = ":".join(urllib.parse.quote(part, safe="") for part in (config.sasl_oauth_client_id, secret))
         headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}", "Accept": "application/json"}
         try:
             request = urllib.request.Request(url, urllib.parse.urlencode(form).encode(), headers)
