@@ -2,7 +2,7 @@
 
 A directory holds `html/ID.html.gz` and `ground-truth/ID.json` (Web Content Extraction Benchmark; development split in
 ../shared/data/wcxb-dev, CC-BY-4.0). Words are runs of letters and digits in lower case, counted as a multiset. Also the
-test pages of Readability: what that program takes from an article, checked by people.
+test pages of Readability and Defuddle: what these programs take from an article, checked by people.
 """
 
 from __future__ import annotations
@@ -21,6 +21,16 @@ from urllib.parse import urlsplit
 from nephila.native import PassOptions, page_pass
 
 _WORD = re.compile(r"\w+")
+_METADATA = re.compile(r"\A\s*```json\n.*?\n```\n", re.DOTALL)
+_SYNTAX = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"!\[[^\]]*\]\([^)]*\)",
+        r"(?<=\])\([^)\s]*(?: \"[^\"]*\")?\)",
+        r"</?[a-z][^>]{0,500}>",
+        r"\$\$.*?\$\$",
+    )
+)
 ASIDE = 5
 """One site in so many is held out."""
 
@@ -56,6 +66,25 @@ def readability(path: Path) -> Iterator[TruePage]:
                 yield TruePage(name.split("/")[-2], "", "readability", source.read(), text)
 
 
+def defuddle(path: Path) -> Iterator[TruePage]:
+    """The test pages in a tar file of `fixtures/NAME.html` and `expected/NAME.md`, without syntax of Markdown."""
+    with tarfile.open(path) as tar:
+        members = {"/".join(name.split("/")[-2:]): name for name in tar.getnames()}
+        for name in sorted(name for name in members if name.startswith("fixtures/") and name.endswith(".html")):
+            stem = name.removeprefix("fixtures/").removesuffix(".html")
+            source, expected = (tar.extractfile(members[at]) for at in (name, f"expected/{stem}.md") if at in members)
+            if source and expected:
+                text = expected.read().decode()
+                yield TruePage(stem, "", "defuddle", source.read(), plain(_METADATA.sub("", text, count=1)))
+
+
+def plain(markdown: str) -> str:
+    """The text of Markdown: pictures, targets of links, tags and TeX left out."""
+    for pattern in _SYNTAX:
+        markdown = pattern.sub(" ", markdown)
+    return markdown
+
+
 def aside(page: TruePage) -> bool:
     """Whether its site is one of those that no choice was made by."""
     return zlib.crc32(f"held{fold(page.url or page.id, 10**9)}".encode()) % ASIDE == 0
@@ -87,6 +116,14 @@ def f1(truth: str, answer: str) -> float:
         return 1.0
     both = (left & right).total()
     return 2 * both / (left.total() + right.total())
+
+
+def word_score(truth: str, answer: str) -> tuple[float, float, float]:
+    """Precision, recall and F1 of the words."""
+    left, right = Counter(words(truth)), Counter(words(answer))
+    both = (left & right).total()
+    precision, recall = (both / whole.total() if whole else 1.0 for whole in (right, left))
+    return precision, recall, f1(truth, answer)
 
 
 def means(scores: Iterable[tuple[str, float]]) -> dict[str, float]:

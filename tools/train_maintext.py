@@ -2,22 +2,26 @@
 sites it has not seen.
 
     python -m tools.train_maintext ../shared/data/wcxb-dev [--articles test-pages.tar.xz] [--documentation CACHE]
-        [--folds 5] [--seed 1] [--aside] [--unseen-types] [--write]
+        [--segments DIRECTORY] [--fixtures fixtures.tar.xz] [--answers FILE] [--folds 5] [--seed 1] [--aside]
+        [--unseen-types] [--write]
 
 Each text line is an example: main text if its words stand in the page's truth, weighing what its words weigh in the
 page's F1; a second copy of a line that is main text weighs nothing. Class words have scores that are learnt as well
 (tools/class_words.py), for each page without its own site. Sites are cut into folds; every page is answered
 by a model that saw no page of its site, and the word-F1 of those answers is printed by page type. --articles names
-Readability's test pages, --documentation a cache directory for Debian's documentation packages: more to train on,
-never asked about. --aside keeps a fifth of the sites out of everything
-but one last question. --unseen-types asks of each page type a model that saw none of it. With --write a model of all
-pages replaces both files: build the core again after that. Symmetric trees by CatBoost (`pip install catboost
-numpy`), rounded to whole numbers. A CPU-minute or two.
+Readability's test pages, --fixtures Defuddle's, --segments pages of which segments are marked, mostly in other
+languages than English (tools/segment_labels.py, needs trafilatura), --documentation a cache directory for Debian's
+documentation packages, which are never asked about. --answers writes the answers of the folds for
+benchmarks/bench_quality.py. --aside keeps a fifth of the sites out of everything but one last question.
+--unseen-types asks of each page type a model that saw none of it. With --write a model of all pages replaces both
+files: build the core again after that. Symmetric trees by CatBoost (`pip install catboost numpy`), rounded to whole
+numbers. Some CPU-minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import struct
 from collections import Counter, defaultdict
@@ -31,8 +35,10 @@ from nephila.native._core import MODEL_FEATURES, main_text_by, training_table
 from nephila.parser.page.charset import encoding_of
 
 from benchmarks import documentation_truth
-from benchmarks.maintext_truth import ASIDE, TruePage, aside, f1, fold, means, pages, readability, site, words
+from benchmarks.maintext_truth import ASIDE, TruePage, aside, defuddle, f1, fold, means, pages, readability, site, words
+from benchmarks.segment_truth import SegmentPage, counts, score, segment_pages
 from tools import class_words
+from tools.segment_labels import labelled
 
 TARGET = Path(__file__).parents[1] / "services/nephila/native/maintext.txt"
 SETTINGS: dict[str, Any] = {
@@ -51,6 +57,11 @@ STEP = 100
 """Thousandths of log-odds from one entry of the table of chances to the next, as in core/src/maintext/forest.rs."""
 TOP = 32767
 """The largest value of a feature."""
+RARE_TYPES = frozenset({"collection", "documentation", "forum", "listing", "product", "service"})
+RARE_WEIGHT = 2
+"""Pages that are no article weigh so much more: there are four articles to each."""
+CAUTION = 200
+"""Thousandths of log-odds that are taken from each line: most loss is surplus text."""
 ONCE = 32
 """Bytes of a line of which a copy is recognised by its text, as in core/src/maintext/mod.rs."""
 
@@ -88,6 +99,8 @@ def example(page: TruePage) -> Example:
     sizes = np.array([min(len(line), MOST_WORDS) for line in split], float)
     said = np.array(labels(split, truth, page.text)) > 0.5
     weights = np.where(copies(lines, said), 0.0, sizes / max(len(truth), LEAST_WORDS) + 1e-5)
+    if page.kind in RARE_TYPES:
+        weights *= RARE_WEIGHT
     return Example(page, encoding, rows, said, weights, boxes, class_words.shares(boxes, said, weights))
 
 
@@ -166,7 +179,37 @@ def answer(model: Model, one: Example) -> str:
     if not len(one.rows):
         return ""
     found = model.trees.predict(with_scores(one, model.sums, {}), prediction_type="RawFormulaVal")
-    return main_text_by(one.page.body, one.encoding, np.floor(1000 * found).astype(int).tolist()).decode()
+    scores = np.floor(1000 * found).astype(int) - CAUTION
+    return main_text_by(one.page.body, one.encoding, scores.tolist()).decode()
+
+
+def segment_examples(directory: Path, teacher: Model) -> tuple[list[Example], list[SegmentPage]]:
+    """The pages of which segments are marked, as `teacher` and trafilatura label what is not marked."""
+    from trafilatura import extract
+
+    marked = list(segment_pages(directory))
+    examples = []
+    for page in marked:
+        sample = example(TruePage(page.id, page.url, "segments", page.body, ""))
+        if len(sample.rows):
+            lines = lines_of(sample.page.body, sample.encoding)
+            split = [words(line) for line in lines]
+            answers = [answer(teacher, sample), extract(page.body) or ""]
+            first, second = ([share > 0.5 for share in labels(split, words(text), text)] for text in answers)
+            size = max(len(words(answers[0])), LEAST_WORDS)
+            weights = np.array([min(len(line), MOST_WORDS) / size + 1e-5 for line in split])
+            truth, weights = labelled(page, lines, first, second, weights, answers[0])
+            shares = class_words.shares(sample.boxes, truth, weights)
+            sample = sample._replace(labels=truth, weights=weights, shares=shares)
+        examples.append(sample)
+    return examples, marked
+
+
+def lines_of(body: bytes, encoding: str) -> list[str]:
+    """The text lines of a page."""
+    text, packed, *_ = training_table(body, encoding)
+    rows = struct.iter_unpack("<IIIHHII", packed)
+    return [text[start : start + size].decode("utf-8", "replace") for start, size, *_ in rows]
 
 
 def table(model: CatBoostClassifier) -> str:
@@ -176,7 +219,7 @@ def table(model: CatBoostClassifier) -> str:
     rows = [
         "# The main-text model, written by tools/train_maintext.py; the layout is in core/build.rs (forest).",
         f"features: {' '.join(MODEL_FEATURES)}",
-        f"bias: {round(1000 * bias)}",
+        f"bias: {round(1000 * bias) - CAUTION}",
         f"chances: {' '.join(map(str, chances))}",
     ]
     depth = SETTINGS["depth"]
@@ -191,7 +234,6 @@ def table(model: CatBoostClassifier) -> str:
 
 def exported(model: CatBoostClassifier) -> dict[str, Any]:
     """CatBoost's JSON of a model."""
-    import json
     import tempfile
 
     with tempfile.TemporaryDirectory() as directory:
@@ -206,14 +248,14 @@ def said_of(model: Model, asked: list[Example]) -> list[tuple[str, float]]:
     return [(one.page.kind, f1(one.page.text, answer(model, one))) for one in asked]
 
 
-def cross_validated(known: list[Example], articles: list[Example], folds: int) -> list[tuple[str, float]]:
-    """Every page by a model that saw no page of its site."""
-    scores = []
+def cross_validated(known: list[Example], articles: list[Example], folds: int) -> dict[str, str]:
+    """The answer to every page of `known` by a model that saw no page of its site."""
+    answers = {}
     for part in range(folds):
         inside = [fold(one.page.url or one.page.id, folds) == part for one in known]
         model = fit([*(one for one, here in zip(known, inside, strict=True) if not here), *articles])
-        scores += said_of(model, [one for one, here in zip(known, inside, strict=True) if here])
-    return scores
+        answers |= {one.page.id: answer(model, one) for one, here in zip(known, inside, strict=True) if here}
+    return answers
 
 
 def unseen_types(known: list[Example], articles: list[Example]) -> list[tuple[str, float]]:
@@ -237,6 +279,9 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--articles", type=Path)
     parser.add_argument("--documentation", type=Path)
+    parser.add_argument("--segments", type=Path)
+    parser.add_argument("--fixtures", type=Path)
+    parser.add_argument("--answers", type=Path)
     parser.add_argument("--folds", type=int, default=5, help="0: none")
     parser.add_argument("--seed", type=int, default=SETTINGS["random_seed"])
     parser.add_argument("--aside", action="store_true")
@@ -246,12 +291,23 @@ def main() -> None:
     SETTINGS["random_seed"] = arguments.seed
     known = [example(page) for page in pages(arguments.directory)]
     articles = [example(page) for page in readability(arguments.articles)] if arguments.articles else []
+    articles += [example(page) for page in defuddle(arguments.fixtures)] if arguments.fixtures else []
+    manuals: list[Example] = []
     if arguments.documentation:
         documentation_truth.fetch(arguments.documentation, documentation_truth.TRAINING)
-        articles += [example(page) for page in documentation_truth.true_pages(arguments.documentation)]
+        manuals += [example(page) for page in documentation_truth.true_pages(arguments.documentation)]
+    marked: list[Example] = []
+    if arguments.segments:
+        marked, segments = segment_examples(arguments.segments, fit(known + articles + manuals))
     kept = [one for one in known if not (arguments.aside and aside(one.page))]
     if arguments.folds:
-        tell("sites not seen", cross_validated(kept, articles, arguments.folds))
+        answers = cross_validated([*kept, *articles, *marked], manuals, arguments.folds)
+        tell("sites not seen", [(one.page.kind, f1(one.page.text, answers[one.page.id])) for one in kept + articles])
+        if arguments.answers:
+            arguments.answers.write_text(json.dumps(answers), "utf-8")
+        if marked:
+            print(f"segments, sites not seen: {score(counts(page, answers[page.id]) for page in segments)}", flush=True)
+    articles += manuals + marked
     if arguments.unseen_types:
         tell("types not seen", unseen_types(kept, articles))
     if arguments.aside:

@@ -18,13 +18,15 @@ const F_TOOL: u32 = 7;
 
 fn main() {
     println!("cargo:rerun-if-changed=../tags.txt");
-    for file in ["../words.txt", "../class_words.txt", "../maintext.txt", "../tracking.txt", "src/entities.txt"] {
+    for file in
+        ["../words.txt", "../terms.txt", "../class_words.txt", "../maintext.txt", "../tracking.txt", "src/entities.txt"]
+    {
         println!("cargo:rerun-if-changed={file}");
     }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&out).join("tags.rs"), tags()).expect("OUT_DIR is writable");
     for (name, code) in
-        [("entities.rs", entities()), ("words.rs", words() + &scores()), ("forest.rs", forest()), ("tracking.rs", tracking())]
+        [("entities.rs", entities()), ("words.rs", words() + &terms() + &scores()), ("forest.rs", forest()), ("tracking.rs", tracking())]
     {
         fs::write(Path::new(&out).join(name), code).expect("OUT_DIR is writable");
     }
@@ -143,34 +145,26 @@ fn rows(path: &str) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-/// Groups of words with a table of them all: slot = key folded, times a multiplier, top 13 bits.
+/// Groups of attribute words with a table of them all: slot = key folded, times a multiplier, top 13 bits.
 fn words() -> String {
     let mut code = String::new();
-    let mut keys: Vec<(u128, u64)> = vec![(0, 0)];
-    let (mut count, mut first_text) = (0, 64);
+    let mut keys: Vec<(u128, u32)> = vec![(0, 0)];
     for (group, row) in rows("../words.txt").iter().enumerate() {
+        assert!(group < 32, "groups of attributes are bits of a u32");
         let mut words = row.split_whitespace();
         let name = words.next().expect("a row has a name");
-        if name.starts_with("t_") {
-            first_text = first_text.min(group);
-        }
-        count = group + 1;
         writeln!(code, "#[allow(dead_code)]\npub const GROUP_{}: u32 = {group};", name.to_uppercase()).unwrap();
         for word in words {
             assert!((2..=16).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase()), "{word}");
-            let key = word.bytes().enumerate().fold(0u128, |key, (i, b)| key | u128::from(b) << (8 * i));
+            let key = packed(word);
             match keys.iter_mut().find(|known| known.0 == key) {
                 Some(known) => known.1 |= 1 << group,
                 None => keys.push((key, 1 << group)),
             }
         }
     }
-    assert!(first_text <= 32 && count < 64, "groups of attributes are bits of a u32");
     let (multiplier, slots) = spread(&keys.iter().map(|key| key.0).collect::<Vec<_>>());
-    code += &text_heads(keys.iter().filter(|key| key.1 >> first_text != 0).map(|key| key.0));
-    let (keys, groups): (Vec<u128>, Vec<u64>) = keys.into_iter().unzip();
-    writeln!(code, "pub const FIRST_TEXT_GROUP: usize = {first_text};").unwrap();
-    writeln!(code, "pub const TEXT_GROUPS: usize = {};", count - first_text).unwrap();
+    let (keys, groups): (Vec<u128>, Vec<u32>) = keys.into_iter().unzip();
     writeln!(code, "const WORD_MULTIPLIER: u64 = {multiplier};\nconst WORD_SHIFT: u32 = 51;").unwrap();
     // Most words are in no table: one kilobyte decides this and stays in the nearest cache.
     let mut taken = vec![0u64; slots.len() / 64];
@@ -178,17 +172,69 @@ fn words() -> String {
     writeln!(code, "static WORD_TAKEN: [u64; {}] = {taken:?};", taken.len()).unwrap();
     writeln!(code, "static WORD_SLOTS: [u16; {}] = {slots:?};", slots.len()).unwrap();
     writeln!(code, "static WORD_KEYS: [u128; {}] = {keys:?};", keys.len()).unwrap();
-    writeln!(code, "static WORD_GROUPS: [u64; {}] = {groups:?};", groups.len()).unwrap();
+    writeln!(code, "static WORD_GROUPS: [u32; {}] = {groups:?};", groups.len()).unwrap();
     code
 }
 
-/// A bit for the first two letters and the size of each word with a text group.
-fn text_heads(keys: impl Iterator<Item = u128>) -> String {
-    let (multiplier, shift) = (0x9E37_79B1_u32, 22);
-    let mut heads = [0u64; 1 << (32 - 22 - 6)];
+/// The first 16 bytes of a word, the first one lowest.
+fn packed(word: &str) -> u128 {
+    word.bytes().take(16).enumerate().fold(0u128, |key, (i, b)| key | u128::from(b) << (8 * i))
+}
+
+/// Words of lines with their groups in a table with linear probing: a quarter of its slots is taken at most. A word is
+/// in it as it is read: with bit 5 of each byte set, which makes small letters of ASCII and Latin-1; of other letters
+/// there is a key for small letters, one for a capital before them, and one for capitals.
+fn terms() -> String {
+    let mut names: Vec<String> = Vec::new();
+    let mut terms: Vec<(u128, u16)> = vec![(0, 0)];
+    for row in rows("../terms.txt") {
+        let mut words = row.split_whitespace();
+        let (name, _language) = (words.next().expect("a group"), words.next().expect("a language"));
+        let group = names.iter().position(|known| known == name).unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        });
+        for word in words {
+            assert!(word.len() > 1 && word.chars().all(char::is_alphabetic), "{word}");
+            let first = word.chars().next().map_or(0, char::len_utf8);
+            let capital = word[..first].to_uppercase() + &word[first..];
+            for word in [word.to_owned(), capital, word.to_uppercase()] {
+                let size = word.len().min(16);
+                let key = packed(&word) | u128::MAX / 255 * 0x20 & (u128::MAX >> (128 - 8 * size));
+                match terms.iter_mut().find(|known| known.0 == key) {
+                    Some(known) => known.1 |= 1 << group,
+                    None => terms.push((key, 1 << group)),
+                }
+            }
+        }
+    }
+    assert!(names.len() <= 16, "groups are bits of a u16");
+    let bits = (4 * terms.len()).next_power_of_two().ilog2();
+    let (keys, groups): (Vec<u128>, Vec<u16>) = terms.into_iter().unzip();
+    let slots = probed(&keys, bits);
+    let bits_of = |(at, name): (usize, &String)| {
+        format!("#[allow(dead_code)]\npub const TERM_{}: u16 = 1 << {at};\n", name.to_uppercase())
+    };
+    let consts: String = names.iter().enumerate().map(bits_of).collect();
+    format!(
+        "{consts}pub const TEXT_GROUPS: usize = {};\n{}const TERM_SHIFT: u32 = {};\nstatic TERM_SLOTS: [u16; {}] = {slots:?};\n\
+         static TERM_KEYS: [u128; {}] = {keys:?};\nstatic TERM_GROUPS: [u16; {}] = {groups:?};\n",
+        names.len(),
+        text_heads(&keys[1..]),
+        64 - bits,
+        slots.len(),
+        keys.len(),
+        groups.len()
+    )
+}
+
+/// A bit for the first two bytes and the size of each term.
+fn text_heads(keys: &[u128]) -> String {
+    let (multiplier, shift) = (0x9E37_79B1_u32, 19);
+    let mut heads = [0u64; 1 << (32 - 19 - 6)];
     for key in keys {
         let size = 16 - key.leading_zeros() / 8;
-        let slot = ((key as u32 & 0xFFFF) | size << 16).wrapping_mul(multiplier) >> shift;
+        let slot = ((*key as u32 & 0xFFFF) | size << 16).wrapping_mul(multiplier) >> shift;
         heads[slot as usize / 64] |= 1 << (slot % 64);
     }
     format!(
@@ -198,28 +244,36 @@ fn text_heads(keys: impl Iterator<Item = u128>) -> String {
     )
 }
 
-/// Scores of class words in a table with linear probing: a quarter of its slots is taken at most.
-fn scores() -> String {
-    let (mut keys, mut scores): (Vec<u128>, Vec<i16>) = (vec![0], vec![0]);
-    for row in rows("../class_words.txt") {
-        let (word, score) = row.split_once(' ').expect("word and score");
-        assert!((2..=16).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase()), "{word}");
-        keys.push(word.bytes().enumerate().fold(0u128, |key, (i, b)| key | u128::from(b) << (8 * i)));
-        scores.push(score.parse().expect("a score is a number"));
-    }
-    let bits = (4 * keys.len()).next_power_of_two().ilog2();
-    let multiplier = 0x9E37_79B9_7F4A_7C15u64;
+const PROBE_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A table of 2^bits slots with linear probing: each names a key, or the first, which is none.
+fn probed(keys: &[u128], bits: u32) -> Vec<u16> {
     let mut slots = vec![0u16; 1 << bits];
     for (index, key) in keys.iter().enumerate().skip(1) {
-        let mut slot = (((*key as u64) ^ (*key >> 64) as u64).wrapping_mul(multiplier) >> (64 - bits)) as usize;
+        let mut slot =
+            (((*key as u64) ^ (*key >> 64) as u64).wrapping_mul(PROBE_MULTIPLIER) >> (64 - bits)) as usize;
         while slots[slot] != 0 {
             assert_ne!(keys[slots[slot] as usize], *key, "a word is listed once");
             slot = (slot + 1) % slots.len();
         }
         slots[slot] = index as u16;
     }
+    slots
+}
+
+/// Scores of class words in a table with linear probing: a quarter of its slots is taken at most.
+fn scores() -> String {
+    let (mut keys, mut scores): (Vec<u128>, Vec<i16>) = (vec![0], vec![0]);
+    for row in rows("../class_words.txt") {
+        let (word, score) = row.split_once(' ').expect("word and score");
+        assert!((2..=16).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase()), "{word}");
+        keys.push(packed(word));
+        scores.push(score.parse().expect("a score is a number"));
+    }
+    let bits = (4 * keys.len()).next_power_of_two().ilog2();
+    let slots = probed(&keys, bits);
     format!(
-        "const SCORE_MULTIPLIER: u64 = {multiplier};\nconst SCORE_SHIFT: u32 = {};\nstatic SCORE_SLOTS: [u16; {}] = {slots:?};\n\
+        "const PROBE_MULTIPLIER: u64 = {PROBE_MULTIPLIER};\nconst SCORE_SHIFT: u32 = {};\nstatic SCORE_SLOTS: [u16; {}] = {slots:?};\n\
          static SCORE_KEYS: [u128; {}] = {keys:?};\nstatic SCORES: [i16; {}] = {scores:?};\n",
         64 - bits,
         slots.len(),

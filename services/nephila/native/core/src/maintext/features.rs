@@ -35,13 +35,13 @@ impl Work for Features<'_> {
     fn run(self) -> Columns {
         let view = View::new(self.text, self.lines, self.texts, self.boxes);
         let mut out = Columns::new(self.lines.len(), FEATURES.len());
-        let boiler = lines::own(&mut out, &view);
+        let terms = lines::own(&mut out, &view);
         lines::places(&mut out, &view);
-        lines::neighbours(&mut out, &view);
+        lines::neighbours(&mut out, &view, &terms);
         lines::windows(&mut out, &view);
         around::likes(&mut out, &view);
         around::containers(&mut out, &view);
-        whole::headings(&mut out, &view, self.title, &boiler);
+        whole::headings(&mut out, &view, self.title, &terms);
         whole::page(&mut out, &view);
         around::scores(&mut out, &view);
         out

@@ -64,7 +64,7 @@ const ANY: [u32; 24] = [
     GROUP_ADS,
     GROUP_JOIN,
 ];
-/// Also how many words of the first two text groups a line has.
+/// Also how many terms a line has.
 #[inline(always)]
 pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     let lines = view.lines;
@@ -86,7 +86,7 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
         words::of_text(&text[..text.len().min(LOOK_BYTES / 2)])
     });
     for group in 0..TEXT_GROUPS {
-        out.put(counts.iter().map(|count| count[group] as i16));
+        out.put(counts.iter().map(|(count, _)| count[group] as i16));
     }
     out.put(lines.iter().map(|line| fit(u32::from(view.stand(line).depth))));
     for bit in 0..CONTEXTS.len() {
@@ -98,7 +98,7 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     for bit in ANY {
         out.put(view.every.iter().map(|every| (every >> bit & 1) as i16));
     }
-    of_each(&counts, |count| (count[0] + count[1]) as i16)
+    of_each(&counts, |(_, terms)| *terms as i16)
 }
 
 /// Over the head of a line: thousandths of digits and of capitals, number of signs.
@@ -165,7 +165,7 @@ pub fn places(out: &mut Columns, view: &View<'_>) {
 }
 
 #[inline(always)]
-pub fn neighbours(out: &mut Columns, view: &View<'_>) {
+pub fn neighbours(out: &mut Columns, view: &View<'_>, terms: &[i16]) {
     let bytes = of_each(view.lines, |line| fit(line.len));
     let mut padded = vec![-1; bytes.len() + 2 * FAR];
     for column in [&bytes, &view.shares, &view.kinds] {
@@ -174,6 +174,10 @@ pub fn neighbours(out: &mut Columns, view: &View<'_>) {
             let from = FAR.saturating_add_signed(-above);
             out.put(padded[from..][..column.len()].iter().copied());
         }
+    }
+    padded[FAR..][..terms.len()].copy_from_slice(terms);
+    for above in [0, 1, -1] {
+        out.put(padded[FAR.saturating_add_signed(-above)..][..terms.len()].iter().copied());
     }
 }
 

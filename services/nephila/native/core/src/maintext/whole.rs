@@ -31,7 +31,7 @@ const IN_MAIN: u16 = 1 << 6;
 const CONTEXT_SHARES: [u16; 3] = [IN_ARTICLE, IN_MAIN, IN_BODY];
 
 #[inline(always)]
-pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]) {
+pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], terms: &[i16]) {
     let count = view.kinds.len();
     let h1 = view.kinds.iter().position(|kind| *kind == H1_KIND);
     for from in [h1, titled(view, &title.to_ascii_lowercase())] {
@@ -42,7 +42,7 @@ pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]
     for (at, kind) in view.kinds.iter().enumerate() {
         let since = last.map_or(99, |last| fit((at - last) as u32));
         if (H1_KIND..=H6_KIND).contains(kind) {
-            (last, level, said) = (Some(at), *kind, boiler[at]);
+            (last, level, said) = (Some(at), *kind, terms[at]);
         }
         rows.push([since, level, said]);
     }
