@@ -9,7 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST ?= $(BIN)/python -m pytest
 # Groups of pyproject.toml that install-dev installs. lint,test is enough for the tests of a folder (ARGS=tests/scheduler); the types of make check and all tests need dev.
 DEV_GROUPS ?= dev
-WCXB   ?= ../shared/data/wcxb-dev
+TRUTH  ?= ../shared/data
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
@@ -181,8 +181,11 @@ bench-workers: $(DEV)  ##+ CPU per page and pages/s with 0, 1 and 2 worker proce
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
-bench-maintext: $(DEV)  ##+ main text on pages with a truth (WCXB=DIR)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
+RIVALS := build/rivals/bin/python
+bench-quality: $(DEV)  ##+ main text on four sets of pages with a truth, beside trafilatura, resiliparse, readability-lxml and html-text (TRUTH=DIR; some minutes)
+	@test -x $(RIVALS) || { $(BIN)/python -m venv build/rivals && $(RIVALS) -m pip install -q -U pip && \
+		$(RIVALS) -m pip install -q trafilatura resiliparse readability-lxml html-text lxml_html_clean; }
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_quality $(TRUTH) --rivals $(RIVALS) $(ARGS)
 
 bench-markdown: $(DEV)  ##+ Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)

@@ -4,7 +4,7 @@
 
 Cost: CPU-ms of a page of 79 KB (and of the files named), the least of some rounds: disturbances only make a round
 longer. Each line names what it takes from the page, with the number of links and characters. Libraries that are absent
-are named. Quality of main text: `bench_maintext`.
+are named. Quality of main text: `bench_quality`.
 """
 
 from __future__ import annotations
