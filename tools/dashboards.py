@@ -171,6 +171,8 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("Near-copies", rate("nephila_storage_near_copies_total", "action"), "short", "{{action}}"),
                 Panel("Flush, 95 %", latency("nephila_storage_flush_seconds", 0.95), "s"),
                 Panel("Transaction, 95 %", latency("nephila_storage_database_seconds", 0.95), "s"),
+                Panel("Rows of a flush at most", total("nephila_storage_flush_rows_limit", "pod"), "short", "{{pod}}"),
+                Panel("Database away for", total("nephila_storage_store_away_seconds", "pod"), "s", "{{pod}}"),
                 Panel("URLs without receipt", total("nephila_scheduler_urls_outstanding")),
                 Panel("Limit of URLs without receipt", total("nephila_scheduler_outstanding_limit")),
             ),
