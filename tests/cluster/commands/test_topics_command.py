@@ -143,7 +143,7 @@ def test_the_environment_names_the_broker(nephila, monkeypatch):
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "127.0.0.1:2")
     assert "at 127.0.0.1:2" in nephila("service", "topics", "list").err
     monkeypatch.setenv("NEPHILA_KAFKA__SESION_S", "1")
-    assert "did you mean 'session_s'" in nephila("service", "topics", "list").err
+    assert "did you mean NEPHILA_KAFKA__SESSION_S?" in nephila("service", "topics", "list").err
 
 
 def test_a_system_grows(nephila, broker):
