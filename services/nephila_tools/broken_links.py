@@ -18,8 +18,8 @@ from nephila.cli.output import note
 from nephila.cli.terminal import escape_controls
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.option_table import defaults
 from nephila.programs.option_values import settings_of
-from nephila.programs.options import defaults
 from nephila.programs.output_directory import OutputDirectory
 from nephila.storage.read.broken_links import (
     COLUMNS,

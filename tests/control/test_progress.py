@@ -46,8 +46,8 @@ def crawl_with(
         waiting_for_address=lambda: lined,
         errors=Counter(errors or {}),
     )
-    plan = SimpleNamespace(job=SimpleNamespace(uid="j"), max_time_s=max_time_s)
-    return SimpleNamespace(scheduler=scheduler, plan=plan, elapsed_s=elapsed_s, bus=LocalBus(SystemClock()))
+    plan, job = SimpleNamespace(max_time_s=max_time_s), SimpleNamespace(uid="j")
+    return SimpleNamespace(scheduler=scheduler, plan=plan, job=job, elapsed_s=elapsed_s, bus=LocalBus(SystemClock()))
 
 
 def console(**options):

@@ -61,9 +61,9 @@ def test_a_crawl_that_runs_is_not_called_unfinished(tmp_path):
     directory = OutputDirectory(tmp_path)
     directory.write(RunFile(seeds=["http://a.test/"]))
     with directory.locked(), pytest.raises(UserError, match=f"in use by another nephila .process {os.getpid()}."):
-        directory.check_fresh()
+        directory.check_fresh(directory.read(), directory.holder(), ())
     with pytest.raises(UsageError, match=r"holds an unfinished crawl of http://a\.test/; continue it with --resume"):
-        directory.check_fresh()
+        directory.check_fresh(directory.read(), directory.holder(), ())
 
 
 def test_jobs_of_a_crawl_that_has_stopped(tmp_path):

@@ -14,19 +14,18 @@ from nephila.cli.options import with_options
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.config import settings, value_of
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs import options
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.option_converters import same
 from nephila.programs.option_fields import JOB, config_classes, field_facts, place_of
+from nephila.programs.option_table import defaults, rows, table
 from nephila.programs.option_values import read, settings_of
-from nephila.programs.options import DIR, LIMITS, SIZE, TIME, CommandOptions, N, Option, Seconds, defaults, rows, table
+from nephila.programs.options import DIR, LIMITS, SIZE, TIME, CommandOptions, N, Option, Seconds
 from nephila.programs.service_configs import make_configs
 
 REDACTED = "run.json keeps no passwords of proxies"
 LIFTS = "URLs that ended under the option of an earlier run are fetched again without it"
 BESIDE = {
-    "crawl/plan.py": {
-        "proxy": REDACTED,
+    "crawl/differences.py": {
         "accept": LIFTS,
         "allow_private": LIFTS,
         "ca_file": LIFTS,
@@ -35,7 +34,7 @@ BESIDE = {
         "reject": LIFTS,
         "user_agent": LIFTS,
     },
-    "crawl/run.py": {"delay": "--rate is --delay in other words"},
+    "crawl/resolve.py": {"proxy": REDACTED},
     "recorded_frontier.py": {"user_agent": "a run that was not yet started names no agent"},
 }
 """File of the programs → options that it reads beside the table, and why. A name that is gone is taken off the list."""
@@ -88,7 +87,7 @@ def test_a_row_is_all_that_an_option_of_a_setting_needs(added, tmp_path, row, va
     service, _, field = path.partition(".")
     default = settings(config_classes()[service])[field].field.default
     assert (option.default, parameter(name).default) == (default, default)
-    assert name in options.rows()
+    assert name in rows()
     assert option.in_service
     assert not option.in_job
 

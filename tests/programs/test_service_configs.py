@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.programs.options import defaults
+from nephila.programs.option_table import defaults
 from nephila.programs.service_configs import make_configs
 
 

@@ -10,8 +10,8 @@ from nephila.cli.main import main
 from nephila.kernel.documents.field_types import parse_count, parse_rate, parse_size
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.headers import basic_auth, redacted_user
+from nephila.programs.option_table import defaults, table
 from nephila.programs.option_values import read
-from nephila.programs.options import defaults, table
 from nephila.programs.service_configs import make_configs
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.options import defaults
+from nephila.programs.option_table import defaults
 from nephila.programs.service_configs import make_configs
 from nephila_proxies.option import proxies_of, redacted
 

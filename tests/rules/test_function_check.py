@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.crawl.plan import check_rules
+from nephila.programs.crawl.stored import check_rules
 from nephila_rules.function_check import check_functions
 
 from tests.rules.execution.rule_rig import HEAD, rule

@@ -102,9 +102,9 @@ def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset
     from nephila.parser.single.extract import extract as extract_document
 
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
-    named, said = media_type(content_type)
-    charset = "utf-8" if isinstance(html, str) else charset or said
-    return page_of(extract_document(body, url, named, charset, markdown=True), body, named, charset)
+    media, declared = media_type(content_type)
+    charset = "utf-8" if isinstance(html, str) else charset or declared
+    return page_of(extract_document(body, url, media, charset, markdown=True), body, media, charset)
 
 
 def search(
@@ -120,7 +120,7 @@ def search(
 
     source, only = find_rows(str(out))
     chosen = job or only
-    found: Found = extension("search")(
+    pages: Found = extension("search")(
         source, words, jobs=[chosen] if chosen else None, skip=skip, limit=limit, fresh=fresh
     )
-    return found
+    return pages

@@ -22,23 +22,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from nephila.api.handover import Handover
 from nephila.api.options import Rules, crawl_request
 from nephila.api.page import Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.crawl.plan import make_plan
+from nephila.programs.crawl.plan import Plan
 from nephila.programs.crawl.program import CrawlProgram, Result
-from nephila.programs.crawl.run import plan_refetches, resolve_run, run_request
-from nephila.programs.output_directory import OutputDirectory
-from nephila.programs.service_configs import resolve_store
+from nephila.programs.crawl.run import Run, execute
+from nephila.programs.crawl.stored import read_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from nephila.storage.read.reader import Summary
 
 log = logging.getLogger("nephila")
 
@@ -105,25 +102,9 @@ class Crawl:
         """How it ended, once it has."""
         self._on_page = on_page
         self._all_outcomes = all_outcomes
-        self._directory = OutputDirectory(self.out)
-        request = self._request = crawl_request(
-            seeds,
-            self.out,
-            rules,
-            options=options,
-            modes={"resume": resume, "fresh": fresh, "refresh": refresh, "retry_failed": retry_failed},
-        )
-        self._run = resolve_run(request, self._directory)
-        url = resolve_store(self._run, request.store)
-        plan = make_plan(self._run, self.out, url)
-        plan_refetches(request, self._run, plan, info=log.info)
-        scheduler = msgspec.structs.replace(plan.configs.scheduler, window=ahead)
-        plan.configs.scheduler = scheduler
-        if out is None:
-            # A temporary result need not survive a power cut, and a small flush interval yields pages sooner.
-            plan.configs.storage = msgspec.structs.replace(plan.configs.storage, fsync=False, flush_interval_s=0.02)
-        self._run.window = ahead
-        self._plan = plan
+        modes = {"resume": resume, "fresh": fresh, "refresh": refresh, "retry_failed": retry_failed}
+        plan = read_plan(crawl_request(seeds, self.out, rules, options=options, modes=modes))
+        self._plan = _handed_over(plan, ahead, temporary=out is None)
         clock = SystemClock()
         self._bus = Handover(clock, all_outcomes=all_outcomes, found_links=found_links, on_quiet=self._on_quiet)
         self._clock = clock
@@ -139,10 +120,10 @@ class Crawl:
         try:
             while (page := self._bus.next_page().result()) is not None:
                 if self._on_page is not None:
-                    found = self._on_page(page)
-                    if inspect.isawaitable(found):
+                    links = self._on_page(page)
+                    if inspect.isawaitable(links):
                         raise UsageError("on_page is a coroutine function: iterate with async for")
-                    _follow(page, found)
+                    _follow(page, links)
                 yield page
         finally:
             self.close()
@@ -152,8 +133,8 @@ class Crawl:
         try:
             while (page := await asyncio.wrap_future(self._bus.next_page())) is not None:
                 if self._on_page is not None:
-                    found = self._on_page(page)
-                    _follow(page, await found if inspect.isawaitable(found) else found)
+                    links = self._on_page(page)
+                    _follow(page, await links if inspect.isawaitable(links) else links)
                 yield page
         finally:
             await self.aclose()
@@ -212,17 +193,16 @@ class Crawl:
     def _work(self) -> None:
         error: BaseException | None = None
         try:
-            result, counts = run_request(
-                self._request, self._directory, self._plan, self._run, self._go, warn=log.warning, info=log.info
-            )
+            run = execute(self._plan, self._go, warn=log.warning, info=log.info)
+            result = run.result
             error = result.error
             self.end = End(
                 result.reason,
-                counts.outcomes,
-                dict(self._run.reasons),
+                run.counts.outcomes,
+                dict(run.file.reasons),
                 result.left,
                 result.elapsed_s,
-                _problem(result, counts, self._run.reasons),
+                _problem(run),
                 result.refused_seeds,
             )
             self._log_result(self.end)
@@ -230,12 +210,12 @@ class Crawl:
             error = failed
         self._bus.finish(error)
 
-    def _go(self) -> Result:
+    def _go(self, build: Callable[..., CrawlProgram]) -> Result:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(self._main())
+            return runner.run(self._main(build))
 
-    async def _main(self) -> Result:
-        self._crawl = CrawlProgram(self._plan, self._clock, self._bus)
+    async def _main(self, build: Callable[..., CrawlProgram]) -> Result:
+        self._crawl = build(self._clock, self._bus)
         self._loop = asyncio.get_running_loop()
         self._bus.begin()
         if self._leaving:
@@ -253,13 +233,24 @@ class Crawl:
             log.warning("%s", end.problem)
 
 
-def _problem(result: Result, counts: Summary, reasons: Mapping[str, int]) -> str:
+def _handed_over(plan: Plan, ahead: int, *, temporary: bool) -> Plan:
+    """The plan for a caller who takes page after page, `ahead` of them fetched before they are taken."""
+    configs, run = plan.configs, replace(plan.run, window=ahead)
+    # A temporary result need not survive a power cut, and a small flush interval yields pages sooner.
+    storage = replace(configs.storage, fsync=False, flush_interval_s=0.02) if temporary else configs.storage
+    scheduler = replace(configs.scheduler, window=ahead)
+    return replace(plan, run=run, configs=replace(configs, scheduler=scheduler, storage=storage))
+
+
+def _problem(run: Run) -> str:
+    result = run.result
     if result.error is not None:
         return str(result.error)
-    if counts.outcomes.get("stored"):
+    if run.counts.outcomes.get("stored"):
         return ""
+    reasons = sorted(run.file.reasons)
     refused = [f"{url}: {reason}" for url, reason in result.refused_seeds[:1]]
-    return f"no page was stored: {', '.join([*sorted(reasons), *refused]) or 'no URL belongs to the crawl'}"
+    return f"no page was stored: {', '.join([*reasons, *refused]) or 'no URL belongs to the crawl'}"
 
 
 def _close_all() -> None:

@@ -71,7 +71,6 @@ class Handover(LocalBus):
     # ---- on the loop
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """See `Bus.publish`."""
         if topic is PAGES:
             self._pages[message.url_key, message.fetch_no, message.attempt] = message
         elif topic is RECORDS:

@@ -110,8 +110,8 @@ class Page:
         """The main text as Markdown; the text itself where the document is no HTML."""
         if not self.body:
             return self.text
-        found: str = self.extracted.get("markdown") or self.extracted["text"]
-        return found
+        text: str = self.extracted.get("markdown") or self.extracted["text"]
+        return text
 
     @cached_property
     def links(self) -> list[Link]:
@@ -119,8 +119,8 @@ class Page:
         if not self.body:
             return []
         return [
-            Link(one["url"], one["text"], one.get("nofollow", False), one.get("kind", "a"), one.get("place", ""))
-            for one in self.extracted["links"]
+            Link(link["url"], link["text"], link.get("nofollow", False), link.get("kind", "a"), link.get("place", ""))
+            for link in self.extracted["links"]
         ]
 
     @property
@@ -221,17 +221,17 @@ def instant(seconds: float) -> datetime | None:
         return None
 
 
-def page_of(found: dict[str, Any], body: bytes, content_type: str, charset: str) -> Page:
-    """The page of a body that was extracted already (`found`)."""
+def page_of(document: dict[str, Any], body: bytes, content_type: str, charset: str) -> Page:
+    """The page of a body that was extracted already (`document`)."""
     page = Page(
-        url=found["url"],
-        title=found["title"],
-        text=found["text"],
-        lang=found["lang"],
+        url=document["url"],
+        title=document["title"],
+        text=document["text"],
+        lang=document["lang"],
         content_type=content_type,
         charset=charset,
-        meta={key: found[key] for key in ("description", "canonical", "encoding") if found.get(key)},
+        meta={key: document[key] for key in ("description", "canonical", "encoding") if document.get(key)},
         source=body,
     )
-    page.__dict__["extracted"] = found
+    page.__dict__["extracted"] = document
     return page

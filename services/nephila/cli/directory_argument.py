@@ -17,8 +17,8 @@ NAME = "directory"
 
 def add_directory_argument(command: Any) -> None:
     """Add the argument to a command that can have it."""
-    option = next((one for one in command.params if "--out" in one.opts), None)
-    if option is None or any(one.param_type_name == "argument" for one in command.params):
+    option = next((parameter for parameter in command.params if "--out" in parameter.opts), None)
+    if option is None or any(parameter.param_type_name == "argument" for parameter in command.params):
         return
     metavar = option.metavar or "DIR"
     argument = TyperArgument(param_decls=[NAME], required=False, metavar=f"[{metavar}]", help="The same as --out.")
@@ -28,18 +28,18 @@ def add_directory_argument(command: Any) -> None:
 
 
 def _with_directory(callback: Callable[..., Any], option: Any, *, required: bool) -> Callable[..., Any]:
-    def run(**given: Any) -> Any:
-        place = given.pop(NAME)
-        if place is not None:
+    def run(**options: Any) -> Any:
+        directory = options.pop(NAME)
+        if directory is not None:
             from typer._click.globals import get_current_context
 
             context = get_current_context()
             source = context.get_parameter_source(option.name)
             if source is not None and source.name == "COMMANDLINE":
-                raise UsageError(f"the directory is given twice: {place} and --out {given[option.name]}")
-            given[option.name] = option.type_cast_value(context, place)
-        if required and given[option.name] is None:
+                raise UsageError(f"the directory is given twice: {directory} and --out {options[option.name]}")
+            options[option.name] = option.type_cast_value(context, directory)
+        if required and options[option.name] is None:
             raise UsageError(f"name a directory, as an argument or by {option.opts[0]} {option.metavar}")
-        return callback(**given)
+        return callback(**options)
 
     return run

@@ -240,8 +240,8 @@ def command_of(name: str) -> Any:
 app = typer.Typer(cls=Commands, pretty_exceptions_enable=False, add_completion=True)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"nephila {__version__}")
         raise typer.Exit
 
@@ -325,9 +325,9 @@ def _failed(error: Exception) -> int:
 
 def _no_output_option(context: Any) -> str:
     """The line for -o at a command that has none."""
-    names = {name for one in context.command.params for name in one.opts}
-    place = "--out DIR names its directory" if "--out" in names else "it prints; redirect that with > FILE"
-    return f"{context.command_path} has no option -o: {place}"
+    names = {name for parameter in context.command.params for name in parameter.opts}
+    remedy = "--out DIR names its directory" if "--out" in names else "it prints; redirect that with > FILE"
+    return f"{context.command_path} has no option -o: {remedy}"
 
 
 def _tolerate_any_text() -> None:

@@ -15,8 +15,9 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 
 from nephila.cli.terminal import sanitize
+from nephila.programs.option_table import is_list, table
 from nephila.programs.option_values import read
-from nephila.programs.options import ELSEWHERE, Option, is_list, table
+from nephila.programs.options import ELSEWHERE, Option
 
 DEFAULT_OUT = Path("crawl-out")
 NO_STREAM = "a result is a directory, not a stream; nephila export --out DIR prints its rows (./- is a directory)"
@@ -72,13 +73,13 @@ def with_options(command: str) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function, eval_str=True)
-        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        own = [entry for entry in signature.parameters.values() if entry.kind is not inspect.Parameter.VAR_KEYWORD]
         shared = [_parameter(name, kind, option) for name, (kind, option) in table(command).items()]
-        first = [one for one in own if not _panel(one)]  # --help prints panels in the order of their first option
-        parameters = [*first, *shared, *(one for one in own if _panel(one))]
-        keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        first = [entry for entry in own if not _panel(entry)]  # --help prints panels in the order of their first option
+        parameters = [*first, *shared, *(entry for entry in own if _panel(entry))]
+        keyword_only = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in parameters]
         setattr(function, "__signature__", signature.replace(parameters=keyword_only))  # noqa: B010 - not in its type
-        function.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+        function.__annotations__ = {entry.name: entry.annotation for entry in parameters} | {"return": None}
         return function
 
     return decorate
@@ -86,7 +87,7 @@ def with_options(command: str) -> Callable[[F], F]:
 
 def _panel(parameter: inspect.Parameter) -> Any:
     """The heading in --help of a parameter that the function itself has."""
-    return next((getattr(one, "rich_help_panel", None) for one in get_args(parameter.annotation)[1:]), None)
+    return next((getattr(note, "rich_help_panel", None) for note in get_args(parameter.annotation)[1:]), None)
 
 
 def _parameter(name: str, kind: Any, option: Option) -> inspect.Parameter:

@@ -23,9 +23,9 @@ def print_json(value: Any) -> None:
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
     """Aligned lines on standard output; pairs whose value is None are left out."""
-    shown = [(key, sanitize(str(value), 2000)) for key, value in pairs if value is not None]
-    width = max((len(key) for key, _ in shown), default=0) + 1
-    for key, value in shown:
+    texts = [(key, sanitize(str(value), 2000)) for key, value in pairs if value is not None]
+    width = max((len(key) for key, _ in texts), default=0) + 1
+    for key, value in texts:
         sys.stdout.write(f"{key + ':':<{width}} {value}".rstrip() + "\n")
 
 
@@ -34,8 +34,8 @@ def program() -> str:
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m nephila"
-    found = shutil.which("nephila")
-    if called.name != "nephila" or (found is not None and Path(found).resolve() == called.resolve()):
+    in_path = shutil.which("nephila")
+    if called.name != "nephila" or (in_path is not None and Path(in_path).resolve() == called.resolve()):
         return "nephila"
     return shlex.quote(str(called))
 

@@ -99,15 +99,15 @@ class ProgressPrinter:
         fault = crawl.scheduler.frontier.counters.first_fault
         if fault and not self._fault:
             self._fault = fault
-            if not crawl.scheduler.ended(crawl.plan.job.uid)[Outcome.STORED]:
+            if not crawl.scheduler.ended(crawl.job.uid)[Outcome.STORED]:
                 self._print(sanitize(fault, 800))
 
     def line(self, crawl: CrawlProgram) -> str:
         """The state of the crawl in one line."""
         scheduler = crawl.scheduler
-        ended = scheduler.ended(crawl.plan.job.uid)
+        ended = scheduler.ended(crawl.job.uid)
         total = sum(ended.values())
-        limit = job_facts.page_limit(scheduler, crawl.plan.job.uid)
+        limit = job_facts.page_limit(scheduler, crawl.job.uid)
         rate = self._rate(Mark(time.monotonic(), ended[Outcome.STORED], total, scheduler.queued))
         parts = [
             duration(crawl.elapsed_s),
@@ -151,7 +151,7 @@ class ProgressPrinter:
         self._marks.append(mark)
         while len(self._marks) > 2 and mark.at - self._marks[0].at > ESTIMATE_S:
             self._marks.popleft()
-        before = [one for one in self._marks if mark.at - one.at <= window_s]
+        before = [earlier for earlier in self._marks if mark.at - earlier.at <= window_s]
         # The line before the last is older than the window where lines come seldom.
         start = before[0] if len(before) > 1 else self._marks[max(len(self._marks) - 2, 0)]
         return (mark.ended - start.ended) / (mark.at - start.at) if mark.at > start.at else 0.0

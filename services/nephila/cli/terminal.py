@@ -45,7 +45,7 @@ def sanitize_markup(text: str, limit: int = 200) -> str:
 def escape_controls(text: str) -> str:
     r"""Text of many lines for a terminal: control characters become escapes such as \u202e, as JSON writes them, so
     that a line of JSON keeps its meaning. Line ends and tabs stay. O(n)."""
-    return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
+    return _UNSEEN.sub(lambda match: _escaped(match[0]), text)
 
 
 def _escaped(character: str) -> str:

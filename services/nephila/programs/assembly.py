@@ -109,7 +109,7 @@ class Assembly:
             no_browser=self._no_browser,
             downloader=self._downloader_config,
             processes=(lambda: workers.pids) if workers is not None else tuple,
-            downloaders=[one for one in (self.downloader, self.browser) if one is not None],
+            downloaders=[fetching for fetching in (self.downloader, self.browser) if fetching is not None],
             configs=self._configs,
         )
 

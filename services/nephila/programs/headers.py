@@ -21,21 +21,21 @@ EVERYWHERE = frozenset(
 MAX_FILE_BYTES = 1 << 20
 
 
-def headers_of(given: Iterable[str], seeds: Iterable[str]) -> tuple[str, ...]:
+def headers_of(lines: Iterable[str], seeds: Iterable[str]) -> tuple[str, ...]:
     """The downloader's headers, each with the hosts that it goes to. Raises `UsageError`."""
     hosts = _hosts_of(seeds)
-    found: list[str] = []
-    for line in _read(given):
+    headers: list[str] = []
+    for line in _read(lines):
         host, name, value = split_header(line)
         if not value and name.lower() not in EVERYWHERE:
             raise UsageError(f"--header {name}: give its value again, run.json keeps no secrets; @FILE is read again")
         if host or name.lower() in EVERYWHERE:
-            found.append(line)
+            headers.append(line)
         elif not hosts:
             raise UsageError(f"--header {name} may be a secret: say whom it is for, --header 'HOST {name}: …' (or *)")
         else:
-            found += [f"{one} {name}: {value}" for one in hosts]
-    return tuple(found)
+            headers += [f"{seed_host} {name}: {value}" for seed_host in hosts]
+    return tuple(headers)
 
 
 def basic_auth(user: str, seeds: Iterable[str]) -> tuple[str, ...]:
@@ -63,20 +63,20 @@ def redacted_user(user: str) -> str:
     return user if user.startswith("@") else user.partition(":")[0]
 
 
-def redacted(given: Iterable[str]) -> list[str]:
+def redacted(lines: Iterable[str]) -> list[str]:
     """The headers as run.json keeps them: without values that may be secrets."""
-    found = []
-    for line in given:
+    headers = []
+    for line in lines:
         if not line.startswith("@"):
             host, name, _ = split_header(line)
             if name.lower() not in EVERYWHERE:
                 line = f"{host} {name}:".strip()
-        found.append(line)
-    return found
+        headers.append(line)
+    return headers
 
 
-def _read(given: Iterable[str], option: str = "--header") -> Iterable[str]:
-    for line in given:
+def _read(lines: Iterable[str], option: str = "--header") -> Iterable[str]:
+    for line in lines:
         if not line.startswith("@"):
             yield line
             continue
@@ -85,7 +85,7 @@ def _read(given: Iterable[str], option: str = "--header") -> Iterable[str]:
                 text = file.read(MAX_FILE_BYTES).decode("utf-8")
         except (OSError, ValueError) as error:
             raise UsageError(f"cannot read {option} {line}: {getattr(error, 'strerror', None) or error}") from None
-        yield from (one.strip() for one in text.splitlines() if one.strip() and not one.startswith("#"))
+        yield from (entry.strip() for entry in text.splitlines() if entry.strip() and not entry.startswith("#"))
 
 
 def _hosts_of(seeds: Iterable[str]) -> list[str]:

@@ -27,7 +27,7 @@ def read_jobs(names: Iterable[str]) -> list[JobDocument]:
 def read_sources(document: JobDocument, refused: list[tuple[str, str]]) -> Iterator[str]:
     """URLs of a job's files of seeds, lazily; lines that are not URLs are added to `refused`."""
     for name in document.files:
-        yield from read_seeds(name, lambda place, reason: refused.append((place, reason)), "the seeds ")
+        yield from read_seeds(name, lambda line, reason: refused.append((line, reason)), "the seeds ")
 
 
 def _files(name: str) -> list[str]:
@@ -35,10 +35,10 @@ def _files(name: str) -> list[str]:
     folder = Path(name)
     if name == STDIN or not folder.is_dir():
         return [name]
-    found = sorted(str(path) for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
-    if not found:
+    files = sorted(str(path) for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
+    if not files:
         raise UsageError(f"{name} has no file {', '.join(f'*{suffix}' for suffix in SUFFIXES)}")
-    return found
+    return files
 
 
 def _title(name: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any, get_args
 
 from nephila.kernel.runtime.config import settings
 from nephila.programs.option_fields import JOB, config_classes
-from nephila.programs.options import DIR, FILE, SIZE, TIME, N, Option, defaults, is_list, table
+from nephila.programs.option_table import defaults, is_list, table
+from nephila.programs.options import DIR, FILE, SIZE, TIME, N, Option
 
 
 def read(kind: Any, option: Option, value: Any) -> Any:
@@ -78,12 +79,12 @@ def _count(option: Option, value: Any) -> int:
 
 def _texts(value: Any) -> list[str]:
     if isinstance(value, Mapping):
-        value = [f"{key}: {one}" for key, one in value.items()]
-    found = [value] if isinstance(value, str) else list(value) if isinstance(value, Sequence | Set) else [value]
-    for one in found:
-        if not isinstance(one, str):
-            raise ValueError(f"{_shown(one)} is no text; it is a list of texts")
-    return found
+        value = [f"{key}: {text}" for key, text in value.items()]
+    texts = [value] if isinstance(value, str) else list(value) if isinstance(value, Sequence | Set) else [value]
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"{_shown(text)} is no text; it is a list of texts")
+    return texts
 
 
 def _shown(value: Any) -> str:

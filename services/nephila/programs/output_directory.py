@@ -54,7 +54,7 @@ def cpu_seconds() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-class JobRun(msgspec.Struct, kw_only=True):
+class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     """What `run.json` holds of one of many jobs."""
 
     generation: int = 0
@@ -69,8 +69,8 @@ class JobRun(msgspec.Struct, kw_only=True):
     """Seconds in a browser."""
 
 
-class RunFile(msgspec.Struct, kw_only=True):
-    """What `run.json` holds."""
+class RunFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `run.json`. A value: a program replaces it as a whole."""
 
     format: int = FORMAT
     """Version of the directory's layout; another one is refused."""
@@ -128,7 +128,7 @@ class RunFile(msgspec.Struct, kw_only=True):
     rules: dict[str, int] = {}
     """Version of each rule of the job, at the start of the last run."""
     incomplete: list[str] = []
-    """What pages lack that were stored before it was added (`crawl.additions`)."""
+    """What pages lack that were stored before it was added (`crawl.differences`)."""
 
 
 class OutputDirectory:
@@ -207,10 +207,8 @@ class OutputDirectory:
     def write(self, run: RunFile) -> None:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
         temporary = self.run_file.with_suffix(".tmp")
-        run.check = _NO_CHECK
         data = msgspec.json.format(msgspec.json.encode(_without_secrets(run)), indent=2) + b"\n"
-        run.check = checksum(data)
-        data = _CHECK.sub(run.check.encode(), data)
+        data = _CHECK.sub(checksum(data).encode(), data)
         try:
             with temporary.open("wb") as file:
                 file.write(data)
@@ -249,19 +247,21 @@ class OutputDirectory:
             pass
         return 0
 
-    def check_fresh(self) -> None:
-        """Refuse to start a new crawl where one already is. Raises `UserError` and `UsageError`."""
-        run = self.read()
+    def leftovers(self) -> tuple[str, ...]:
+        """Names of the files of a crawl that are here, beside run.json."""
+        return tuple(name for name in ("nephila.db", "frontier") if (self.path / name).exists())
+
+    def check_fresh(self, run: RunFile | None, holder: int, leftovers: tuple[str, ...]) -> None:
+        """Refuse to start a new crawl where one already is. Raises `UserError` and `UsageError`. Reads nothing."""
         if run is not None:
             self.check_command(run, "crawl")
-            if holder := self.holder():
+            if holder:
                 raise self._in_use(str(holder))
             what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
             of = f" of {run.seeds[0]}" if run.seeds else ""
             raise UsageError(f"{self.path} holds {what}{of}; {_CHOICES}")
-        for name in ("nephila.db", "frontier"):
-            if (self.path / name).exists():
-                raise UsageError(f"{self.path} holds {name} of an unknown crawl; {_CHOICES}")
+        for name in leftovers:
+            raise UsageError(f"{self.path} holds {name} of an unknown crawl; {_CHOICES}")
 
     def remove_result(self) -> None:
         """Delete what a crawl has written here; the caller holds the lock. Raises `UserError`."""
@@ -274,16 +274,16 @@ class OutputDirectory:
     def move_result(self) -> Path | None:
         """Move what a crawl has written here into a directory below `old`, where it can be read as before; None when
         there is nothing. The caller holds the lock. Raises `UserError`."""
-        found = self._result()
-        if not found:
+        paths = self._result()
+        if not paths:
             return None
         try:
-            ended = max(path.stat().st_mtime for path in found)
+            ended = max(path.stat().st_mtime for path in paths)
             target = self.path / OLD / time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(ended))
             while (target / "run.json").exists():
                 target = target.with_name(target.name + "+")
             target.mkdir(parents=True, exist_ok=True)
-            for path in found:
+            for path in paths:
                 path.rename(target / path.name)
         except OSError as error:
             raise self._refused(error) from None
@@ -291,8 +291,8 @@ class OutputDirectory:
 
     def _result(self) -> list[Path]:
         """Files and directories of a result, run.json last: it identifies the result while other files are moved."""
-        found = {path for pattern in RESULT for path in self.path.glob(pattern)}
-        return sorted(found, key=lambda path: (path.name == "run.json", path.name))
+        paths = {path for pattern in RESULT for path in self.path.glob(pattern)}
+        return sorted(paths, key=lambda path: (path.name == "run.json", path.name))
 
     def check_command(self, run: RunFile, command: str) -> None:
         """Refuse what another command has made. Raises `UsageError`."""
@@ -363,24 +363,22 @@ def _lock_directory(fd: int) -> None:
 
 
 def _without_secrets(run: RunFile) -> RunFile:
-    """The run as its file keeps it: without the credentials of seeds."""
-    if not any("@" in url for url in run.seeds) and run.document is None:
-        return run
-    kept = msgspec.structs.replace(run, seeds=[redacted(url) for url in run.seeds])
-    if run.document is not None:
-        spec = run.document.get("spec", {})
-        seeds = [{**one, "url": redacted(one["url"])} if "url" in one else one for one in spec.get("seeds", ())]
-        kept.document = {**run.document, "spec": {**spec, **({"seeds": seeds} if seeds else {})}}
-    return kept
+    """The run as its file holds it: without the credentials of seeds, and without a checksum yet."""
+    document = run.document
+    if document is not None and (seeds := document.get("spec", {}).get("seeds")):
+        seeds = [{**seed, "url": redacted(seed["url"])} if "url" in seed else seed for seed in seeds]
+        document = {**document, "spec": {**document["spec"], "seeds": seeds}}
+    seed_urls = [redacted(url) for url in run.seeds]
+    return msgspec.structs.replace(run, seeds=seed_urls, document=document, check=_NO_CHECK)
 
 
-def find_rows(place: str) -> tuple[Source, str | None]:
+def find_rows(source: str) -> tuple[Source, str | None]:
     """The source of the rows, and their job; None: the rows of all jobs. Raises `UserError`."""
-    if is_url(place):
-        return with_password(place), None
-    directory = OutputDirectory(Path(place))
+    if is_url(source):
+        return with_password(source), None
+    directory = OutputDirectory(Path(source))
     if not directory.path.is_dir():
-        raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")
+        raise UserError(f"{source} is not a directory; name the one that was given to nephila crawl --out")
     try:
         run = directory.read()
     except UserError:

@@ -46,6 +46,6 @@ async def program_metrics(assembly: Assembly, beside: Callable[[], list[Collecto
     if assembly.workers is not None:
         sent = await assembly.workers.metrics()
         for service, table in (("downloader", DOWNLOADER), ("parser", PAGE_METRICS)):
-            values = {worker: one.services[service] for worker, one in sent.items()}
+            values = {worker: metrics.services[service] for worker, metrics in sent.items()}
             collectors.append(WorkerMetricsCollector(service, table, values))
     return exposition(registry_of([*collectors, *beside()]))

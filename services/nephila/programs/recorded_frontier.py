@@ -38,11 +38,11 @@ def recorded_frontier(
         files = (log.segments()[:1], log.snapshots())
         dispatcher = Dispatcher(open_frontier(config, read_only=True))
         try:
-            found = restore(dispatcher, log.recover(), now, utc_now)
+            restored = restore(dispatcher, log.recover(), now, utc_now)
         except FileNotFoundError:
             continue
         except OSError as error:
             raise UserError(f"cannot read {error.filename or directory.frontier}: {error.strerror}") from None
         if files == (log.segments()[:1], log.snapshots()):
-            return dispatcher, found
+            return dispatcher, restored
     raise UserError(f"the log in {directory.frontier} is being rewritten all the time; ask again")

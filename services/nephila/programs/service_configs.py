@@ -20,7 +20,7 @@ from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
-from nephila.kernel.runtime.config import by_section, load, replaced, secret_variable
+from nephila.kernel.runtime.config import by_section, load, replaced
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
@@ -40,7 +40,7 @@ GRACE_S = 4.0
 """Time for fetches in flight after a stop. With the last flush, the program ends within five seconds."""
 
 
-class ServiceConfigs(msgspec.Struct):
+class ServiceConfigs(msgspec.Struct, frozen=True):
     """The configuration of every service."""
 
     scheduler: SchedulerConfig
@@ -58,30 +58,34 @@ def archive_name(name: str, run: RunFile) -> str:
     return f"{name}-{time.strftime('%Y%m%d%H%M%S', time.gmtime(run.started_at))}"
 
 
-def resolve_store(run: RunFile, store: str) -> str:
-    """The URL of the database for the rows of a run, empty for nephila.db; stores in `run` what a resume needs.
+def with_store(run: RunFile, store: str, variable: str, writer: str) -> tuple[RunFile, str]:
+    """The run with what a resume needs of the database for its rows, and the URL of that database; empty for
+    nephila.db. Pure.
 
-    Order of precedence: `store` (the option), the environment, the value of an earlier run. Raises `UsageError`.
+    Order of precedence: `store` (the option), `variable` (the environment), the value of an earlier run. `writer`: name
+    of a run that has none. Raises `UsageError`.
     """
-    url = store or secret_variable(ENVIRONMENT)
+    url = store or variable
     if url and not is_url(url):
         raise UsageError("--store is no URL of the form postgresql://user@host:5432/database")
     if run.runs and not run.store:
         if store:
             raise UsageError("the rows of this crawl are in its nephila.db; --store is for a new --out")
-        return ""
-    if not url and run.store:
-        return run.store
-    run.store = without_password(url) if url else ""
-    if url and not run.writer:
-        run.writer = f"crawl-{secrets.token_hex(4)}"
-        # The database may hold other crawls, and a job is part of the key of every row.
-        run.uid = run.writer
-    return url
+        return run, ""
+    if not url:
+        return run, run.store
+    run = structs.replace(run, store=without_password(url))
+    # The database may hold other crawls, and a job is part of the key of every row.
+    return run if run.writer else structs.replace(run, writer=writer, uid=writer), url
+
+
+def new_writer() -> str:
+    """A name for a crawl that begins to write into a database."""
+    return f"crawl-{secrets.token_hex(4)}"
 
 
 def make_configs(
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     directory: Path,
     formats: tuple[str, ...],
     *,

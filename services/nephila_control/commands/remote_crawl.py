@@ -12,9 +12,9 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nephila import __version__
 from nephila.cli.crawl.run import NOTHING_FETCHED
 from nephila.cli.crawl.summary import dead_letters_line
 from nephila.cli.lost_output import drop_lost_output
@@ -23,10 +23,13 @@ from nephila.cli.terminal import sanitize
 from nephila.kernel.documents.job_document import document_of, lists_of, spec_of, urls_of, with_spec
 from nephila.kernel.documents.job_schema import Seed as SeedOfJob
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila.programs.crawl.plan import make_plan
-from nephila.programs.crawl.run import CrawlRequest, read_all_seeds, read_job, seed_urls
-from nephila.programs.options import IN_SERVICE
-from nephila.programs.output_directory import RunFile
+from nephila.programs.crawl.plan import job_of, run_formats, spec_of_run, without_recurring_keys
+from nephila.programs.crawl.request import CrawlRequest
+from nephila.programs.crawl.resolve import new_run
+from nephila.programs.crawl.seeds import all_seeds
+from nephila.programs.crawl.stored import check_rules, read_job
+from nephila.programs.option_table import IN_SERVICE
+from nephila.programs.service_configs import make_configs
 
 from nephila_control import api, job_types, requests, rule_types, system_types
 from nephila_control.api import Control
@@ -35,8 +38,7 @@ from nephila_control.commands.jobs.command import send_seeds
 from nephila_control.commands.target import ControlTarget
 
 if TYPE_CHECKING:
-    from nephila.kernel.messages import Seed
-    from nephila.programs.crawl.plan import CrawlPlan
+    from nephila.kernel.messages import CrawlJob, Seed
 
 DIRECTORY_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", "api_access")
 """Options of a crawl in this process, with a directory here."""
@@ -61,43 +63,39 @@ def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *
     where = "--bootstrap" if target.bootstrap else "--server"
     for name in (*DIRECTORY_OPTIONS, *IN_SERVICE):
         option = name.replace("_", "-")
-        if name in request.given and name in DIRECTORY_OPTIONS:
+        if name in request.explicit and name in DIRECTORY_OPTIONS:
             raise UsageError(f"--{option} works with a directory here, not with {where}")
-        if name in request.given:
+        if name in request.explicit:
             raise UsageError(
                 f"--{option} belongs to the settings of the services (nephila service downloader --config …), not "
                 f"to a crawl with {where}"
             )
-    document = read_job(request)
+    document = read_job(request.job_file)
     if not request.urls and not request.seed_file and document is None:
         raise UsageError("nothing to crawl: give a URL, a job.yaml or --seeds FILE")
-    run = RunFile(
-        program=f"nephila {__version__}",
-        seeds=request.urls or seed_urls(document),
-        seed_file=request.seed_file,
-        document=document,
-        options=request.options,
-    )
-    plan = make_plan(run, request.out, system=True)
-    if document is None:
-        plan.job.uid = plan.job.name = f"crawl-{uuid.uuid4().hex[:12]}"
-    rules = rules_of(plan)
+    run = new_run(request, document, time.time())
+    parsed, spec = spec_of_run(run)
+    # The services would fetch the pages again when they are due, which a crawl that is followed to its end is not for.
+    spec, _ = without_recurring_keys(spec, keep_recrawl=False)
+    make_configs(run.options, request.out, run_formats(run))  # refuses what no service takes
+    job = job_of(parsed.name if parsed else f"crawl-{uuid.uuid4().hex[:12]}", spec)
+    job, rules = with_rules(job, run.options.get("rules", ""))
     refused: Refused = []
-    seeds = read_all_seeds(run, plan, refused, already_read=False)
+    seeds = all_seeds(job, parsed.files if parsed else (), run.seed_file, refused)
 
     async def work(control: Control) -> tuple[job_types.Job, Counter[str] | None]:
         began = time.time()
-        generation = await _submit(control, plan, rules, seeds, refused)
+        generation = await _submit(control, job, rules, seeds, refused)
         if not (quiet or as_json):
-            note(f"job {plan.job.uid}; stop watching with Ctrl-C: the crawl goes on")
-        job = await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+            note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
+        done = await follow(control, job.uid, generation, quiet=quiet or as_json)
         try:
-            return job, await dead_letters(control, job.name, began - CLOCKS_S)
+            return done, await dead_letters(control, done.name, began - CLOCKS_S)
         except UserError as error:  # the crawl is done, and its summary is printed
             note(f"whether there are dead letters is not known: {error}; see nephila service dead list")
-            return job, None
+            return done, None
 
-    job, letters = call(target, work)
+    done, letters = call(target, work)
     for what, why in refused:
         print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
     if letters and not as_json:
@@ -105,30 +103,29 @@ def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *
             f"{dead_letters_line(letters)}; see nephila service dead list, and nephila service dead "
             "replay when the cause is repaired"
         )
-    _print_summary(job, letters, as_json=as_json, quiet=quiet)
-    if quiet and not as_json and not job.stored:
-        note(f"no page was stored: {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped")
-    return 0 if job.stored else NOTHING_FETCHED
+    _print_summary(done, letters, as_json=as_json, quiet=quiet)
+    if quiet and not as_json and not done.stored:
+        note(f"no page was stored: {done.denied:,} denied, {done.failed:,} failed, {done.dropped:,} dropped")
+    return 0 if done.stored else NOTHING_FETCHED
 
 
-def rules_of(plan: CrawlPlan) -> list[dict[str, Any]]:
-    """Reads the documents of the rules that the job names. A rule of the same name in the system is replaced."""
-    if plan.rules is None:
-        return []
+def with_rules(job: CrawlJob, directory: str) -> tuple[CrawlJob, list[dict[str, Any]]]:
+    """The job with its rules of a directory, all of them if it names none, and their documents. A rule of the same name
+    in the system is replaced. Raises `UsageError` for a rule that is not there."""
+    if not directory:
+        return job, []
     from nephila_rules.files import read_all
 
-    documents = read_all([plan.rules])
-    if plan.all_rules:
-        plan.job = with_spec(plan.job, rules=[document.name for document in documents])
-    names = spec_of(plan.job).rules
-    return [document.content for document in documents if document.name in names]
+    names = list(check_rules(spec_of(job).rules, Path(directory), ""))
+    documents = {document.name: document.content for document in read_all([Path(directory)])}
+    return with_spec(job, rules=names), [documents[name] for name in names]
 
 
 async def _submit(
-    control: Control, plan: CrawlPlan, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
+    control: Control, job: CrawlJob, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
 ) -> int:
     """Sends rules, job and seeds in this order. Returns the generation of the job with all of them."""
-    name = plan.job.uid
+    name = job.uid
     try:
         await control.get_job(job_types.JobName(name=name))
     except api.NotFound:
@@ -137,14 +134,14 @@ async def _submit(
         raise UserError(f"there is a job {name!r} already; give yours another name, or delete that one")
     if rules:
         await control.apply_rules(rule_types.ApplyRules(rules=rules))
-    spec = spec_of(plan.job)
+    spec = spec_of(job)
     lists = lists_of(spec)
     rest = (seed.url for seed in seeds if seed.source not in ("sitemap", "feed"))
     first = list(itertools.islice(rest, max(len(urls_of(spec)), 0 if lists else 1)))
     seeds_of_job = [*(SeedOfJob(url=url) for url in first), *(SeedOfJob(**{kind: url}) for kind, url in lists)]
-    job = document_of(with_spec(plan.job, seeds=seeds_of_job))
+    document = document_of(with_spec(job, seeds=seeds_of_job))
     more = next(rest, None)
-    answer = await control.apply_job(job_types.ApplyJob(job=job, seeds_follow=more is not None))
+    answer = await control.apply_job(job_types.ApplyJob(job=document, seeds_follow=more is not None))
     refused += [(refusal.url, refusal.reason) for refusal in answer.refused]
     if more is None:
         return answer.generation

@@ -7,12 +7,13 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
+from msgspec.structs import replace
 from nephila import __version__
 from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.options import DEFAULT_OUT, Api, ApiAccess, ApiTokenFile, Out, values, with_options
@@ -63,7 +64,7 @@ def up(
 
 def run_up(
     out: Path,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
     tcp: TcpAddress | None,
     *,
     quiet: bool,
@@ -75,8 +76,10 @@ def run_up(
     """Serves the jobs of a directory until a signal; returns the exit code. `webhooks` is the file of the destinations
     of changes, `beside` gives metrics of the companion, `sites` is the file of the sites (default: that of the
     directory)."""
+    from nephila.kernel.runtime.config import secret_variable
     from nephila.programs.headers import redacted
-    from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
+    from nephila.programs.service_configs import archive_name, formats_of, make_configs, new_writer, with_store
+    from nephila.storage.source import ENVIRONMENT
     from nephila_harvest.send_webhooks import build_sender
     from nephila_harvest.webhooks.config import read_webhooks
     from nephila_proxies import option as proxies
@@ -84,27 +87,29 @@ def run_up(
     from nephila_rules.function_check import check_functions
 
     drop_lost_output("stdout")
-    store = options.pop("store")
     directory = OutputDirectory(out)
     earlier = directory.read()
     # Jobs that were taken with a browser need it again.
-    options["browser"] = options["browser"] or bool(earlier is not None and earlier.options.get("browser"))
-    run = resolve_run(directory, options)
-    url = resolve_store(run, store)
+    browser = options["browser"] or bool(earlier is not None and earlier.options.get("browser"))
+    run, url = with_store(resolve_run(directory, earlier), options["store"], secret_variable(ENVIRONMENT), new_writer())
     configs = make_configs(
         options,
         out,
         formats_of(options["format"], options["keep_raw"]),
         store=url,
         writer=run.writer,
-        renders=options["browser"],
+        renders=browser,
         archive=archive_name("up", run),
     )
     if rules := options.get("rules", ""):
         check_functions(read_all([Path(rules)]), configs.parser.rule_functions_dir)
-    options["header"] = redacted(options["header"])
-    options["proxy"] = proxies.redacted(options["proxy"])
-    run.window, run.agent = configs.scheduler.window, configs.scheduler.agent
+    changed = {"browser": browser, "header": redacted(options["header"]), "proxy": proxies.redacted(options["proxy"])}
+    run = replace(
+        run,
+        options={name: value for name, value in options.items() if name != "store"} | changed,
+        window=configs.scheduler.window,
+        agent=configs.scheduler.agent,
+    )
     try:
         sender = partial(build_sender, Path(webhooks), directory.rows(run)) if webhooks else None
         if webhooks:
@@ -117,17 +122,13 @@ def run_up(
         raise type(error)(without_resume(str(error))) from None
 
 
-def resolve_run(directory: OutputDirectory, options: dict[str, Any]) -> RunFile:
-    """Raises `UsageError` if the directory holds something else."""
-    run = directory.read()
-    if run is None:
-        directory.check_fresh()
-        run = RunFile(command="up", started_at=time.time())
-    directory.check_command(run, "up")
-    run.program = f"nephila {__version__}"
-    run.options = options
-    run.error = ""
-    return run
+def resolve_run(directory: OutputDirectory, earlier: RunFile | None) -> RunFile:
+    """The run as it will be. Raises `UsageError` when the directory holds something else."""
+    if earlier is None:
+        directory.check_fresh(None, 0, directory.leftovers())
+        earlier = RunFile(command="up", started_at=time.time())
+    directory.check_command(earlier, "up")
+    return replace(earlier, program=f"nephila {__version__}", error="")
 
 
 def serve(
@@ -153,8 +154,8 @@ def serve(
 
     async def main() -> UpProgram:
         def write() -> None:
-            run.degraded_rules = program.assembly.judge.degraded()
-            _write(directory, run, program.control.jobs())
+            degraded = program.assembly.judge.degraded()
+            _write(directory, with_jobs(replace(run, degraded_rules=degraded), program.control.jobs()))
 
         program = UpProgram(
             configs,
@@ -170,12 +171,11 @@ def serve(
 
     raise_open_files()
     with directory.locked():
-        run.runs += 1
-        run.state = "running"
+        run = replace(run, runs=run.runs + 1, state="running")
         directory.write(run)
         program = run_loop(main())
-        run.degraded_rules = program.degraded
-        _write_result(directory, run, program.jobs, program.error)
+        run = replace(run, degraded_rules=program.degraded)
+        _write(directory, with_jobs(_ended(run, program.error), program.jobs))
     if program.error is not None:
         raise program.error
     # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
@@ -263,18 +263,20 @@ def state_line(jobs: list[Job]) -> str:
     return " · ".join(parts)
 
 
-def _write_result(directory: OutputDirectory, run: RunFile, jobs: list[Job], error: BaseException | None) -> None:
-    run.state = "stopped"
-    run.reason = "failed" if error else "interrupted"
-    run.ended_at = time.time()
-    run.cpu_s += cpu_seconds()
-    run.error = str(error) if error else ""
-    _write(directory, run, jobs)
+def _ended(run: RunFile, error: BaseException | None) -> RunFile:
+    return replace(
+        run,
+        state="stopped",
+        reason="failed" if error else "interrupted",
+        ended_at=time.time(),
+        cpu_s=run.cpu_s + cpu_seconds(),
+        error=str(error) if error else "",
+    )
 
 
-def _write(directory: OutputDirectory, run: RunFile, jobs: list[Job]) -> None:
-    """Write run.json with the counts per job. A write error is printed and does not end the program."""
-    run.jobs = {
+def with_jobs(run: RunFile, jobs: list[Job]) -> RunFile:
+    """The content of run.json with the counts per job, and their sums."""
+    job_runs = {
         job.name: JobRun(
             generation=job.generation,
             state=job.state,
@@ -288,12 +290,15 @@ def _write(directory: OutputDirectory, run: RunFile, jobs: list[Job]) -> None:
         )
         for job in jobs
     }
-    run.left = sum(job.left for job in run.jobs.values())
-    run.outcomes = {}
-    for job in run.jobs.values():
-        for name, count in job.outcomes.items():
-            run.outcomes[name] = run.outcomes.get(name, 0) + count
-    run.rows = sum(run.outcomes.values())
+    outcomes: Counter[str] = Counter()
+    for job_run in job_runs.values():
+        outcomes.update(job_run.outcomes)
+    left = sum(job_run.left for job_run in job_runs.values())
+    return replace(run, jobs=job_runs, left=left, outcomes=dict(outcomes), rows=outcomes.total())
+
+
+def _write(directory: OutputDirectory, run: RunFile) -> None:
+    """Write run.json. A write error is printed and does not end the program."""
     try:
         directory.write(run)
     except UserError as refused:

@@ -10,7 +10,7 @@ import pytest
 from nephila.cli.crawl import summary
 from nephila.cli.output import program
 from nephila.programs.crawl.program import Result
-from nephila.programs.options import defaults
+from nephila.programs.option_table import defaults
 from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.storage.read.reader import Summary
 from rich.console import Console

@@ -10,8 +10,8 @@ from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import read_seeds
 from nephila.programs.crawl.job_options import apply_options
-from nephila.programs.crawl.run import seed_urls
-from nephila.programs.options import defaults
+from nephila.programs.crawl.plan import seed_urls
+from nephila.programs.option_table import defaults
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from nephila.native import page_pass
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.text import text_hash
 from nephila.parser.sandbox import ChildError, Task
-from nephila.programs.crawl.plan import check_text_library
+from nephila.programs.crawl.stored import check_text_library
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room

@@ -12,18 +12,20 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
 from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.programs.crawl.changes import Changed, ChangeTracker
-from nephila.programs.crawl.plan import make_plan
-from nephila.programs.crawl.run import CrawlRequest, plan_refetches, resolve_run, run_request
+from nephila.programs.crawl.run import Run, execute
+from nephila.programs.crawl.stored import read_plan
 from nephila.programs.output_directory import OutputDirectory, RunFile
-from nephila.programs.service_configs import resolve_store
+from nephila.programs.service_configs import GRACE_S
 from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
-    from nephila.programs.crawl.plan import CrawlPlan
-    from nephila.programs.crawl.program import Result
-    from nephila.storage.read.reader import Summary
+    from nephila.programs.crawl.plan import Plan
+    from nephila.programs.crawl.program import CrawlProgram, Result
+    from nephila.programs.crawl.request import CrawlRequest
 
 NOTHING_FETCHED = 3
 """Exit code of a crawl that had URLs to fetch and fetched none."""
@@ -32,34 +34,33 @@ NOTHING_FETCHED = 3
 def crawl(request: CrawlRequest, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     drop_lost_output("stdout")
-    directory = OutputDirectory(request.out)
-    run = resolve_run(request, directory)
-    url = resolve_store(run, request.store)
-    plan = make_plan(run, request.out, url)
-    plan.tcp = request.tcp
-    changes = ChangeTracker(plan) if request.refresh and run.runs else None
-    silent = quiet or as_json
-    plan_refetches(request, run, plan, info=_ignore if silent else note)
-    result, counts = _run(request, plan, directory, run, quiet=silent, verbose=verbose)
+    plan = read_plan(request)
+    changes = ChangeTracker(plan) if plan.refreshes else None
+    ended = _run(plan, quiet=quiet or as_json, verbose=verbose)
     from nephila.cli.crawl import summary
 
+    result, run, directory = ended.result, ended.file, OutputDirectory(request.out)
     if result.error is not None and (isinstance(result.error, UsageError) or not isinstance(result.error, UserError)):
         raise result.error
     if result.error is not None:
         note(str(result.error))
-    if result.ended > run.rows and result.error is None:
-        where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
-        why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
-        note(
-            f"{result.ended - run.rows:,} rows are missing in {where} ({why}): these URLs had ended and are not"
-            " fetched again; restore the rows, or start a new crawl with another --out"
-        )
-    changed = changes.found() if changes is not None and result.error is None else None
-    summary.show(directory, run, result, counts, changed, as_json=as_json, quiet=quiet)
+    elif result.ended > run.rows:
+        note(_lost_rows(directory, run, result.ended - run.rows))
+    changed = changes.changed() if changes is not None and result.error is None else None
+    summary.show(directory, run, result, ended.counts, changed, as_json=as_json, quiet=quiet)
     code = exit_code(run, result, changed)
     if code == NOTHING_FETCHED and quiet and not as_json:
         note(summary.nothing_fetched(directory, run, result))
     return code
+
+
+def _lost_rows(directory: OutputDirectory, run: RunFile, rows: int) -> str:
+    where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
+    why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
+    return (
+        f"{rows:,} rows are missing in {where} ({why}): these URLs had ended and are not fetched again; restore the"
+        " rows, or start a new crawl with another --out"
+    )
 
 
 def exit_code(run: RunFile, result: Result, changed: Changed | None) -> int:
@@ -74,20 +75,17 @@ def exit_code(run: RunFile, result: Result, changed: Changed | None) -> int:
     return 0 if run.outcomes.get("stored") else NOTHING_FETCHED
 
 
-def _run(
-    request: CrawlRequest, plan: CrawlPlan, directory: OutputDirectory, run: RunFile, *, quiet: bool, verbose: bool
-) -> tuple[Result, Summary]:
+def _run(plan: Plan, *, quiet: bool, verbose: bool) -> Run:
     from nephila.cli.progress import ProgressPrinter
-    from nephila.programs.crawl.program import CrawlProgram
 
     progress = ProgressPrinter(None if quiet else _standard_error(), verbose=verbose)
 
-    async def main() -> Result:
-        crawl = CrawlProgram(plan)
+    async def main(build: Callable[..., CrawlProgram]) -> Result:
+        crawl = build()
         loop = asyncio.get_running_loop()
 
         def end(_: signal.Signals) -> None:
-            progress.ending(plan.grace_s)
+            progress.ending(GRACE_S)
             crawl.stop("interrupted")
 
         progress.watch(crawl)
@@ -98,8 +96,7 @@ def _run(
             await progress.stop()
 
     raise_open_files()
-    info = _ignore if quiet else note
-    return run_request(request, directory, plan, run, lambda: run_loop(main()), warn=note, info=info)
+    return execute(plan, lambda build: run_loop(main(build)), warn=note, info=_ignore if quiet else note)
 
 
 def _ignore(line: str) -> None:

@@ -53,10 +53,10 @@ def show(
 ) -> None:
     """Print the summary: for people on a terminal or a log, or one JSON object with --json. `changed`: of a refresh."""
     if as_json:
-        found = facts(directory, run, result, counts)
+        values = facts(directory, run, result, counts)
         if changed is not None:
-            found |= {name: [url for url, _ in getattr(changed, name)] for name in MARKS}
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+            values |= {name: [url for url, _ in getattr(changed, name)] for name in MARKS}
+        sys.stdout.write(msgspec.json.encode(values).decode() + "\n")
         return
     if changed is not None:
         show_changes(changed, quiet=quiet)
@@ -198,7 +198,7 @@ def _items(console: Console, counts: Summary, result: Result) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("rule")
     table.add_column("items", justify="right")
-    for name, items in sorted(rules.items(), key=lambda one: (-one[1], one[0])):
+    for name, items in sorted(rules.items(), key=lambda row: (-row[1], row[0])):
         table.add_row(sanitize(name, 60), f"{items:,}")
     console.print(table)
     unused = [sanitize(name, 60) for name, items in rules.items() if not items]
@@ -238,7 +238,7 @@ def remarks(run: RunFile, result: Result) -> list[str]:
         lines.append(f"{count:,} × failed({row.reported_as}): {row.words}")
     if not stored and not denied and run.rows:
         lines.append("No page was stored; see `nephila explain URL` for each URL.")
-    moved = [place for place in result.anchors if place not in result.seed_anchors]
+    moved = [anchor for anchor in result.anchors if anchor not in result.seed_anchors]
     if moved and run.runs == 1:  # a resume may not read the seeds, so it does not know their anchors
         lines.append(f"Seeds redirected, so these count as seed hosts too: {sanitize(', '.join(moved[:5]), 200)}")
     if result.out_of_scope:
@@ -248,8 +248,8 @@ def remarks(run: RunFile, result: Result) -> list[str]:
             f"{result.links_lost:,} links that the earlier scope refused were not held; --refresh fetches their pages "
             "again and finds them"
         )
-    for place, reason in result.refused_seeds[:5]:
-        lines.append(f"Seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
+    for seed, reason in result.refused_seeds[:5]:
+        lines.append(f"Seed left out: {sanitize(seed, 100)}: {sanitize(reason, 150)}")
     if len(result.refused_seeds) > 5:
         lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
     if result.window:

@@ -86,8 +86,8 @@ def _robots(explanation: Explanation) -> Iterator[Pair]:
 def _place(explanation: Explanation) -> Iterator[Pair]:
     queued, lease = explanation.queued, explanation.lease
     if queued is not None:
-        place = f"{queued.position:,}" if queued.position else "far behind"
-        yield "queued", f"{place} of {queued.of:,} of its host{', at the head' if queued.head else ''}"
+        position = f"{queued.position:,}" if queued.position else "far behind"
+        yield "queued", f"{position} of {queued.of:,} of its host{', at the head' if queued.head else ''}"
         yield "not before", utc(queued.not_before) if queued.not_before else ""
         if queued.position:
             yield "depth", f"{queued.depth}"
@@ -112,8 +112,8 @@ def _host(explanation: Explanation) -> Iterator[Pair]:
 
 
 def _budget(explanation: Explanation) -> Iterator[Pair]:
-    for one in explanation.budget.limits:
-        yield "budget", f"{one.used:,.10g} of {one.limit:,.10g} {one.what}"
+    for limit in explanation.budget.limits:
+        yield "budget", f"{limit.used:,.10g} of {limit.limit:,.10g} {limit.what}"
 
 
 def _trap(explanation: Explanation) -> Iterator[Pair]:
@@ -134,14 +134,15 @@ def _trap(explanation: Explanation) -> Iterator[Pair]:
 
 
 def _recrawl(explanation: Explanation) -> Iterator[Pair]:
-    one = explanation.recrawl
-    if one is None:
+    recrawl = explanation.recrawl
+    if recrawl is None:
         return
-    due = "never: gone" if one.gone else "due" if one.out else utc(one.next_at) if one.next_at else "never"
-    yield "fetched again", f"{due} ({one.policy}, interval {one.interval_s:,.0f} s)"
-    checks = f"{one.changes} of {one.checks} checks showed a change"
-    yield "changes", f"about {one.changes_per_day:.3g} a day; {checks}"
-    yield "missing", f"{one.missing} times in a row" if one.missing else ""
+    next_at = utc(recrawl.next_at) if recrawl.next_at else "never"
+    due = "never: gone" if recrawl.gone else "due" if recrawl.out else next_at
+    yield "fetched again", f"{due} ({recrawl.policy}, interval {recrawl.interval_s:,.0f} s)"
+    checks = f"{recrawl.changes} of {recrawl.checks} checks showed a change"
+    yield "changes", f"about {recrawl.changes_per_day:.3g} a day; {checks}"
+    yield "missing", f"{recrawl.missing} times in a row" if recrawl.missing else ""
 
 
 def _rows(explanation: Explanation) -> Iterator[Pair]:
@@ -150,17 +151,17 @@ def _rows(explanation: Explanation) -> Iterator[Pair]:
         yield "row", _ended(row)
         yield "title", row.get("title") or ""
         yield "rule", f"{row['rule']}, version {row['rule_version']}" if row.get("rule") else ""
-    for one in explanation.fetches:
+    for fetch in explanation.fetches:
         notes = [
-            _ended(one),
-            f"status {one['status']}" if one.get("status") else "",
-            f"try {one['attempt']}" if one.get("attempt") else "",
-            f"text {one['change']}" if one.get("change") else "",
+            _ended(fetch),
+            f"status {fetch['status']}" if fetch.get("status") else "",
+            f"try {fetch['attempt']}" if fetch.get("attempt") else "",
+            f"text {fetch['change']}" if fetch.get("change") else "",
         ]
-        said = words(str(one.get("outcome", "")), str(one.get("reason", "")))
+        reason = words(str(fetch.get("outcome", "")), str(fetch.get("reason", "")))
         yield (
-            f"fetch {one.get('fetch_no', '')}",
-            f"{one.get('fetched_at', '')} {', '.join(filter(None, notes))}: {said}",
+            f"fetch {fetch.get('fetch_no', '')}",
+            f"{fetch.get('fetched_at', '')} {', '.join(filter(None, notes))}: {reason}",
         )
 
 

@@ -39,7 +39,7 @@ def diff(
     source, only = find_rows(out)
     href = seed_url(url)
     keys = dict.fromkeys((parse_routed(href).fingerprint, parse_url(href).fingerprint))
-    page = next((found for key in keys if (found := versions(source, job or only, key)) is not None), None)
+    page = next(filter(None, (versions(source, job or only, key) for key in keys)), None)
     if page is None:
         raise UserError(f"{display_name(source)} holds no page of {sanitize(href)}; see nephila explain")
     now, before = page.now, page.before
@@ -52,9 +52,9 @@ def diff(
     heads = (f"--- {page.url}  {_times(before)}", f"+++ {page.url}  {_times(now)}")
     old, new = [_text(version.title, version.text) for version in (before, now)]
     for line in (*heads, *difference(old, new)):
-        shown = sanitize(line, max(len(line), 1))
-        colour = _COLOURS.get(shown[:1])
-        typer.echo(typer.style(shown, fg=colour) if colour else shown)
+        text = sanitize(line, max(len(line), 1))
+        colour = _COLOURS.get(text[:1])
+        typer.echo(typer.style(text, fg=colour) if colour else text)
 
 
 def _times(version: object) -> str:
@@ -83,9 +83,9 @@ def difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
 
 
 def _only(lines: Iterable[str], others: Iterable[str]) -> Iterator[str]:
-    known = Counter(others)
+    rest = Counter(others)
     for line in lines:
-        if known[line] > 0:
-            known[line] -= 1
+        if rest[line] > 0:
+            rest[line] -= 1
         else:
             yield line

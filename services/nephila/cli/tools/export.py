@@ -18,7 +18,7 @@ from nephila.storage.source import Source, display_name, is_url
 
 
 def export(
-    place: Annotated[
+    result: Annotated[
         str, typer.Option("--out", metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")
     ] = str(DEFAULT_OUT),
     format: Annotated[
@@ -113,8 +113,8 @@ def export(
     """Write the pages of a crawl as JSON lines, CSV, Parquet, Markdown, or chunks for language models."""
     if json and format not in ("", "jsonl"):
         raise UsageError(f"--json is --format jsonl, not {format}")
-    wanted = _Wanted(
-        place=place,
+    choices = _Choices(
+        result=result,
         format="jsonl" if json else format,
         out=out,
         all_outcomes=all_outcomes,
@@ -132,17 +132,17 @@ def export(
     if broken_links or any(checks):
         if changes or all_outcomes or items or columns or not broken_links:
             raise UsageError("checks go with --broken-links, and both with no other choice of rows")
-        _broken_links(wanted, checks)
+        _broken_links(choices, checks)
         return
-    _check(wanted)
-    source, only = find_rows(place)
-    _writer(wanted)(wanted, source, job or only)
+    _check(choices)
+    source, only = find_rows(result)
+    _writer(choices)(choices, source, job or only)
 
 
-class _Wanted(NamedTuple):
+class _Choices(NamedTuple):
     """The options of an export."""
 
-    place: str
+    result: str
     format: str
     out: str
     all_outcomes: bool
@@ -163,61 +163,61 @@ class _Wanted(NamedTuple):
         return None if self.out == "-" else Path(self.out)
 
 
-def _check(wanted: _Wanted) -> None:
+def _check(choices: _Choices) -> None:
     """Options that fit together. Raises `UsageError`."""
     from nephila.storage.read.export import ARCHIVES, FORMATS
     from nephila.storage.sinks.chunks import check_chunk_size
 
-    if not wanted.format:
+    if not choices.format:
         raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, blocks, cdxj or wacz")
-    if wanted.format not in (*FORMATS, *ARCHIVES):
-        raise UsageError(f"--format {wanted.format!r} {none_of(wanted.format, (*FORMATS, *ARCHIVES))}")
-    if wanted.raw_csv and wanted.format != "csv":
+    if choices.format not in (*FORMATS, *ARCHIVES):
+        raise UsageError(f"--format {choices.format!r} {none_of(choices.format, (*FORMATS, *ARCHIVES))}")
+    if choices.raw_csv and choices.format != "csv":
         raise UsageError("--raw-csv needs --format csv")
-    if wanted.since and not wanted.changes:
+    if choices.since and not choices.changes:
         raise UsageError("--since needs --changes")
-    if wanted.items and (wanted.changes or wanted.all_outcomes):
+    if choices.items and (choices.changes or choices.all_outcomes):
         raise UsageError("--items are those of stored pages: leave --changes and --all out")
-    if wanted.explode and not wanted.items:
+    if choices.explode and not choices.items:
         raise UsageError("--explode needs --items")
-    if wanted.format == "chunks":
-        check_chunk_size(*wanted.chunk, ("--chunk-chars", "--chunk-overlap"))
+    if choices.format == "chunks":
+        check_chunk_size(*choices.chunk, ("--chunk-chars", "--chunk-overlap"))
 
 
-def _writer(wanted: _Wanted) -> Callable[[_Wanted, Source, str | None], None]:
+def _writer(choices: _Choices) -> Callable[[_Choices, Source, str | None], None]:
     """What writes the rows that are wanted."""
     from nephila.storage.read.export import ARCHIVES
 
-    if wanted.format in ARCHIVES:
+    if choices.format in ARCHIVES:
         return _archive
-    return _items if wanted.items else _pages
+    return _items if choices.items else _pages
 
 
-def _broken_links(wanted: _Wanted, checks: tuple[bool, bool, bool]) -> None:
-    source, only = find_rows(wanted.place)
-    job = wanted.job or only
-    format = wanted.format or "csv"
+def _broken_links(choices: _Choices, checks: tuple[bool, bool, bool]) -> None:
+    source, only = find_rows(choices.result)
+    job = choices.job or only
+    format = choices.format or "csv"
     export = extension("broken-links")
-    export(wanted.place, source, format, wanted.target, job, raw_csv=wanted.raw_csv, checks=checks)
+    export(choices.result, source, format, choices.target, job, raw_csv=choices.raw_csv, checks=checks)
 
 
-def _pages(wanted: _Wanted, source: Source, job: str | None) -> None:
+def _pages(choices: _Choices, source: Source, job: str | None) -> None:
     from nephila.storage.read.export import export as write
     from nephila.storage.sinks.markdown_file import RowMarkdown
 
-    texts = RowMarkdown(wanted.links)
+    texts = RowMarkdown(choices.links)
     rows = write(
         source,
-        wanted.format,
-        wanted.target,
-        all_outcomes=wanted.all_outcomes,
+        choices.format,
+        choices.target,
+        all_outcomes=choices.all_outcomes,
         job=job,
-        raw_csv=wanted.raw_csv,
-        changes=wanted.changes,
-        since=wanted.since,
+        raw_csv=choices.raw_csv,
+        changes=choices.changes,
+        since=choices.since,
         text=texts,
-        chunk=wanted.chunk,
-        columns=wanted.columns,
+        chunk=choices.chunk,
+        columns=choices.columns,
         shown=escape_controls,
     )
     if texts.plain:
@@ -225,48 +225,48 @@ def _pages(wanted: _Wanted, source: Source, job: str | None) -> None:
             f"{texts.plain:,} of {texts.rows:,} pages are plain text: their rows have no structure, because the Python "
             "fallback stored them; they get it when they are fetched again"
         )
-    out = wanted.out
-    if wanted.format == "parquet" and out == "-":
+    out = choices.out
+    if choices.format == "parquet" and out == "-":
         out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
     if out != "-":
         note(f"{rows:,} rows written to {out}")
     elif not rows:
-        none = "no page that is new or has changed" if wanted.changes else "no stored page"
+        none = "no page that is new or has changed" if choices.changes else "no stored page"
         note(f"{display_name(source)} has {none}; --all shows what became of its URLs")
 
 
-def _items(wanted: _Wanted, source: Source, job: str | None) -> None:
+def _items(choices: _Choices, source: Source, job: str | None) -> None:
     from nephila.storage.read.export import export_items
 
     rows = export_items(
         source,
-        wanted.format,
-        wanted.target,
+        choices.format,
+        choices.target,
         job=job,
-        raw_csv=wanted.raw_csv,
-        columns=wanted.columns,
-        explode=wanted.explode,
+        raw_csv=choices.raw_csv,
+        columns=choices.columns,
+        explode=choices.explode,
         shown=escape_controls,
     )
-    if wanted.out != "-":
-        note(f"{rows:,} items written to {wanted.out}")
+    if choices.out != "-":
+        note(f"{rows:,} items written to {choices.out}")
     elif not rows:
         note(f"{display_name(source)} has no items; see nephila crawl --rules DIR")
 
 
-def _archive(wanted: _Wanted, source: Source, job: str | None) -> None:
-    place, format, target = wanted.place, wanted.format, wanted.target
-    if wanted.changes or wanted.all_outcomes or wanted.items or wanted.columns:
+def _archive(choices: _Choices, source: Source, job: str | None) -> None:
+    result, format, target = choices.result, choices.format, choices.target
+    if choices.changes or choices.all_outcomes or choices.items or choices.columns:
         raise UsageError(f"--format {format} is of WARC files: leave --changes, --all, --items and --columns out")
-    if is_url(place):
+    if is_url(result):
         raise UsageError(f"--format {format} reads WARC files: name the directory of a crawl, not a database")
-    number, missing = extension("archives")(Path(place), source, format, target, job=job, shown=escape_controls)
+    number, missing = extension("archives")(Path(result), source, format, target, job=job, shown=escape_controls)
     if missing:
         note(
             f"{missing:,} stored pages are in no WARC file and not in the package;"
-            f" nephila crawl --refresh --format warc --out {place} fetches them again"
+            f" nephila crawl --refresh --format warc --out {result} fetches them again"
         )
     if format == "wacz":
-        note(f"{number:,} pages written to {target or Path(place, 'export.wacz')}")
+        note(f"{number:,} pages written to {target or Path(result, 'export.wacz')}")
     elif target is not None:
         note(f"{number:,} records listed in {target}")

@@ -50,13 +50,13 @@ def extract(
     if "://" in file:
         if url or content_type:
             raise UsageError("--url and --content-type are for files; a page that is fetched has its own")
-        found = _fetched(file, markdown, hidden, settings)
+        document = _fetched(file, markdown, hidden, settings)
     else:
-        found = _extract(file, scalar_text(url), content_type, markdown, hidden)
+        document = _extract(file, scalar_text(url), content_type, markdown, hidden)
     if json:
-        print_json(found)
+        print_json(document)
     else:
-        _show(found, file)
+        _show(document, file)
 
 
 def _fetched(url: str, markdown: bool, hidden: bool, options: dict[str, Any]) -> dict[str, Any]:
@@ -112,19 +112,19 @@ _SHOWN = (
 )
 
 
-def _show(found: dict[str, Any], file: str) -> None:
+def _show(document: dict[str, Any], file: str) -> None:
     counts = (("links", "links"), ("images", "images"), ("videos", "videos"))
     print_pairs(
         [
-            *((key, found.get(key) or None) for key in _SHOWN),
-            *((label, len(found[key])) for label, key in counts if found.get(key)),
+            *((key, document.get(key) or None) for key in _SHOWN),
+            *((label, len(document[key])) for label, key in counts if document.get(key)),
         ]
     )
-    if text := found.get("markdown") or found.get("text"):
+    if text := document.get("markdown") or document.get("text"):
         sys.stdout.write("\n")
         for line in sanitize_lines(text):
             sys.stdout.write(line + "\n")
-    elif not found.get("title"):
+    elif not document.get("title"):
         note(f"{file} has no text that can be read")
 
 

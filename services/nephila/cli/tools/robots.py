@@ -74,10 +74,10 @@ def check(
         answer_batch(lambda line: answer(decode(line)))
         return
     token = product_token(scalar_text(agent))
-    found = ""
+    address = ""
     if target and not file and not url:
         url = target
-        rules, verdict, found = _of_host(target, token, values(options))
+        rules, verdict, address = _of_host(target, token, values(options))
     elif file and url and not target:
         rules = parse_robots(_read(file))
         verdict = decide(rules, token, scalar_text(url))
@@ -87,23 +87,23 @@ def check(
         raise typer.Exit(0 if verdict.allowed else 1)
     delay = rules.crawl_delay_s(token)
     if json:
-        more = {"robots": found} if found else {}
+        more = {"robots": address} if address else {}
         print_json({"url": scalar_text(url), **verdict._asdict(), "crawl_delay_s": delay, **more})
         return
     print_pairs(
         [
             ("verdict", "allowed" if verdict.allowed else "denied"),
-            ("because", _because(verdict, token, found)),
+            ("because", _because(verdict, token, address)),
             ("crawl delay", None if delay is None else f"{delay:g} s"),
-            ("robots.txt", found or None),
+            ("robots.txt", address or None),
         ]
     )
 
 
-def _because(verdict: RobotsVerdict, token: str, found: str) -> str:
+def _because(verdict: RobotsVerdict, token: str, address: str) -> str:
     if verdict.line:
         return f"line {verdict.line}: {verdict.rule}"
-    return f"no rule for {token} matches" if not found or "(rules" in found else "there is no robots.txt to go by"
+    return f"no rule for {token} matches" if not address or "(rules" in address else "there is no robots.txt to go by"
 
 
 def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, RobotsVerdict, str]:

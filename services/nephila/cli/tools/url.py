@@ -71,11 +71,11 @@ def parse(
     if batch:
         _batch(url, base, describe)
         return
-    found = _describe_one(describe, url, base, json)
+    facts = _describe_one(describe, url, base, json)
     if json:
-        print_json(found)
+        print_json(facts)
     else:
-        print_pairs((key.replace("_", " "), value) for key, value in found.items())
+        print_pairs((key.replace("_", " "), value) for key, value in facts.items())
 
 
 @app.command()
@@ -84,19 +84,19 @@ def key(url: Url = None, base: Base = None, batch: Batch = False, json: Json = F
     describe = describer(1)
 
     def only_key(url: str, base: str | None) -> dict[str, Any]:
-        found = describe(url, base)
-        if "url_key" not in found:
+        facts = describe(url, base)
+        if "url_key" not in facts:
             raise ValueError("only http and https URLs have a url_key")
-        return {"url_key": found["url_key"]}
+        return {"url_key": facts["url_key"]}
 
     if batch:
         _batch(url, base, only_key)
         return
-    found = _describe_one(only_key, url, base, json)
+    facts = _describe_one(only_key, url, base, json)
     if json:
-        print_json(found)
+        print_json(facts)
     else:
-        typer.echo(found["url_key"])
+        typer.echo(facts["url_key"])
 
 
 def _batch(url: str | None, base: str | None, describe: Describe) -> None:

@@ -10,7 +10,7 @@ from nephila.storage.changes import AWAY, CHANGED, GONE, MOVED, NEW
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 
 if TYPE_CHECKING:
-    from nephila.programs.crawl.plan import CrawlPlan
+    from nephila.programs.crawl.plan import Plan
 
 
 FOUND = (NEW, CHANGED, MOVED, GONE)
@@ -30,9 +30,9 @@ class Changed(msgspec.Struct):
 
 
 class ChangeTracker:
-    """Remembers the end of the history before a run; `found` reads what was added after it. O(fetches of the run)."""
+    """Remembers the end of the history before a run; `changed` reads what was added after it. O(fetches of the run)."""
 
-    def __init__(self, plan: CrawlPlan) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._source, self._job = plan.rows, plan.job.uid
         self._last = 0
         try:
@@ -42,7 +42,7 @@ class ChangeTracker:
         except NoTables:
             pass
 
-    def found(self) -> Changed:
+    def changed(self) -> Changed:
         """The changes since, in the order of the fetches; of several fetches of one URL, the last one."""
         query = (
             "SELECT fetches.change, fetches.outcome, fetches.url_key, pages.url, pages.title FROM fetches"
@@ -58,9 +58,10 @@ class ChangeTracker:
                 result.fetched += outcome == "stored"
                 if change in FOUND:
                     changes[key] = (change, url, title)
-            known = self._away_before(connection) if any(one[0] in AWAY for one in changes.values()) else set()
+            are_away = any(change in AWAY for change, _, _ in changes.values())
+            away_before = self._away_before(connection) if are_away else set()
         for key, (change, url, title) in changes.items():
-            if change not in AWAY or key not in known:
+            if change not in AWAY or key not in away_before:
                 getattr(result, change).append((url, title))
         return result
 

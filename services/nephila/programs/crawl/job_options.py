@@ -9,7 +9,8 @@ from nephila.kernel.documents.field_types import duration_text
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.programs.option_fields import JOB, field_facts, place_of
-from nephila.programs.options import TIME, table
+from nephila.programs.option_table import table
+from nephila.programs.options import TIME
 
 BROWSER = ("wait_for", "screenshot")
 """Options of rendered pages."""
@@ -41,8 +42,8 @@ def _checked(path: str, value: Any, flag: str) -> Any:
                 raise UsageError(f"{flag} {word!r} {none_of(word, valid)}")
     if facts.check is None or not value:
         return value
-    kept = [_passed(word, facts.check, flag) for word in texts]
-    return kept[0] if isinstance(value, str) else kept
+    checked = [_passed(word, facts.check, flag) for word in texts]
+    return checked[0] if isinstance(value, str) else checked
 
 
 def _passed(word: str, check: Callable[[str], str], flag: str) -> str:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 
 import msgspec
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_document import spec_of, urls_of, with_spec
+from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.extensions import extension
@@ -26,7 +27,7 @@ from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_port import RuleFiles, make_control
-from nephila.programs.crawl.plan import COPIES, DUE, LINKS, CrawlPlan
+from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
 from nephila.scheduler import job_facts
@@ -88,8 +89,25 @@ class Result(msgspec.Struct):
 class CrawlProgram:
     """One crawl while it runs."""
 
-    def __init__(self, plan: CrawlPlan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        seeds: Iterable[Seed],
+        clock: Clock | None = None,
+        bus: LocalBus | None = None,
+        *,
+        on_refetch_queued: Callable[[], None],
+        on_first_end: Callable[[], None] | None = None,
+    ) -> None:
+        """`seeds` are read lazily in a thread. `on_refetch_queued` is called when the URLs to fetch again are in the
+        log: a restart must not queue them a second time. `on_first_end` is called once, when the first URL has ended or
+        the crawl is over; not if a service refuses its settings, so that this error is the only line."""
         self.plan = plan
+        self.job = plan.job
+        """The job with what the frontier and the directory of rules add to the plan's."""
+        self._seeds = seeds
+        self._on_refetch_queued = on_refetch_queued
+        self._on_first_end = on_first_end
         self.clock = clock or SystemClock()
         self.assembly = Assembly(
             plan.configs,
@@ -97,7 +115,6 @@ class CrawlProgram:
             bus or LocalBus(self.clock, on_quiet=self.on_quiet),
             on_fatal=self._fatal,
             on_turn=self._turn,
-            grace_s=plan.grace_s,
             rules=plan.rules is not None,
         )
         self.bus = self.assembly.bus
@@ -115,7 +132,6 @@ class CrawlProgram:
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
-        self._first_end_noted = False
         self._scope_mode_changed = False
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
@@ -147,10 +163,10 @@ class CrawlProgram:
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
         result.elapsed_s = self.elapsed_s
-        result.out_of_scope = job_facts.out_of_scope(self.scheduler, self.plan.job.uid)
-        result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
+        result.out_of_scope = job_facts.out_of_scope(self.scheduler, self.job.uid)
+        result.ended = sum(self.scheduler.ended(self.job.uid).values())
         result.requests = self.scheduler.requests
-        result.rules = list(spec_of(self.plan.job).rules)
+        result.rules = list(spec_of(self.job).rules)
         result.errors = dict(self.scheduler.errors)
         result.causes = dict(self.scheduler.frontier.counters.causes)
         if self.assembly.browser is not None and self.assembly.browser.browser is not None:
@@ -158,7 +174,7 @@ class CrawlProgram:
         result.refused_seeds = self.scheduler.refused_seeds
         result.degraded = self.assembly.judge.degraded()
         result.left = job_facts.left(self.scheduler)
-        result.anchors, result.seed_anchors = job_facts.anchors(self.scheduler, self.plan.job.uid)
+        result.anchors, result.seed_anchors = job_facts.anchors(self.scheduler, self.job.uid)
         return result
 
     async def _open_socket(self) -> None:
@@ -190,30 +206,30 @@ class CrawlProgram:
             return
         self.rules.start()
         if self.plan.all_rules:
-            self.plan.job = with_spec(self.plan.job, rules=list(self.rules.names))
+            self.job = with_spec(self.job, rules=list(self.rules.names))
 
     def _on_rules_changed(self) -> None:
         assert self.rules is not None
-        known = job_facts.spec(self.scheduler, self.plan.job.uid) or self.plan.job
-        job = with_spec(known, rules=list(self.rules.names))
+        present = job_facts.spec(self.scheduler, self.job.uid) or self.job
+        job = with_spec(present, rules=list(self.rules.names))
         job.generation += 1
         self.bus.publish(JOBS, 0, job)
 
     def _publish_job(self) -> None:
         """On a resume, the job with its present options applies to queued URLs as well."""
-        job = self.plan.job
-        known = job_facts.spec(self.scheduler, job.uid)
-        if known is not None:
-            old, new = spec_of(known), spec_of(job)
+        job = self.job
+        restored_job = job_facts.spec(self.scheduler, job.uid)
+        if restored_job is not None:
+            old, new = spec_of(restored_job), spec_of(job)
             urls = restored((seed.url for seed in new.seeds), urls_of(old))
             seeds = [replace(seed, url=url) for seed, url in zip(new.seeds, urls, strict=True)]
-            job = self.plan.job = with_spec(job, seeds=seeds)
-            job.generation = known.generation + 1
+            job = self.job = with_spec(job, seeds=seeds)
+            job.generation = restored_job.generation + 1
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = old.scope.mode != new.scope.mode
             if old.scope != new.scope:
                 self.result.links_lost = job_facts.links_lost(self.scheduler, job.uid)
-            self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
+            self.scheduler.hold(self._scope_mode_changed or bool(self.plan.run.refetch))
         self.bus.publish(JOBS, 0, job)
 
     async def _seed(self) -> None:
@@ -222,7 +238,7 @@ class CrawlProgram:
                 await self._fetch_again()
                 self.scheduler.hold(False)
             number = 0
-            async for seed in read_ahead(self.plan.seeds, SEED_BATCH):
+            async for seed in read_ahead(self._seeds, SEED_BATCH):
                 self.bus.publish(SEEDS, 0, seed)
                 number += 1
                 if number % SEED_BATCH == 0:
@@ -238,13 +254,13 @@ class CrawlProgram:
 
     async def _fetch_again(self) -> None:
         """Queue ended URLs that are to be fetched once more. The scheduler is held until all of them are queued."""
-        refetch = self.scheduler.refetch(self.plan.job.uid)
-        if refetch is None or not self.plan.refetch:
+        refetch = self.scheduler.refetch(self.job.uid)
+        if refetch is None or not self.plan.run.refetch:
             return
-        source, uid = self.plan.rows, self.plan.job.uid
-        kinds = [kind for kind in self.plan.refetch if kind not in (COPIES, DUE, LINKS)]
-        due = DUE in self.plan.refetch
-        ignores = not spec_of(self.plan.job).politeness.respect_robots
+        source, uid = self.plan.rows, self.job.uid
+        kinds = [kind for kind in self.plan.run.refetch if kind not in (COPIES, DUE, LINKS)]
+        due = DUE in self.plan.run.refetch
+        ignores = not spec_of(self.job).politeness.respect_robots
         number = 0
 
         async def part() -> None:
@@ -255,7 +271,7 @@ class CrawlProgram:
                 await asyncio.sleep(0)
 
         with contextlib.suppress(NoTables):
-            if COPIES in self.plan.refetch:
+            if COPIES in self.plan.run.refetch:
                 async for row in read_ahead(ended_urls.ended(source, uid, [COPIES])):
                     self.result.refetched += refetch.ended(row, conditional=False)
                     await part()
@@ -267,13 +283,13 @@ class CrawlProgram:
                 async for row in read_ahead(ended_urls.ended(source, uid, ["all"])):
                     self.result.refetched += refetch.ended(row, due=True)
                     await part()
-            if LINKS in self.plan.refetch:
+            if LINKS in self.plan.run.refetch:
                 async for url, key, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
                     self.result.refetched += refetch.link(url, key, depth)
                     await part()
         self.scheduler.refetched()
         await self.scheduler.durable()
-        self.plan.on_refetch_queued()
+        self._on_refetch_queued()
 
     def _fatal(self, error: BaseException) -> None:
         if self._over.is_set() and self.result.error is None:
@@ -293,30 +309,31 @@ class CrawlProgram:
 
     def _turn(self) -> None:
         self.control.note()
-        if not self._first_end_noted and any(self.scheduler.ended(self.plan.job.uid).values()):
+        if self._on_first_end is not None and any(self.scheduler.ended(self.job.uid).values()):
             self._note_first_end()
         self._check_end()
 
     def _note_first_end(self) -> None:
-        if not self._first_end_noted and not isinstance(self.result.error, UsageError):
-            self._first_end_noted = True
-            self.plan.on_first_end()
+        on_first_end = self._on_first_end
+        if on_first_end is not None and not isinstance(self.result.error, UsageError):
+            self._on_first_end = None
+            on_first_end()
 
     def _check_end(self) -> None:
         """The crawl ends when nothing is in flight and no queued URL is worth waiting for."""
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
-        spent = job_facts.budget_spent(self.scheduler, self.plan.job.uid)
+        spent = job_facts.budget_spent(self.scheduler, self.job.uid)
         if self.scheduler.fetchable == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")
-        elif job_facts.quota_used_up(self.scheduler, self.plan.job.uid):
+        elif job_facts.quota_used_up(self.scheduler, self.job.uid):
             self.stop("quota")
         else:
             due = job_facts.next_fetch(self.scheduler)
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
-                self.result.window = job_facts.window_waited_for(self.scheduler, self.plan.job.uid)
+                self.result.window = job_facts.window_waited_for(self.scheduler, self.job.uid)
                 self.result.waiting_hosts = self.scheduler.waiting_hosts()
                 self.stop("waiting")

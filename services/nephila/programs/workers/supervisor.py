@@ -136,7 +136,7 @@ class WorkerProcesses:
     @property
     def pids(self) -> list[int]:
         """Process ids of the workers there are."""
-        return [one.popen.pid for one in self._processes if one.popen is not None]
+        return [process.popen.pid for process in self._processes if process.popen is not None]
 
     async def start(self) -> None:
         """Start the workers and accept requests; requests wait until a worker is ready."""
@@ -148,25 +148,25 @@ class WorkerProcesses:
         """Send no more requests. Requests in flight end within `grace_s` seconds or are returned."""
         self._ending = True
         self.bus.drain(grace_s)
-        waits = [asyncio.ensure_future(one.drained.wait()) for one in self._processes]
+        waits = [asyncio.ensure_future(process.drained.wait()) for process in self._processes]
         if waits:
             _, late = await asyncio.wait(waits, timeout=grace_s + KILL_MARGIN_S)
             for wait in late:
                 wait.cancel()
-        for one in list(self._processes):
-            if not one.drained.is_set() and one.popen is not None:
-                log.warning("worker %d did not end in time and was killed", one.member.number)
-                one.popen.kill()
-                await one.drained.wait()
+        for process in list(self._processes):
+            if not process.drained.is_set() and process.popen is not None:
+                log.warning("worker %d did not end in time and was killed", process.member.number)
+                process.popen.kill()
+                await process.drained.wait()
 
     async def close(self) -> None:
         """End all workers."""
         self._ending = True
-        for one in self._processes:
-            one.pipe.close()
+        for process in self._processes:
+            process.pipe.close()
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*(self._reap(one) for one in list(self._processes)))
+        await asyncio.gather(*(self._reap(process) for process in list(self._processes)))
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -183,8 +183,8 @@ class WorkerProcesses:
         if not waiting:
             return {}
         await asyncio.wait(waiting.values(), timeout=METRICS_S)
-        found = {number: answer.result() for number, answer in waiting.items() if answer.done()}
-        return {number: values for number, values in sorted(found.items()) if values is not None}
+        answers = {number: answer.result() for number, answer in waiting.items() if answer.done()}
+        return {number: values for number, values in sorted(answers.items()) if values is not None}
 
     # ---- one process
 
@@ -222,15 +222,15 @@ class WorkerProcesses:
 
     def _check_liveness(self) -> None:
         """Ping workers that hold requests; kill those that missed too many checks."""
-        for one in self._processes:
-            one.missed_checks = 0 if one.received or not one.member.load else one.missed_checks + 1
-            one.received = False
-            if one.missed_checks > MAX_MISSED_CHECKS and one.popen is not None:
-                log.error("worker %d does not answer and is killed", one.member.number)
-                one.popen.kill()
-            elif one.member.load:
-                one.member.link.send_control(Ping())
-        if any(one.member.load for one in self._processes):
+        for process in self._processes:
+            process.missed_checks = 0 if process.received or not process.member.load else process.missed_checks + 1
+            process.received = False
+            if process.missed_checks > MAX_MISSED_CHECKS and process.popen is not None:
+                log.error("worker %d does not answer and is killed", process.member.number)
+                process.popen.kill()
+            elif process.member.load:
+                process.member.link.send_control(Ping())
+        if any(process.member.load for process in self._processes):
             self._schedule_check()
 
     def _on_control(self, process: _Process, control: Any) -> None:

@@ -1,0 +1,89 @@
+"""The seeds of a run: those of the command line or the job first, then those of files, read lazily.
+
+A pipe may deliver nothing for an hour, and a file may have a million lines.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nephila.kernel.documents.job_document import lists_of, spec_of, urls_of
+from nephila.kernel.messages import CrawlJob, Seed
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.seeds import STDIN, read_seeds
+from nephila.kernel.url_credentials import is_redacted
+from nephila.programs.crawl.plan import Plan
+
+Refused = list[tuple[str, str]]
+"""(seed, why it is not crawled)."""
+
+
+def seeds_of(plan: Plan, refused: Refused) -> Iterator[Seed]:
+    """The seeds of a plan. Raises `UsageError` for a file that cannot be read, before anything is created.
+
+    If the frontier has the seeds of earlier runs, a file that is gone is reported in `refused`, and standard input is
+    not read.
+    """
+    run = plan.run
+    if not plan.has_seeds:
+        return _opened(all_seeds(plan.job, plan.files, run.seed_file, refused), plan)
+    return itertools.chain(
+        _own(plan.job, has_seeds=True),
+        (
+            Seed(plan.job.uid, url, "file")
+            for name in (*plan.files, run.seed_file)
+            for url in _again(name, refused, complete=run.seeds_read)
+        ),
+    )
+
+
+def all_seeds(job: CrawlJob, files: Sequence[str], seed_file: str, refused: Refused) -> Iterator[Seed]:
+    """The seeds of a job that begins. Lines that are not URLs are added to `refused`."""
+    yield from _own(job, has_seeds=False)
+    for name in filter(None, (*files, seed_file)):
+        for url in _read(name, refused):
+            yield Seed(job.uid, url, "file")
+
+
+def _own(job: CrawlJob, *, has_seeds: bool) -> Iterator[Seed]:
+    """The seeds that the job's spec has."""
+    spec = spec_of(job)
+    for url in urls_of(spec):
+        if not is_redacted(url):
+            yield Seed(job.uid, url)
+        elif not has_seeds:
+            raise UsageError(f"{url}: give this URL again with its user and password; run.json keeps no secrets")
+    for kind, url in lists_of(spec):
+        yield Seed(job.uid, url, kind)
+
+
+def _again(name: str, refused: Refused, *, complete: bool) -> Iterator[str]:
+    """The URLs of a file whose seeds an earlier run has read, all of them if `complete`."""
+    if name == STDIN and not complete:
+        refused.append(
+            ("standard input", "it may not have been read to its end; if so give it again: --resume --seeds -")
+        )
+    elif name not in ("", STDIN):
+        try:
+            yield from _read(name, refused)
+        except UsageError as error:
+            refused.append((name, str(error)))
+
+
+def _read(name: str, refused: Refused) -> Iterator[str]:
+    return read_seeds(name, lambda line, reason: refused.append((line, reason)))
+
+
+def _opened(seeds: Iterator[Seed], plan: Plan) -> Iterator[Seed]:
+    """The seeds with the first one read, after a look at each file."""
+    files = [*((name, "the seeds ") for name in plan.files), (plan.run.seed_file, "--seeds ")]
+    for name, option in files:
+        if name in ("", STDIN):
+            continue
+        try:
+            Path(name).open("rb").close()
+        except OSError as error:
+            raise UsageError(f"cannot read {option}{name}: {error.strerror}") from None
+    return itertools.chain([next(seeds)], seeds)
