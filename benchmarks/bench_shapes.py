@@ -90,7 +90,7 @@ def environment(serving: Serving) -> dict[str, str]:
     """The environment of a crawl: the test authority is trusted; many names share the one address."""
     left_out = ("NEPHILA_", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
     env = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
-    for service in ("SCHEDULER", "DOWNLOADER"):
+    for service in ("SCHEDULER", "DOWNLOADER__LIMITS"):
         env |= {f"NEPHILA_{service}__PER_ADDRESS": "0", f"NEPHILA_{service}__ADDRESS_GAP_S": "0"}
     if serving.authority is not None:
         env["SSL_CERT_FILE"] = str(serving.authority)

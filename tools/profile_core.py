@@ -67,7 +67,7 @@ def crawl(core: Path, pages: Path, crawled: int, folder: Path) -> None:
         ]
         command += ["--workers", "0", "--max-pages", str(crawled), "--quiet", "--out", str(folder / "out")]
         environment = os.environ | {"PYTHONPATH": str(services)}
-        for service in ("SCHEDULER", "DOWNLOADER"):
+        for service in ("SCHEDULER", "DOWNLOADER__LIMITS"):
             environment |= {f"NEPHILA_{service}__PER_ADDRESS": "0", f"NEPHILA_{service}__ADDRESS_GAP_S": "0"}
         subprocess.run(command, env=environment, cwd=folder, check=True)
     finally:

@@ -25,7 +25,7 @@ SLACK_S = 0.05
 """What a busy machine may keep the server from seeing a request."""
 PACE = {
     f"NEPHILA_{service}__{name}": str(value)
-    for service in ("SCHEDULER", "DOWNLOADER")
+    for service in ("SCHEDULER", "DOWNLOADER__LIMITS")
     for name, value in (("ADDRESS_GAP_S", GAP_S), ("PER_ADDRESS", AT_ONCE))
 }
 

@@ -189,7 +189,7 @@ def test_one_pace_for_all_workers(tmp_path):
 
 QUICK_ADDRESSES = {
     f"NEPHILA_{service}__{name}": value
-    for service in ("SCHEDULER", "DOWNLOADER")
+    for service in ("SCHEDULER", "DOWNLOADER__LIMITS")
     for name, value in (("PER_ADDRESS", "0"), ("ADDRESS_GAP_S", "0"))
 }
 
@@ -199,7 +199,7 @@ def test_settings_that_a_worker_refuses_are_one_line(tmp_path):
     with serve(answer) as web:
         done = crawl(web, "http://a.test/0", *WORKERS, cwd=tmp_path, NEPHILA_DOWNLOADER__HTTP__FETCHER="nonsense")
     assert done.returncode == 2
-    assert done.stderr.startswith("nephila: fetcher 'nonsense'")
+    assert done.stderr.startswith("nephila: http.fetcher 'nonsense'")
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -224,7 +224,7 @@ def test_one_pace_for_an_address_whoever_fetches(tmp_path):
 
     pace = {
         f"NEPHILA_{service}__{name}": value
-        for service in ("SCHEDULER", "DOWNLOADER")
+        for service in ("SCHEDULER", "DOWNLOADER__LIMITS")
         for name, value in (("PER_ADDRESS", "2"), ("ADDRESS_GAP_S", str(gap_s)))
     }
     seeds = [f"http://h{number}.test/" for number in range(6)]
