@@ -1,8 +1,8 @@
 """The server draws plots as inline SVG, so the console needs no script for them. They hold numbers and attributes only;
 the style sheet colours them. Pure.
 
-A plot is drawn twice, for wide and for narrow screens, because a drawing that is scaled down has labels that nobody can
-read. Every plot has a title for screen readers. Its values stand in attributes, from which a script shows the value
+A plot is drawn twice, for wide and for narrow screens, because the labels of a drawing that is scaled down are too
+small. Every plot has a title for screen readers. Its values stand in attributes, from which a script shows the value
 under the pointer.
 """
 
@@ -134,7 +134,8 @@ def _figure(draw: Callable[[_Size], str], frame: _Frame, values: Mapping[str, Se
         "values": {_(name): numbers for name, numbers in values.items()},
     }
     drawings = "".join(
-        f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" data-left="{size.left}" role="img" '
+        f'<svg class="plot {size.name}" viewBox="0 0 {size.width} {size.height}" data-left="{size.left}" '
+        f'data-top="{size.top}" data-bottom="{size.height - size.bottom}" role="img" '
         f'aria-label="{escape(words)}">{_grid(size, frame.top)}{draw(size)}{_times(size, frame)}</svg>'
         for size in SIZES
     )

@@ -265,7 +265,7 @@ class Control(Operated):
     async def list_members(self, request: requests.Empty) -> system_types.MemberList:
         """The programs that take part."""
 
-    @operation("GET", "/capabilities", Role.VIEWER, SYSTEM)
+    @operation("GET", "/capabilities", Role.VIEWER, STUDIO)
     async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
         """What works in this program, and what does not: with the reason and the remedy."""
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nephila.kernel.runtime.errors import UserError
-from nephila_rules.stored_bodies import StoredBodies
 
 from nephila_control import system_types
 from nephila_control.backend import Backend
@@ -17,12 +16,13 @@ from nephila_control.backend import Backend
 Capability = system_types.Capability
 
 
-def capabilities(backend: Backend) -> list[Capability]:
-    """Reads the heads of stored bodies for a second at most."""
+def capabilities(backend: Backend, *, has_bodies: bool, has_working_copy: bool) -> list[Capability]:
+    """Lists all capabilities. `has_bodies` says whether a body of a page is stored, `has_working_copy` whether the
+    rules are in one of git."""
     rows = backend.rows
-    bodies = isinstance(rows, Path) and bool(StoredBodies(rows).urls()[0])
     no_rows = "" if rows is not None else "this program does not know where its rows are"
-    no_bodies = "" if bodies else "no body of a page is stored here"
+    no_bodies = "" if has_bodies else "no body of a page is stored here"
+    no_copy = "" if has_working_copy else "rules are not in a working copy of git here"
     keep = "crawl with --keep-raw or --format sqlite,warc"
     no_table = no_bodies if isinstance(rows, Path) else "the rows are in a database, not in a directory here"
     return [
@@ -36,7 +36,7 @@ def capabilities(backend: Backend) -> list[Capability]:
         _of("rows", no_rows, "set api.store"),
         _of("stored_pages", no_bodies, keep),
         _of("extract", no_table, keep, changes=True),
-        _of("commit", _no_working_copy(backend), "start with --rules DIR in a working copy of git", changes=True),
+        _of("commit", no_copy, "start with --rules DIR in a working copy of git", changes=True),
         _of("browser", backend.browser_problem, "nephila browser install"),
     ]
 
@@ -51,10 +51,3 @@ def _problem(check: Callable[[], None]) -> str:
     except UserError as error:
         return str(error)
     return ""
-
-
-def _no_working_copy(backend: Backend) -> str:
-    from nephila_rules.working_copy import is_working_copy
-
-    directory = backend.rules_directory
-    return "" if directory is not None and is_working_copy(directory) else "rules are not in a working copy of git here"

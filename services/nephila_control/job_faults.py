@@ -16,9 +16,6 @@ from nephila.kernel.runtime.clock import Clock
 from nephila_control import job_types
 from nephila_control.backend import Backend
 
-_Key = tuple[str, str]
-"""Job and rule."""
-
 
 class JobFaults:
     """The present faults of the jobs of one program, and since when each is there."""
@@ -27,8 +24,9 @@ class JobFaults:
         """`backend` is that of the whole program: a view for tenants does not see the rules of others."""
         self._backend = backend
         self._clock: Clock = backend.clock
-        self._missing: dict[_Key, float] = {}
-        """When this program first missed a rule. It is not stored: after a restart it is the time of the restart."""
+        self._missing: dict[str, dict[str, float]] = {}
+        """Job → its missing rules, and when this program first missed each. It is not stored: after a restart it is the
+        time of the restart."""
 
     def mark(self, jobs: Iterable[tuple[CrawlJob, job_types.Job]]) -> list[job_types.Job]:
         """Returns the reports with their faults."""
@@ -43,16 +41,17 @@ class JobFaults:
     def _faults(
         self, job: CrawlJob, rules: Mapping[str, object] | None, degraded: Mapping[str, RuleVerdict]
     ) -> list[job_types.Degradation]:
-        faults = []
-        for rule in spec_of(job).rules:
-            key = job.uid, rule
-            if rules is not None and rule not in rules:
-                faults.append(_missing(rule, self._missing.setdefault(key, self._clock.now())))
-                continue
-            self._missing.pop(key, None)
-            if rule in degraded:
-                faults.append(_changed(rule, degraded[rule]))
-        return faults
+        names, since = spec_of(job).rules, self._missing.pop(job.uid, {})
+        missing = {
+            rule: since.get(rule, self._clock.now()) for rule in names if rules is not None and rule not in rules
+        }
+        if missing:
+            self._missing[job.uid] = missing
+        return [
+            _missing(rule, missing[rule]) if rule in missing else _changed(rule, degraded[rule])
+            for rule in names
+            if rule in missing or rule in degraded
+        ]
 
 
 def _degraded(verdicts: Iterable[RuleVerdict]) -> dict[str, RuleVerdict]:

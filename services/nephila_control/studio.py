@@ -41,10 +41,11 @@ from nephila_rules.studio.browser_steps import browser_of
 from nephila_rules.studio.draft import Draft
 from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
 
-from nephila_control import job_types, screen_types
+from nephila_control import job_types, requests, screen_types, system_types
 from nephila_control import studio_types as types
 from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
+from nephila_control.capabilities import capabilities
 from nephila_control.part import OperationPart, Shared
 
 ROWS_ELSEWHERE: Final = (
@@ -88,6 +89,14 @@ class StudioOperations(OperationPart):
         self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
         self._rendering = 0
         self._ready: OrderedDict[Place, ReadyPage] = OrderedDict()
+
+    async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
+        return await asyncio.to_thread(self._capabilities)
+
+    def _capabilities(self) -> system_types.Capabilities:
+        has_bodies, has_working_copy = bool(self._bodies.urls()[0]), bool(self._working_copy())
+        entries = capabilities(self._backend, has_bodies=has_bodies, has_working_copy=has_working_copy)
+        return system_types.Capabilities(capabilities=entries)
 
     # ---- pages
 

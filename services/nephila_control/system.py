@@ -8,7 +8,6 @@ from nephila.kernel import live_settings
 from nephila.kernel.runtime.errors import UsageError
 
 from nephila_control import requests, stored_rows, system_types
-from nephila_control.capabilities import capabilities
 from nephila_control.changes import TableChanges
 from nephila_control.job_report import system_status
 from nephila_control.part import OperationPart
@@ -24,9 +23,6 @@ class SystemOperations(OperationPart):
 
     async def replay_dead_letters(self, request: system_types.ReplayDeadLetters) -> system_types.ReplayedList:
         return await self._backend.letters.replay(request)
-
-    async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
-        return system_types.Capabilities(capabilities=await asyncio.to_thread(capabilities, self._backend))
 
     async def list_members(self, request: requests.Empty) -> system_types.MemberList:
         return system_types.MemberList(members=self._backend.members())

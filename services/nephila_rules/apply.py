@@ -75,7 +75,7 @@ def extract_stored(
 class _Replacement(NamedTuple):
     """New items of a page, and the copy that they were read from."""
 
-    sha256: str | None
+    sha256: str
     rule: str
     version: int
     items: list[str]
@@ -128,7 +128,7 @@ def _apply_to_crawl(
                     newest[name, key] = (page.url, before, document.name, extraction.items)
                 data = [item.decode("utf-8", "replace") for item in extraction.items]
                 replacements.pop((name, key), None)  # the last copy of a page is written last
-                replacements[name, key] = _Replacement(copies.get(name), document.name, document.rule.version, data)
+                replacements[name, key] = _Replacement(copies.get(name, ""), document.name, document.rule.version, data)
             rows[key] = _rows(page, document, extraction)
         comparison = RuleComparison()
         for (name, _), (url, before, rule, after) in newest.items():
@@ -137,7 +137,7 @@ def _apply_to_crawl(
     if write:
         with ItemReplacement(directory, write=True) as table:
             for (name, key), new in replacements.items():
-                if table.copies(key).get(name) == new.sha256:
+                if table.copy(name, key) == new.sha256:
                     table.put(name, key, new.rule, new.version, new.items)
     return comparison, [row for of_page in rows.values() for row in of_page]
 

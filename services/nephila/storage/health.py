@@ -24,8 +24,6 @@ REMEDIES: Mapping[StoreState, str] = {
     StoreState.FAILED: "repair the cause and start storage again; no row with a receipt is lost",
 }
 """What a person does; empty where nothing is wrong."""
-STANDS_STILL = (StoreState.SLOW, StoreState.AWAY, StoreState.FAILED)
-"""States in which rows wait for a person or a database."""
 
 
 class StoreHealth:

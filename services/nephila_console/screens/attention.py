@@ -111,14 +111,16 @@ def _members(members: Sequence[system_types.Member], *, cluster: bool) -> list[N
     works."""
     needs = []
     for member in members:
-        names = {"name": member.name, "service": member.service}
+        words = {"name": member.name, "service": member.service}
         if member.state == "silent":
-            span = {"span": ago(max(time.time() - member.silent_since, 0))}
-            text = _("Member %(name)s (%(service)s) is silent") % names + _("; last report %(span)s ago") % span
-            needs.append(Need(text, path("system")))
+            words["span"] = ago(max(time.time() - member.silent_since, 0))
+            text = _("Member %(name)s (%(service)s) is silent; last report %(span)s ago") % words
         elif member.state == "not_ready":
-            why = {"why": member.problem[:200] or _("no reason was reported")}
-            needs.append(Need(_("Member %(name)s (%(service)s) cannot work: ") % names + why["why"], path("system")))
+            words["why"] = member.problem[:200] or _("no reason was reported")
+            text = _("Member %(name)s (%(service)s) cannot work: %(why)s") % words
+        else:
+            continue
+        needs.append(Need(text, path("system")))
     if cluster:
         working = {member.service for member in members if member.state not in ("silent", "ended")}
         needs += [

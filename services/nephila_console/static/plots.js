@@ -29,7 +29,7 @@
     const x = left + (box.width - left) * data.times[index] / (data.last - data.first);
     let line = svg.querySelector(".cross");
     if (!line) { line = document.createElementNS(NS, "line"); line.setAttribute("class", "cross"); svg.append(line); }
-    for (const [name, value] of [["x1", x], ["x2", x], ["y1", 10], ["y2", box.height - 24]]) line.setAttribute(name, value);
+    for (const [name, value] of [["x1", x], ["x2", x], ["y1", svg.dataset.top], ["y2", svg.dataset.bottom]]) line.setAttribute(name, value);
     const values = Object.entries(data.values).filter(([, numbers]) => numbers.some(Boolean));
     figure.querySelector("output").textContent = [clock(data.first + data.times[index], data.last - data.first > 86400),
       ...values.map(([name, numbers]) => name + " " + numbers[index].toLocaleString())].join(" · ");

@@ -36,11 +36,10 @@ class _ReadOnly(Control):
         return self._restricted(answer) if isinstance(answer, system_types.Capabilities) else answer
 
     def _restricted(self, answer: system_types.Capabilities) -> system_types.Capabilities:
-        kept = {"extract"} if self._allowed else set()
         return system_types.Capabilities(
             capabilities=[
                 structs.replace(entry, works=False, reason=REASON, remedy=self._remedy)
-                if entry.changes and entry.name not in kept
+                if entry.changes and not (entry.name == "extract" and self._allowed)
                 else entry
                 for entry in answer.capabilities
             ]

@@ -1,7 +1,7 @@
 """Secrets in files, which another program may replace while this one runs.
 
 Kubernetes and secret managers rotate a password by a new content of its file. A program that reads the file once is
-refused from then on, until somebody restarts it. So each place that opens a connection asks for the present content.
+refused from then on, until it is restarted. So each place that opens a connection asks for the present content.
 
 The text of a secret is the key by which its file is known: settings carry it through frozen structs and libraries as
 plain text. Two files of the same content are one secret here.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,18 @@ class ItemReplacement:
 
     def copies(self, key: str) -> dict[str, str]:
         """Returns job → sha256, for each job that has a copy of a page."""
-        query = "SELECT sha256 FROM pages WHERE url_key = ? AND sha256 != '' AND job = ?"
-        # The primary key begins with the job: list the jobs, then look up the key in each.
-        jobs = [job for (job,) in self._db.execute("SELECT DISTINCT job FROM pages")]
-        rows = {job: self._db.execute(query, (key, job)).fetchone() for job in jobs}
-        return {job: str(row[0]) for job, row in rows.items() if row}
+        return {job: sha256 for job in self._jobs if (sha256 := self.copy(job, key))}
+
+    @cached_property
+    def _jobs(self) -> list[str]:
+        """The jobs with pages. The primary key of pages begins with the job, so a key is looked up in each. They are
+        read once, since the transaction sees no other."""
+        return [job for (job,) in self._db.execute("SELECT DISTINCT job FROM pages")]
+
+    def copy(self, job: str, key: str) -> str:
+        """Returns the sha256 of the copy of a page that a job has; an empty string if it has none."""
+        row = self._db.execute("SELECT sha256 FROM pages WHERE job = ? AND url_key = ?", (job, key)).fetchone()
+        return str(row[0]) if row else ""
 
     def of_page(self, job: str, key: str) -> list[Any]:
         """The items of a page as values."""
