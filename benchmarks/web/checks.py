@@ -132,14 +132,15 @@ def so_many_per_address(case: Case) -> Finding:
 
 
 def no_gap_below_the_address_pace(case: Case) -> Finding:
-    """From the start of a request to the start of the next on its server address: *address_gap_s*, over all hosts."""
+    """From the start of a request to the start of the next on its server address: *address_gap_s*, over all hosts. A
+    request that the server read late began earlier than its start says."""
     found = Finding(0, skipped=_unpaced(case, case.address_gap_s))
     if found.skipped:
         return found
     shortest = float("inf")
     for address, requests in _addresses(case):
         for before, after in pairwise(requests):
-            gap = after.start - before.start
+            gap = after.start - before.start + before.late_s
             found.judged += 1
             shortest = min(shortest, gap)
             if gap < case.address_gap_s - case.slack_s:

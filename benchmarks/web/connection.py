@@ -24,6 +24,8 @@ _WAITS = ("latency_s", "pieces", "first")
 
 OWN_PATH = "/.bench-token"
 """Not logged: it is no request of a crawler."""
+TURN_S = 0.01
+"""How often the server notes that its event loop runs."""
 
 
 class Shared:
@@ -35,6 +37,16 @@ class Shared:
         self.seen: dict[tuple[str, str], int] = {}
         self.open: set[Connection] = set()
         self._last = 0
+        self._turned = time.monotonic()
+
+    def turn(self) -> None:
+        """Note that the event loop runs, from now on each TURN_S."""
+        self._turned = time.monotonic()
+        asyncio.get_running_loop().call_later(TURN_S, self.turn)
+
+    def lateness(self, now: float) -> float:
+        """The seconds for which what is read now may have waited, because the event loop stood still."""
+        return round(max(0.0, now - self._turned - TURN_S), 4)
 
     def next_id(self) -> int:
         """A number for a new connection."""
@@ -153,8 +165,10 @@ class Connection(asyncio.Protocol):
             return
         self._skip = int(fields.get("content-length", "0") or 0)
         host = fields.get("host", "").rpartition(":")[0] or fields.get("host", "")
+        now = time.monotonic()
         self.record = {
-            "t_start": time.monotonic(),
+            "t_start": now,
+            "late_s": self.shared.lateness(now),
             "host": host.lower(),
             "path": words[1],
             "method": words[0],

@@ -38,6 +38,8 @@ class Request:
     retry_after_s: float | None = None
     address: str = ""
     """The server's address of the request; empty in a log without it."""
+    late_s: float = 0.0
+    """The request may have come so much before `start`: the server itself stood still."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ def _request(event: dict[str, Any]) -> Request:
         event["aborted"],
         event.get("retry_after_s"),
         event.get("address", ""),
+        event.get("late_s", 0.0),
     )
 
 

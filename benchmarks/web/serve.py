@@ -29,6 +29,7 @@ class Server:
         require_loopback(self._content.addresses)
         self.log = AccessLog(self._log)
         self.shared = Shared(self._content, self.log, self._token)
+        self.shared.turn()
         loop = asyncio.get_running_loop()
         self._listening = await loop.create_server(
             lambda: Connection(self.shared), self._content.addresses, self.port, backlog=4096, reuse_address=True

@@ -242,6 +242,15 @@ def test_the_pace_of_addresses() -> None:
     assert verdicts(requests=[replace(r, address="") for r in case.requests]) == ["skip", "skip"]
 
 
+@pytest.mark.parametrize(("late_s", "rules"), [(0.02, {"no gap below the address's"}), (0.04, set())])
+def test_a_server_that_stood_still_is_not_held_against_the_crawl(late_s: float, rules: set[str]) -> None:
+    """The first of two requests came earlier than the server read it."""
+    case = polite_case()
+    on_one_address(case, 0.2, 0.1, 2)
+    move(case, next(r for r in case.requests if r.address == "127.0.9.9"), late_s=late_s)
+    assert broken(case) == rules
+
+
 def test_wrong_title_is_seen() -> None:
     """A stored row whose title is another page's is wrong."""
     case = polite_case()

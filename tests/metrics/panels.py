@@ -18,7 +18,9 @@ UNANSWERED: dict[str, str] = {
         "neither cAdvisor nor kube-state-metrics runs outside Kubernetes",
     ),
     "Block pages": "no site of the run answers with a block page",
-    "Failed backup": "the run has no service nephila api",
+    **dict.fromkeys(
+        ("Failed backup", "Age of the newest backup", "Degraded jobs"), "the run has no service nephila api"
+    ),
     "Unready members by reason": "all members may be ready at the first scrape",
     "Failures of users' middleware": "no middleware is configured",
     **dict.fromkeys(
@@ -46,7 +48,14 @@ UNANSWERED: dict[str, str] = {
     ),
     **dict.fromkeys(("Proxies by state", "Requests by class", "Proxy failures by fault"), "no proxies are configured"),
     **dict.fromkeys(
-        ("Leading operators", "Resources", "Reconciliations", "Refused files of rules"),
+        (
+            "Leading operators",
+            "Resources",
+            "Reconciliations",
+            "Refused files of rules",
+            "Degraded resources",
+            "Stalled resources",
+        ),
         "no operator runs outside Kubernetes",
     ),
 }
