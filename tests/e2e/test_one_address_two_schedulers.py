@@ -56,7 +56,10 @@ def system(tmp_path, system_broker):  # noqa: F811
     with serve(server) as web:
         system = System(tmp_path, system_broker, web)
         text = (tmp_path / "system.yaml").read_text()
-        (tmp_path / "system.yaml").write_text(text.replace(" per_address: 0, address_gap_s: 0,", ""))
+        text = text.replace(" per_address: 0, address_gap_s: 0,", "").replace(
+            "limits: {per_address: 0, address_gap_s: 0}", ""
+        )
+        (tmp_path / "system.yaml").write_text(text)
         system.start("storage", "parser", "downloader", "scheduler", "scheduler-b")
         system.until_held("scheduler-b", 8)
         yield system, server
