@@ -24,7 +24,7 @@ LAYERS = re.compile(r"(<!-- layers of ([\w.]+)[^\n]*-->\n).*?(<!-- end of layers
 
 
 def folder_of(module: str, packages: set[str], depth: int, files: bool) -> str:
-    """The folder of a module at the depth: `nephila.scheduler.frontier.scope` at 2 is `nephila.scheduler.frontier`.
+    """The folder of a module at the depth: `nephila.scheduler.jobs.scope` at 2 is `nephila.scheduler.frontier`.
 
     A file above the depth counts for its folder, or by itself with `files`: `service.py` builds a service from its
     folders and `config.py` is read by them, so their folder lies in a circle that no module lies in.

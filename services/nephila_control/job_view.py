@@ -17,7 +17,7 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.explain.host_list import host_list
-from nephila.scheduler.frontier.job_state import Hold, Job
+from nephila.scheduler.jobs.job import Hold, Job
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
 from nephila.storage.source import Source

@@ -13,8 +13,8 @@ from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.seeds import url_errors
-from nephila.scheduler.frontier.scope import compile_patterns
-from nephila.scheduler.frontier.tenants import check_tenant
+from nephila.scheduler.jobs.scope import compile_patterns
+from nephila.scheduler.tenants.tenants import check_tenant
 
 from nephila_control import api, job_types, job_view, requests
 from nephila_control.backend import is_held, next_generation

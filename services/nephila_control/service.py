@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.frontier.tenants import tenants
+from nephila.scheduler.tenants.tenants import tenants
 
 from nephila_control.access.live_access import LiveAccess, read_logins
 from nephila_control.cluster.backend import ClusterBackend

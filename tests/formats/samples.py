@@ -26,7 +26,7 @@ from nephila.kernel.documents.job_document import spec_of
 from nephila.programs.output_directory import OutputDirectory
 from nephila.programs.recorded_frontier import recorded_frontier
 from nephila.scheduler.durability.commit_log import CommitLog
-from nephila.scheduler.frontier import queue_entry
+from nephila.scheduler.jobs import queue_entry
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.rows import STORED_COLUMNS
 from nephila.storage.sinks.markdown_file import row_markdown

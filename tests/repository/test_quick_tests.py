@@ -12,7 +12,7 @@ from tools.quick_tests import changed, chosen
 @pytest.mark.parametrize(
     ("name", "folders"),
     [
-        ("services/nephila/scheduler/frontier/scope.py", ["tests/scheduler/frontier"]),
+        ("services/nephila/scheduler/jobs/scope.py", ["tests/scheduler/frontier"]),
         ("services/nephila_rules/runtime/select.py", ["tests/rules/runtime"]),
         ("services/nephila_console/screens/jobs.py", ["tests/console"]),
         ("services/nephila/native/core/src/urls.rs", ["tests/native"]),
@@ -31,7 +31,7 @@ def test_a_file_leads_to_the_deepest_folder_that_mirrors_it(name, folders):
 
 def test_each_folder_runs_once():
     """The deepest first: what is nearest to the change says most."""
-    names = ["CHANGELOG.md", "README.md", "services/nephila/scheduler/frontier/scope.py"]
+    names = ["CHANGELOG.md", "README.md", "services/nephila/scheduler/jobs/scope.py"]
     assert chosen(names) == ["tests/scheduler/frontier", "tests/repository"]
 
 

@@ -21,7 +21,7 @@ def test_a_folder_above_its_budget_is_named():
 
 def test_a_test_belongs_to_its_first_folder():
     """Files of tests/ itself are one folder."""
-    assert folder_of("tests/scheduler/frontier/test_scope.py::test_a[x/y]") == "scheduler"
+    assert folder_of("tests/scheduler/jobs/test_scope.py::test_a[x/y]") == "scheduler"
     assert folder_of("tests/test_it.py::test_a") == OTHER
 
 

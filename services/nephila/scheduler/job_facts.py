@@ -6,7 +6,7 @@ No other file outside of the scheduler reads its frontier for a program.
 from __future__ import annotations
 
 from nephila.kernel.messages import CrawlJob
-from nephila.scheduler.frontier.job_state import Hold
+from nephila.scheduler.jobs.job import Hold
 from nephila.scheduler.standalone import Scheduler
 
 

@@ -15,7 +15,7 @@ from nephila.kernel.runtime.disk import free_bytes, size_bytes
 from nephila.kernel.runtime.metrics import Metric
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 
 
 class AnyScheduler(Protocol):

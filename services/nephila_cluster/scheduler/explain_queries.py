@@ -27,7 +27,7 @@ from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.explain.exclusion_trial import MAX_PATTERNS, STEP_S, ExclusionTrial, Partition
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.owner import PartitionOwner
 
 WAITING = 16

@@ -29,13 +29,13 @@ from nephila.kernel.runtime.waits import OneTimer, sleep
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import CREDITS, SchedulerConfig
 from nephila.scheduler.engine.dispatch import AHEAD
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.shares import Shares
-from nephila.scheduler.frontier.tenants import tenants
+from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.commit_pipeline import CommitPipeline, SchedulerCounters
 from nephila.scheduler.partition.member import Member, MemberState
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
+from nephila.scheduler.tenants.shares import Shares
+from nephila.scheduler.tenants.tenants import tenants
 
 from nephila_cluster.scheduler.addresses.address_lock_topic import AddressLockTopic
 from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue

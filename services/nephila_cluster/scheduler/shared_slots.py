@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from nephila.scheduler.frontier.shares import Sharer, Shares
+from nephila.scheduler.tenants.shares import Sharer, Shares
 
 
 class SharedSlots:

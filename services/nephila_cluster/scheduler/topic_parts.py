@@ -11,7 +11,7 @@ from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
-from nephila.scheduler.frontier.seen import new_seen
+from nephila.scheduler.jobs.seen import new_seen
 from nephila.scheduler.partition.ports import Build, OwnerEvents, Parts
 
 from nephila_cluster.scheduler.addresses.shared_pace import PartitionView, SharedAddressQueue

@@ -38,8 +38,8 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS, OUTCOMES, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError
 from nephila.scheduler.config import CREDITS, SchedulerConfig
-from nephila.scheduler.frontier.shares import Sharer
 from nephila.scheduler.standalone import Scheduler
+from nephila.scheduler.tenants.shares import Sharer
 
 from nephila_doors.lending.request_store import RequestStore
 from nephila_doors.scrapy import protocol

@@ -16,7 +16,7 @@ from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, QueuedUrl, UrlState
 from nephila.native import UrlError
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import OUTCOMES
 

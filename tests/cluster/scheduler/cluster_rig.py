@@ -33,7 +33,7 @@ from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECO
 from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.member import MemberState
 from nephila.scheduler.partition.owner_state import OwnerState
 from nephila_cluster.scheduler.scheduler import ClusterScheduler

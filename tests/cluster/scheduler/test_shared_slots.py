@@ -7,7 +7,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import pytest
-from nephila.scheduler.frontier.shares import Shares
+from nephila.scheduler.tenants.shares import Shares
 from nephila_cluster.scheduler.shared_slots import SharedSlots
 
 

@@ -19,8 +19,8 @@ from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
 from nephila.programs.control_port import Parts
-from nephila.scheduler.frontier import held_links
 from nephila.scheduler.frontier.host_table import novelty_of
+from nephila.scheduler.jobs import held_links
 from nephila_control import job_view
 from nephila_control.api import OPERATIONS
 from nephila_control.local.backend import HOLD_S, LocalBackend

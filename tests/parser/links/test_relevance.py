@@ -11,7 +11,7 @@ import pytest
 from nephila.kernel.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.messages import Outlinks
 from nephila.parser.links.relevance import MAX_HITS, Relevance
-from nephila.scheduler.frontier.strategies import STRATEGIES, inherited
+from nephila.scheduler.jobs.strategies import STRATEGIES, inherited
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import Room, with_links

@@ -11,8 +11,8 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.in_flight import LifeState
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import unpack
 
 
 def observed(dispatcher: Dispatcher, keys: Iterable[bytes]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.queue_entry import pack_queued
+from nephila.scheduler.jobs.queue_entry import pack_queued
 
 from tests.jobs import crawl_job
 

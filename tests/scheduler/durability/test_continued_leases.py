@@ -30,7 +30,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.in_flight import DELETED, LifeState
-from nephila.scheduler.frontier.seen import new_seen
+from nephila.scheduler.jobs.seen import new_seen
 
 from tests.jobs import crawl_job
 from tests.scheduler.deployments import deployed

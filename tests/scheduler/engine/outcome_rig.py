@@ -24,8 +24,8 @@ from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
-from nephila.scheduler.frontier.queue_entry import unpack
-from nephila.scheduler.frontier.strategies import TAIL
+from nephila.scheduler.jobs.queue_entry import unpack
+from nephila.scheduler.jobs.strategies import TAIL
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 
 from tests.jobs import crawl_job

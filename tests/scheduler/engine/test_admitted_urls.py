@@ -11,7 +11,7 @@ from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.engine.recrawl_queue import next_due
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.engine.unwanted import ODD_SHAPES_ALLOWED
-from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.jobs.queue_entry import unpack
 
 from tests.links import outlinks
 from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig

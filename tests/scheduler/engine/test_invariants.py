@@ -11,7 +11,7 @@ from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import QueueSlot
 from nephila.scheduler.frontier.in_flight import LifeState
-from nephila.scheduler.frontier.queue_entry import Entry, pack
+from nephila.scheduler.jobs.queue_entry import Entry, pack
 
 from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig
 

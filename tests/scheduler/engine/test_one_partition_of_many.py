@@ -11,7 +11,7 @@ from nephila.native import parse_url, partition_of
 from nephila.scheduler.engine.admission import add_forwarded, admit
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, entry_flags, pack_context, unpack
+from nephila.scheduler.jobs.queue_entry import SEED, Entry, entry_flags, pack_context, unpack
 
 from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig
 

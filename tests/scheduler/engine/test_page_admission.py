@@ -19,11 +19,11 @@ from nephila.scheduler.engine import admission
 from nephila.scheduler.engine.admission import add_links, anchor_scope
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.link_scope import is_common
-from nephila.scheduler.frontier.queue_entry import unpacked_rows
-from nephila.scheduler.frontier.scope import CompiledScope
-from nephila.scheduler.frontier.strategies import STRATEGIES
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.link_scope import is_common
+from nephila.scheduler.jobs.queue_entry import unpacked_rows
+from nephila.scheduler.jobs.scope import CompiledScope
+from nephila.scheduler.jobs.strategies import STRATEGIES
 
 from tests.jobs import crawl_job
 from tests.links import outlinks

@@ -7,8 +7,8 @@ from nephila.kernel.documents.job_schema import JobSpec, Mode, Scope
 from nephila.kernel.net.robots import Robots, parse
 from nephila.native import HostStore
 from nephila.scheduler.engine.sitemap_seeds import MAX_SITEMAPS, sitemap_seeds
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.seen import new_seen
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.seen import new_seen
 
 from tests.jobs import crawl_job
 

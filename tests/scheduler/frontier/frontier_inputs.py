@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from nephila.kernel.documents.job_schema import HostBudget, Politeness, Recrawl, Scope, Traps
 from nephila.kernel.messages import FetchResult
-from nephila.scheduler.frontier.strategies import STRATEGIES
+from nephila.scheduler.jobs.strategies import STRATEGIES
 
 from tests.scheduler.frontier.frontier_model import URLS
 

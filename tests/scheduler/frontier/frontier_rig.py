@@ -23,7 +23,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import _encode, frame
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.in_flight import DELETED
-from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.jobs.queue_entry import unpack
 from nephila.scheduler.standalone import Scheduler
 
 from tests.links import outlinks

@@ -12,9 +12,9 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
-from nephila.scheduler.frontier.job_state import Hold, Job
-from nephila.scheduler.frontier.queue_entry import RENDER_SHIFT, Entry, pack
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
+from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.queue_entry import RENDER_SHIFT, Entry, pack
 
 from tests.jobs import crawl_job
 from tests.scheduler.deployments import deployed

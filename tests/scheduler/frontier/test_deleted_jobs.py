@@ -25,7 +25,7 @@ from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, LifeState, Outstanding
-from nephila.scheduler.frontier.queue_entry import Entry, pack
+from nephila.scheduler.jobs.queue_entry import Entry, pack
 
 from tests.jobs import crawl_job
 from tests.scheduler.deployments import deployed

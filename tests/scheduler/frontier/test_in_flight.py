@@ -8,7 +8,7 @@ import pytest
 from nephila.scheduler.frontier import in_flight
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.in_flight import MOVES, ForbiddenMoveError, LifeEvent, LifeState, Outstanding
-from nephila.scheduler.frontier.queue_entry import Entry
+from nephila.scheduler.jobs.queue_entry import Entry
 
 ALL = [(state, event) for state, event in itertools.product(LifeState, LifeEvent)]
 

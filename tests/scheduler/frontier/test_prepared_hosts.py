@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.scheduler.frontier.held_links import LIMIT, HeldLinks, limit_of
 from nephila.scheduler.frontier.prepared_hosts import VALID_S, PreparedHosts
-from nephila.scheduler.frontier.queue_entry import Entry, pack
+from nephila.scheduler.jobs.held_links import LIMIT, HeldLinks, limit_of
+from nephila.scheduler.jobs.queue_entry import Entry, pack
 
 
 def test_prepared_hosts_against_a_model() -> None:

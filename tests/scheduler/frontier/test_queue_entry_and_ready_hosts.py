@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from nephila.kernel.messages import Context, QueuedUrl, Render, Seed, UrlState
 from nephila.kernel.runtime.errors import PermanentError
-from nephila.scheduler.frontier.queue_entry import (
+from nephila.scheduler.frontier.ready_hosts import ReadyHosts
+from nephila.scheduler.jobs.queue_entry import (
     SEED,
     Entry,
     entry_of,
@@ -20,7 +21,6 @@ from nephila.scheduler.frontier.queue_entry import (
     unpack,
     unpack_context,
 )
-from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 
 
 def test_a_packed_url_comes_back_whole():

@@ -20,7 +20,7 @@ from nephila.programs.control_port import ControlAddress
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.output_directory import RunFile
 from nephila.programs.service_configs import ServiceConfigs, formats_of
-from nephila.scheduler.frontier.scope import CompiledScope
+from nephila.scheduler.jobs.scope import CompiledScope
 from nephila.storage.source import Source
 
 DUE, LINKS = "due", "links"

@@ -38,7 +38,7 @@ from nephila.programs.crawl.request import CrawlRequest
 from nephila.programs.option_table import IN_JOB
 from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.programs.service_configs import ServiceConfigs, with_store
-from nephila.scheduler.frontier.tenants import check_tenant, tenants
+from nephila.scheduler.tenants.tenants import check_tenant, tenants
 
 JOB = "crawl"
 """Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""

@@ -16,7 +16,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.in_flight import ENDING, FETCHED, LEASED, Key, Outstanding
-from nephila.scheduler.frontier.queue_entry import Entry, unpack
+from nephila.scheduler.jobs.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
 """Least remaining time of a lease at a takeover."""

@@ -13,9 +13,9 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.in_flight import Key
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import pack, unpack
-from nephila.scheduler.frontier.strategies import HEAD
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import pack, unpack
+from nephila.scheduler.jobs.strategies import HEAD
 
 
 class InterruptedLeases:

@@ -38,12 +38,12 @@ from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, Part
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, Key
-from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.pending_commit import Partition
-from nephila.scheduler.frontier.queue_entry import is_requisite, pack_queued, unpack
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
-from nephila.scheduler.frontier.seen import new_seen
-from nephila.scheduler.frontier.strategies import HEAD, TAIL
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import is_requisite, pack_queued, unpack
+from nephila.scheduler.jobs.seen import new_seen
+from nephila.scheduler.jobs.strategies import HEAD, TAIL
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 

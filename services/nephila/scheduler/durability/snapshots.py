@@ -18,10 +18,10 @@ from nephila.kernel.messages import (
 )
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import queued_of, unpack
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
-from nephila.scheduler.frontier.seen import drop_others
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import queued_of, unpack
+from nephila.scheduler.jobs.seen import drop_others
 
 STATES_PER_FRAME = 10_000
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 
 IsOther = Callable[[bytes], bool]
 

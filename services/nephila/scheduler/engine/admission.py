@@ -17,8 +17,8 @@ from nephila.scheduler.engine.hold_links import hold_links, is_outside
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import (
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import (
     RECORD_ONLY,
     SEED,
     TOO_LONG,
@@ -37,7 +37,7 @@ from nephila.scheduler.frontier.queue_entry import (
     queued_of,
     unpack,
 )
-from nephila.scheduler.frontier.strategies import HEAD, SEED_PRIORITY, inherited
+from nephila.scheduler.jobs.strategies import HEAD, SEED_PRIORITY, inherited
 from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.url_shape import without_session
 

@@ -16,17 +16,17 @@ from nephila.scheduler.engine.unwanted import unwanted
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.in_flight import Outstanding
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import (
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import (
     RENDER_SHIFT,
     SEED,
     Entry,
     unpack,
     unpack_context,
 )
-from nephila.scheduler.frontier.shares import Sharer, Shares
-from nephila.scheduler.frontier.strategies import HEAD
+from nephila.scheduler.jobs.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
+from nephila.scheduler.tenants.shares import Sharer, Shares
 
 ENDED_PER_TURN = 64
 """URLs of one host that end without a fetch in one go. A host full of forbidden URLs must not block the others."""

@@ -12,8 +12,8 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.in_flight import Outstanding
-from nephila.scheduler.frontier.job_state import STORED, Job
-from nephila.scheduler.frontier.queue_entry import Entry, unpack_context
+from nephila.scheduler.jobs.job import STORED, Job
+from nephila.scheduler.jobs.queue_entry import Entry, unpack_context
 from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
 

@@ -16,7 +16,7 @@ from nephila.native import UrlError
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.open_urls import OpenUrls
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 
 
 class Forgotten(msgspec.Struct):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from nephila.kernel.messages import Outlinks
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.held_links import limit_of
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import Entry, host_of, pack, pack_context, queued_of, unpack
-from nephila.scheduler.frontier.strategies import inherited
+from nephila.scheduler.jobs.held_links import limit_of
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import Entry, host_of, pack, pack_context, queued_of, unpack
+from nephila.scheduler.jobs.strategies import inherited
 
 
 def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import unpack
 
 
 def check(dispatcher: Dispatcher) -> None:

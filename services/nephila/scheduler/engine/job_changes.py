@@ -7,9 +7,9 @@ import math
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.scheduler.engine.admission import admit_held
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack
-from nephila.scheduler.frontier.strategies import HEAD, TAIL
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import unpack
+from nephila.scheduler.jobs.strategies import HEAD, TAIL
 
 
 def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:

@@ -6,7 +6,7 @@ One object per request. Cost: the queue of each host that is asked about is read
 from __future__ import annotations
 
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.jobs.job import Job
 
 
 class OpenUrls:

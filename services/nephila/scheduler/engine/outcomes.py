@@ -22,8 +22,8 @@ from nephila.scheduler.engine.endings import Endings
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.in_flight import FETCHED, LEASED, Key, Outstanding
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import (
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import (
     SEED,
     Entry,
     entry_flags,
@@ -33,7 +33,7 @@ from nephila.scheduler.frontier.queue_entry import (
     queued_of,
     unpack_context,
 )
-from nephila.scheduler.frontier.strategies import HEAD, TAIL
+from nephila.scheduler.jobs.strategies import HEAD, TAIL
 from nephila.scheduler.politeness.host_pace import is_refusal, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 

@@ -15,9 +15,9 @@ from nephila.kernel.messages import Context, Outlinks, QueuedUrl
 from nephila.native import LinkScope, Trie
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import host_of, pack_context
-from nephila.scheduler.frontier.strategies import MAX_PRIORITY, StrategyRow, inherited
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import host_of, pack_context
+from nephila.scheduler.jobs.strategies import MAX_PRIORITY, StrategyRow, inherited
 
 _FIELDS: Final = QueuedUrl.__struct_fields__
 _ARRAY: Final = bytes([0x90 | len(_FIELDS)])

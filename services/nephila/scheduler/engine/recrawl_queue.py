@@ -12,8 +12,8 @@ from nephila.kernel.messages import Outcome, Outlinks, Receipt, UrlState
 from nephila.kernel.requisites import level_of
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.in_flight import Outstanding
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import (
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import (
     SEED,
     Entry,
     entry_of,
@@ -21,7 +21,7 @@ from nephila.scheduler.frontier.queue_entry import (
     queued_of,
     unpack_context,
 )
-from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
+from nephila.scheduler.jobs.strategies import AVERAGE_PRIORITY, HEAD
 from nephila.scheduler.recrawl.due_table import REWIND_S
 
 DUE_PER_TURN = 1000

@@ -23,8 +23,8 @@ from nephila.scheduler.engine.admission import admit
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.open_urls import OpenUrls
 from nephila.scheduler.frontier.host_state import Host
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import Entry
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import Entry
 from nephila.scheduler.politeness.robots import origin_of
 
 

@@ -8,8 +8,8 @@ from typing import Final
 from nephila.kernel.reasons.table import Reason
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import (
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import (
     RECORD_ONLY,
     SEED,
     TOO_LONG,

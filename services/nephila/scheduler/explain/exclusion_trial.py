@@ -14,9 +14,9 @@ import re2
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import unpack
-from nephila.scheduler.frontier.scope import compile_patterns
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import unpack
+from nephila.scheduler.jobs.scope import compile_patterns
 
 LOOKED_AT: Final = 80_000
 """URLs of one scheduler that are looked at, at most: some 0.2 s of CPU with one expression."""

@@ -30,8 +30,8 @@ from nephila.scheduler.explain.facts import (
     TrapFact,
 )
 from nephila.scheduler.explain.kinds import Kind
-from nephila.scheduler.frontier.job_state import Hold, Job
-from nephila.scheduler.frontier.queue_entry import Entry
+from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.queue_entry import Entry
 
 OWNER = "this program"
 """Owner of a partition where one program has all of them."""

@@ -16,9 +16,9 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.unwanted import ODD_SHAPES_ALLOWED
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.in_flight import ENDING, FETCHED, LEASED, LifeState
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
-from nephila.scheduler.frontier.strategies import HEAD
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import SEED, Entry, unpack
+from nephila.scheduler.jobs.strategies import HEAD
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.path_patterns import patterns_of

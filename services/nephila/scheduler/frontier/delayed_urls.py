@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 import itertools
 
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.jobs import Jobs
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.jobs import Jobs
 
 
 class DelayedUrls:

@@ -26,17 +26,17 @@ from nephila.scheduler.frontier.holds import Holds
 from nephila.scheduler.frontier.host_state import Host, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.in_flight import InFlight
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.jobs import Jobs
 from nephila.scheduler.frontier.pending_commit import Partition, PendingCommit
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
-from nephila.scheduler.frontier.quotas import Quotas
 from nephila.scheduler.frontier.readiness import Readiness
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
-from nephila.scheduler.frontier.seen import Seen
-from nephila.scheduler.frontier.tenants import tenants
 from nephila.scheduler.frontier.turn_time import TurnTime
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.jobs import Jobs
+from nephila.scheduler.jobs.seen import Seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
+from nephila.scheduler.tenants.quotas import Quotas
+from nephila.scheduler.tenants.tenants import tenants
 
 
 class PartitionSlice(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from nephila.scheduler.frontier.job_state import Hold, Job
-from nephila.scheduler.frontier.jobs import Jobs
 from nephila.scheduler.frontier.pending_commit import PendingCommit
-from nephila.scheduler.frontier.quotas import Quotas
 from nephila.scheduler.frontier.readiness import Readiness
 from nephila.scheduler.frontier.turn_time import TurnTime
+from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.jobs import Jobs
+from nephila.scheduler.tenants.quotas import Quotas
 
 
 class Holds:

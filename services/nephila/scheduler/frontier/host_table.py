@@ -15,9 +15,9 @@ from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, R
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host
-from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.turn_time import TurnTime
+from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.politeness.host_pace import from_state
 from nephila.scheduler.politeness.robots import crawl_delay_s, from_log, to_log
 from nephila.scheduler.politeness.robots_cache import RobotsCache

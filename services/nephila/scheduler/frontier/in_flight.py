@@ -17,11 +17,11 @@ import msgspec
 from nephila.kernel.messages import LeasedUrl, Receipt, Record, Render
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, QueueSlot
-from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.pending_commit import PendingCommit
-from nephila.scheduler.frontier.queue_entry import Entry
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.turn_time import TurnTime
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import Entry
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from nephila.kernel.messages import FrontierCommit, Outcome, QueuedUrl
 from nephila.native import partition_of
-from nephila.scheduler.frontier.queue_entry import packed_rows, unpacked_rows
-from nephila.scheduler.frontier.quotas import own_accounts
+from nephila.scheduler.jobs.queue_entry import packed_rows, unpacked_rows
+from nephila.scheduler.tenants.quotas import own_accounts
 
 PackedRows = tuple[int, int, bytes]
 """Partition, number of queued URLs, and their rows as MessagePack."""

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from nephila.native import HostStore
 from nephila.scheduler.frontier.host_state import Host, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.jobs import Jobs
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.turn_time import TurnTime
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.jobs import Jobs
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 COUNTED = 10_000

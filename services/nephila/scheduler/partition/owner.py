@@ -37,8 +37,8 @@ from nephila.scheduler.engine.dispatch import Dispatcher, Slots
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.scope import anchored_in
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.scope import anchored_in
 from nephila.scheduler.partition.commit_pipeline import Batch, CommitPipeline, SchedulerCounters
 from nephila.scheduler.partition.owner_state import NEXT_STATES, SNAPSHOTS, OwnerState
 from nephila.scheduler.partition.ports import Build

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nephila.kernel.messages import QuotaUse
-from nephila.scheduler.frontier.quotas import add
+from nephila.scheduler.tenants.quotas import add
 
 from nephila_cluster.scheduler.jobs.job_view import JobView
 

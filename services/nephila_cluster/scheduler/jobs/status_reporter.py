@@ -19,7 +19,7 @@ from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, Outcome, P
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOB_STATUS, OUTLINKS, PROGRESS, SEEDS
-from nephila.scheduler.frontier.job_state import Hold, Job
+from nephila.scheduler.jobs.job import Hold, Job
 from nephila.scheduler.partition.owner import PartitionOwner
 
 from nephila_cluster.scheduler.jobs.coordinator import IdleSnapshot

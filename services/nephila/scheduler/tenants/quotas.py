@@ -18,7 +18,7 @@ import msgspec
 from nephila.kernel.documents.field_types import instant_s
 from nephila.kernel.documents.job_schema import JobSpec, Quota, QuotaPer
 from nephila.kernel.messages import QuotaUse
-from nephila.scheduler.frontier.tenants import Tenant
+from nephila.scheduler.tenants.tenants import Tenant
 
 
 class Period(NamedTuple):

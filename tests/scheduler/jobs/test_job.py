@@ -6,9 +6,9 @@ import pytest
 from nephila.kernel.documents.job_schema import HostBudget, Mode, Politeness, Scope
 from nephila.kernel.messages import HostUse, Outcome, Render
 from nephila.native import HostStore, Trie
-from nephila.scheduler.frontier.job_state import Hold, Job
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, pack
-from nephila.scheduler.frontier.quotas import Room
+from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.queue_entry import SEED, Entry, pack
+from nephila.scheduler.tenants.quotas import Room
 
 from tests.jobs import crawl_job
 

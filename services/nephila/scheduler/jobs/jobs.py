@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from nephila.kernel.messages import CrawlJob
 from nephila.native import HostStore
-from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.seen import Seen
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.seen import Seen
 
 
 class Jobs(dict[str, Job]):

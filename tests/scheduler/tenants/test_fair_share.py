@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.scheduler.frontier.fair_share import FairShare
+from nephila.scheduler.tenants.fair_share import FairShare
 
 
 def shared(weights: dict[str, float]) -> FairShare[str]:

@@ -11,7 +11,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.engine import admission
-from nephila.scheduler.frontier.scope import CompiledScope, anchored_in
+from nephila.scheduler.jobs.scope import CompiledScope, anchored_in
 
 from tests.scheduler.world import Answer, World, links_of
 

@@ -16,7 +16,7 @@ from nephila.kernel.documents.job_schema import MODES, Mode, Scope
 from nephila.kernel.layout import Layout
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.frontier.link_scope import link_scope
+from nephila.scheduler.jobs.link_scope import link_scope
 
 
 class ScopeVerdict(NamedTuple):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nephila.kernel.documents.job_schema import Order
 from nephila.kernel.link_position import IN_MAIN, IN_NAV
-from nephila.scheduler.frontier.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited
+from nephila.scheduler.jobs.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited
 
 URLS = [(0, 255), (1, 10), (1, 200), (2, 255), (3, 0)]
 """(depth, priority) in the order of arrival."""

@@ -10,8 +10,8 @@ from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.documents.job_schema import Quota, Recrawl
 from nephila.kernel.messages import CrawlJob, QuotaUse
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.frontier.quotas import Quotas, period
-from nephila.scheduler.frontier.tenants import tenants
+from nephila.scheduler.tenants.quotas import Quotas, period
+from nephila.scheduler.tenants.tenants import tenants
 
 from tests.jobs import changed, crawl_job
 

@@ -11,15 +11,15 @@ from nephila.kernel.documents.job_document import keeps_routes, spec_of, urls_of
 from nephila.kernel.documents.job_schema import RENDERS
 from nephila.kernel.messages import CrawlJob, HostUse, Outcome, Quarantine
 from nephila.native import HostStore, Trie, UrlError, parse_url
-from nephila.scheduler.frontier.held_links import HeldLinks
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, is_requisite
-from nephila.scheduler.frontier.quotas import Room
-from nephila.scheduler.frontier.scope import CompiledScope
-from nephila.scheduler.frontier.seen import Seen
-from nephila.scheduler.frontier.strategies import STRATEGIES, StrategyRow
+from nephila.scheduler.jobs.held_links import HeldLinks
+from nephila.scheduler.jobs.queue_entry import SEED, Entry, is_requisite
+from nephila.scheduler.jobs.scope import CompiledScope
+from nephila.scheduler.jobs.seen import Seen
+from nephila.scheduler.jobs.strategies import STRATEGIES, StrategyRow
 from nephila.scheduler.politeness.host_policy import HostPolicies
 from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
+from nephila.scheduler.tenants.quotas import Room
 
 # A name of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
 STORED = Outcome.STORED

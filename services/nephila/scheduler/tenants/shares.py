@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from nephila.scheduler.frontier.fair_share import FairShare
+from nephila.scheduler.tenants.fair_share import FairShare
 
 _TENANT = "\1"
 """Prefix of tenants among the keys; no name of a job begins with it."""
