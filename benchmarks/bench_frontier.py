@@ -185,7 +185,7 @@ def one(shape: str, urls: int, directory: str) -> dict[str, Any]:
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "files_mb": sum(file.stat().st_size for file in Path(directory).iterdir()) / 1e6,
         "tail_mb": bench.log.size / 1e6,
-        "queued": bench.frontier.jobs[JOB].queued,
+        "queued": bench.frontier.jobs[JOB].queue.length,
     }
 
 

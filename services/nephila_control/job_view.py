@@ -17,7 +17,8 @@ from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.explain.host_list import host_list
-from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
 from nephila.storage.source import Source
@@ -37,24 +38,24 @@ def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> job_types.Job:
 def _status(scheduler: Scheduler, uid: str) -> JobStatus:
     """Computes the status that the coordinator of a job would publish."""
     job, ended = scheduler.frontier.jobs[uid], scheduler.ended(uid)
-    quota, window = job.hold(Hold.QUOTA), job.hold(Hold.WINDOW)
-    done = not (job.waiting or job.leased)
+    quota, window = job.holds.text(Hold.QUOTA), job.holds.text(Hold.WINDOW)
+    done = not (job.queue.waiting or job.counts.leased)
     return JobStatus(
         uid,
         job.spec.generation,
-        queued=job.queued,
-        in_flight=job.leased,
+        queued=job.queue.length,
+        in_flight=job.counts.leased,
         stored=ended[Outcome.STORED],
         denied=ended[Outcome.DENIED],
         failed=ended[Outcome.FAILED],
         dropped=ended[Outcome.DROPPED],
         done=done,
         # Or the budget of each host with queued URLs is.
-        spent=job.budget_spent or bool(done and job.queued and not quota and not window),
+        spent=job.budget.is_spent or bool(done and job.queue.length and not quota and not window),
         quota=quota,
         window=window,
-        links_held=len(job.held),
-        links_lost=job.held.lost,
+        links_held=len(job.refused.held),
+        links_lost=job.refused.held.lost,
     )
 
 
@@ -102,7 +103,7 @@ def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[s
     """Chooses the jobs that explain a URL: those that have seen it, else one that would admit it, else the first. The
     choice is bounded, because a program may have thousands of jobs."""
     listed = [jobs[uid] for uid in uids if uid in jobs]
-    seen = [job.uid for job in listed if parse_for(job.routes, url).fingerprint in job.seen]
+    seen = [job.uid for job in listed if parse_for(job.compiled.routes, url).fingerprint in job.seen]
     if seen:
         return seen[:CANDIDATES]
     parts = parse_url(url)

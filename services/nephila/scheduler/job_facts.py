@@ -6,7 +6,7 @@ No other file outside of the scheduler reads its frontier for a program.
 from __future__ import annotations
 
 from nephila.kernel.messages import CrawlJob
-from nephila.scheduler.jobs.job import Hold
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.standalone import Scheduler
 
 
@@ -28,19 +28,19 @@ def ended_total(scheduler: Scheduler, uid: str) -> int:
 def budget_spent(scheduler: Scheduler, uid: str) -> bool:
     """Whether max_pages pages of a job are stored."""
     job = scheduler.frontier.jobs.get(uid)
-    return job is not None and job.budget_spent
+    return job is not None and job.budget.is_spent
 
 
 def quota_used_up(scheduler: Scheduler, uid: str) -> str:
     """Which quota of a job is used up, in words; the empty string without one."""
     job = scheduler.frontier.jobs.get(uid)
-    return job.hold(Hold.QUOTA) if job is not None else ""
+    return job.holds.text(Hold.QUOTA) if job is not None else ""
 
 
 def window_waited_for(scheduler: Scheduler, uid: str) -> str:
     """Which window a job waits for, in words; the empty string for none."""
     job = scheduler.frontier.jobs.get(uid)
-    return job.hold(Hold.WINDOW) if job is not None else ""
+    return job.holds.text(Hold.WINDOW) if job is not None else ""
 
 
 def tenants(scheduler: Scheduler) -> list[str]:
@@ -51,19 +51,19 @@ def tenants(scheduler: Scheduler) -> list[str]:
 def page_limit(scheduler: Scheduler, uid: str) -> int:
     """Pages that a job may store; 0 means no limit."""
     job = scheduler.frontier.jobs.get(uid)
-    return job.max_pages if job is not None else 0
+    return job.budget.max_pages if job is not None else 0
 
 
 def out_of_scope(scheduler: Scheduler, uid: str) -> int:
     """Links of this run that the job's scope refused, each URL once as long as it is remembered."""
     job = scheduler.frontier.jobs.get(uid)
-    return job.out_of_scope if job is not None else 0
+    return job.refused.out_of_scope if job is not None else 0
 
 
 def links_lost(scheduler: Scheduler, uid: str) -> int:
     """Links that the scope of a job refused and that were not held for a wider one."""
     job = scheduler.frontier.jobs.get(uid)
-    return job.held.lost if job is not None else 0
+    return job.refused.held.lost if job is not None else 0
 
 
 def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:

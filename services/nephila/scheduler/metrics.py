@@ -67,7 +67,7 @@ def _jobs(scheduler: AnyScheduler) -> Iterable[Job]:
 def _ended(scheduler: AnyScheduler) -> Mapping[str, float]:
     counts: Counter[str] = Counter()
     for job in _jobs(scheduler):
-        for outcome, count in job.ended.items():
+        for outcome, count in job.counts.ended.items():
             counts[outcome.name.lower()] += count
     return counts
 
@@ -83,7 +83,11 @@ def _by_name(scheduler: AnyScheduler) -> dict[str, list[Job]]:
     for job in _jobs(scheduler):
         by_name.setdefault(job.spec.name or job.uid, []).append(job)
     if len(by_name) > JOBS_SHOWN:
-        most = sorted(by_name, key=lambda name: sum(job.queued + job.dispatched for job in by_name[name]), reverse=True)
+        most = sorted(
+            by_name,
+            key=lambda name: sum(job.queue.length + job.counts.dispatched for job in by_name[name]),
+            reverse=True,
+        )
         rest = [job for name in most[JOBS_SHOWN:] for job in by_name[name]]
         by_name = {**{name: by_name[name] for name in most[:JOBS_SHOWN]}, OTHER_JOBS: rest}
     return by_name
@@ -93,7 +97,7 @@ def _ended_by_job(scheduler: AnyScheduler) -> Mapping[tuple[str, str], float]:
     counts: Counter[tuple[str, str]] = Counter()
     for name, jobs in _by_name(scheduler).items():
         for job in jobs:
-            for outcome, count in job.ended.items():
+            for outcome, count in job.counts.ended.items():
                 counts[name, outcome.name.lower()] += count
     return counts
 
@@ -106,9 +110,9 @@ def _checks(scheduler: AnyScheduler, part: int) -> Mapping[str, float]:
     """Job with an objective → its watched pages (part 0), and those of them whose last check is too old (part 1)."""
     now = scheduler.clock.now()
     return {
-        name: sum(job.due_table.checked_before(now - job.recrawl.freshness_s, SAMPLED)[part] for job in jobs)
+        name: sum(job.due_table.checked_before(now - job.compiled.recrawl.freshness_s, SAMPLED)[part] for job in jobs)
         for name, jobs in _by_name(scheduler).items()
-        if name != OTHER_JOBS and jobs[0].recrawl.freshness_s
+        if name != OTHER_JOBS and jobs[0].compiled.recrawl.freshness_s
     }
 
 
@@ -129,7 +133,7 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "urls_queued",
         "URLs in queues. A rise: more is found than fetched.",
-        lambda s: sum(job.queued for job in _jobs(s)),
+        lambda s: sum(job.queue.length for job in _jobs(s)),
     ),
     Metric(
         "urls_ended",
@@ -193,13 +197,13 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "job_urls_queued",
         "URLs in queues by job: the 50 jobs with most work, and (others). A rise: the job finds more than it fetches.",
-        lambda s: {name: sum(job.queued for job in jobs) for name, jobs in _by_name(s).items()},
+        lambda s: {name: sum(job.queue.length for job in jobs) for name, jobs in _by_name(s).items()},
         "crawl",
     ),
     Metric(
         "job_urls_outstanding",
         "URLs taken from queues and without receipt by job. At the limit of one job: its pages are slow to store.",
-        lambda s: {name: sum(job.leased for job in jobs) for name, jobs in _by_name(s).items()},
+        lambda s: {name: sum(job.counts.leased for job in jobs) for name, jobs in _by_name(s).items()},
         "crawl",
     ),
     Metric(

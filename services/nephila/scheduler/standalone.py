@@ -125,7 +125,7 @@ class Scheduler(Member):
         """Ended URLs by job, each with a durable row; None without a log."""
         if not self.recover().commits:
             return None
-        return {uid: sum(job.ended.values()) for uid, job in self.frontier.jobs.items()}
+        return {uid: sum(job.counts.ended.values()) for uid, job in self.frontier.jobs.items()}
 
     async def start(self) -> None:
         """Recover the frontier, unless that is done, and subscribe to the topics."""
@@ -225,7 +225,7 @@ class Scheduler(Member):
     @property
     def queued(self) -> int:
         """Queued URLs of all jobs."""
-        return sum(job.queued for job in self.frontier.jobs.values())
+        return sum(job.queue.length for job in self.frontier.jobs.values())
 
     @property
     def idle(self) -> bool:
@@ -246,7 +246,7 @@ class Scheduler(Member):
     def ended(self, job: str) -> Counter[Outcome]:
         """Ended URLs of a job by outcome."""
         state = self.frontier.jobs.get(job)
-        return state.ended if state is not None else Counter()
+        return state.counts.ended if state is not None else Counter()
 
     def quarantines(self, job: str) -> list[Quarantine]:
         """Path patterns that were closed for a job as traps, released ones too."""
@@ -281,15 +281,15 @@ class Scheduler(Member):
     def freshness(self, job: str) -> dict[str, Any] | None:
         """Age and freshness of a job's copies, where pages are fetched again."""
         state = self.frontier.jobs.get(job)
-        if state is None or not state.recrawl.active or not len(state.due_table):
+        if state is None or not state.compiled.recrawl.active or not len(state.due_table):
             return None
         sample = state.due_table.sample(SAMPLED)
-        return msgspec.structs.asdict(measure(sample, self.clock.now(), state.recrawl.rate))
+        return msgspec.structs.asdict(measure(sample, self.clock.now(), state.compiled.recrawl.rate))
 
     @property
     def fetchable(self) -> int:
         """Queued URLs, without those on hosts whose budget is spent."""
-        return sum(job.waiting for job in self.frontier.jobs.values())
+        return sum(job.queue.waiting for job in self.frontier.jobs.values())
 
     def waiting_hosts(self) -> list[tuple[str, float, int]]:
         """(host, seconds until its next fetch, queued URLs) of hosts that wait for time, the earliest first."""

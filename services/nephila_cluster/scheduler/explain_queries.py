@@ -82,7 +82,7 @@ class _Trials:
         parts = [Partition(owner.frontier, job) for owner, job in pairs if job is not None]
         numbers = sorted(owner.number for owner in owners)
         answer = ExplainAnswer(f"{question.slot}/{self._member}", question.id, partitions=numbers)
-        answer.queued = sum(part.job.queued for part in parts)
+        answer.queued = sum(part.job.queue.length for part in parts)
         try:
             walk = ExclusionTrial(parts, question.try_exclude[:MAX_PATTERNS], self._clock)
         except UsageError:  # the control API checks them; another client waits for nothing
@@ -252,7 +252,7 @@ class ExplainQueryHandler:
 
 
 def _candidates(jobs: list[Job], url: str) -> list[Job]:
-    seen = [job for job in jobs if parse_for(job.routes, url).fingerprint in job.seen]
+    seen = [job for job in jobs if parse_for(job.compiled.routes, url).fingerprint in job.seen]
     if seen:
         return seen[:CANDIDATES]
     parts = parse_url(url)

@@ -211,7 +211,7 @@ class LentFrontier:
         job = self._frontier.jobs[borrower.job]
         waiting = len(self._ready.get(borrower.job, ()))
         others = (len(other.leases) for other in self._borrowers if other is not borrower and other.job == borrower.job)
-        return protocol.Counts(job.queued + waiting, sum(others))
+        return protocol.Counts(job.queue.length + waiting, sum(others))
 
     def fetched(self, borrower: Borrower, ended: protocol.Fetched) -> None:
         """Takes the end of a download. The pace of the host counts from now, and its answer may pause the host."""

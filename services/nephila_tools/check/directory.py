@@ -70,7 +70,7 @@ async def _repair(directory: OutputDirectory, lost: Lost, checks: Mapping[str, J
                     checks[uid].repaired += 1
                     continue
                 frontier = scheduler.frontier
-                fetch_no = refetch.job.last_fetch_no + 1
+                fetch_no = refetch.job.fetch_numbers.last + 1
                 ended = ForgottenUrl(uid, key, state.outcome, fetch_no)
                 forget_urls.apply(frontier, ended)
                 frontier.pending.of(frontier.pending.partition(key)).forgotten.append(ended)

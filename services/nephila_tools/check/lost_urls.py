@@ -95,9 +95,9 @@ def states(
         for key, url, depth in _named_by_rows(rows, job.uid):
             if key in unknown and (not states_by_key[key].url or depth < states_by_key[key].depth):
                 states_by_key[key].url, states_by_key[key].depth = url, depth
-    for url in urls_of(job.document):
+    for url in urls_of(job.compiled.document):
         try:
-            key = parse_for(job.routes, url).fingerprint
+            key = parse_for(job.compiled.routes, url).fingerprint
         except UrlError:
             continue
         if key in unknown:
@@ -126,7 +126,7 @@ def _named_by_rows(rows: ReadConnection, uid: str) -> Iterator[tuple[bytes, str,
 def complete_outcomes(job: Job, rows: ReadConnection, states: Mapping[bytes, UrlState]) -> None:
     """Give URLs whose outcome is not known the outcomes that the table lacks: the counts of the job are right then."""
     query = "SELECT outcome, count(*) FROM pages WHERE job = :job GROUP BY outcome"
-    lacking = Counter({Outcome(outcome): count for outcome, count in job.ended.items()})
+    lacking = Counter({Outcome(outcome): count for outcome, count in job.counts.ended.items()})
     for name, count in rows.execute(query, {"job": job.uid}):
         lacking[_NUMBERS[name]] -= count
     for state in states.values():

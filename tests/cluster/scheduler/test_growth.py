@@ -72,7 +72,7 @@ async def test_partitions_are_split_while_a_crawl_runs(world):
         names = {host.key for host in owner.frontier.hosts.hot.values()}
         assert all(layout.of(_key(name)) == owner.number for name in names)
     jobs = jobs_of(scheduler)
-    assert (sum(job.queued for job in jobs), sum(job.ended.total() for job in jobs)) == (0, URLS)
+    assert (sum(job.queue.length for job in jobs), sum(job.counts.ended.total() for job in jobs)) == (0, URLS)
 
 
 def _key(host: str) -> bytes:
@@ -278,7 +278,7 @@ async def test_maxpages_is_exact_over_a_split(world):
     await world.run(200.0)
     stored = [row for row in world.rows.values() if row.outcome.name == "STORED"]
     assert len(stored) == 70
-    parts = [job.split_pages for _, one in world.members.values() for job in jobs_of(one)]
+    parts = [job.counts.split_pages for _, one in world.members.values() for job in jobs_of(one)]
     assert sum(parts) == 0
     assert any(parts)
 

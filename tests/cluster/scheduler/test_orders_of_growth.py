@@ -186,8 +186,10 @@ def right(group: Group) -> None:
     world.check()
     assert world.outcomes() == ends(world.site), group.history
     jobs = [job for _, scheduler in world.members.values() for job in jobs_of(scheduler)]
-    assert (sum(job.queued for job in jobs), sum(job.ended.total() for job in jobs)) == (0, URLS), group.history
-    assert sum(job.split_pages for job in jobs) == 0, group.history
+    assert (sum(job.queue.length for job in jobs), sum(job.counts.ended.total() for job in jobs)) == (0, URLS), (
+        group.history
+    )
+    assert sum(job.counts.split_pages for job in jobs) == 0, group.history
     again = [one for one in world.fetches if sum(one.url == other.url for other in world.fetches) > 1]
     assert not again, (again, "\n".join(group.history))
     assert len({(fetch.url, fetch.by[1]) for fetch in world.fetches}) == len(world.fetches), group.history

@@ -201,7 +201,7 @@ async def test_what_is_in_no_snapshot_for_long_gets_into_one(world):
     await world.start("b")
     await world.give("b")
     world.check()
-    assert sum(job.ended.total() for job in jobs_of(world.members["b"][1])) == URLS
+    assert sum(job.counts.ended.total() for job in jobs_of(world.members["b"][1])) == URLS
 
 
 @pytest.mark.parametrize("seed", range(8))

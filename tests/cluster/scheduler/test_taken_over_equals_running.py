@@ -40,7 +40,7 @@ def counts(frontier: Frontier) -> dict[str, Any]:
     return {
         "in fetch": len(frontier.in_flight.leases),
         "outstanding": len(frontier.in_flight),
-        "leased": {uid: job.leased for uid, job in frontier.jobs.items()},
+        "leased": {uid: job.counts.leased for uid, job in frontier.jobs.items()},
     }
 
 

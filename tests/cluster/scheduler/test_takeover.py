@@ -46,7 +46,7 @@ async def test_one_scheduler_has_all_partitions(world):
     assert world.twice == 0
     assert set(owners.owners) == set(range(PARTITIONS))
     jobs = jobs_of(owners)
-    assert (sum(job.queued for job in jobs), sum(job.ended.total() for job in jobs)) == (0, URLS)
+    assert (sum(job.queue.length for job in jobs), sum(job.counts.ended.total() for job in jobs)) == (0, URLS)
 
 
 async def test_partitions_go_to_another_scheduler_and_back(world):
@@ -276,7 +276,7 @@ async def test_a_job_is_deleted_while_its_pages_are_fetched(world):
     world.check()
     jobs = jobs_of(world.members["b"][1])
     assert {job.uid for job in jobs} == {"u"}
-    assert sum(job.ended.total() for job in jobs) == URLS
+    assert sum(job.counts.ended.total() for job in jobs) == URLS
 
 
 async def test_what_was_held_back_goes_out_when_the_broker_has_heard_of_us(world):

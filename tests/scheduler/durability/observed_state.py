@@ -60,17 +60,17 @@ def job_state(frontier: Frontier, job: Job, keys: Iterable[bytes]) -> dict[str, 
     return {
         "number": job.number,
         "spec": job.spec,
-        "ended": dict(+job.ended),
+        "ended": dict(+job.counts.ended),
         "seen": {url_key for url_key in keys if url_key in job.seen},
         "anchors": set(job.scope.anchors),
         "quarantines": dict(job.quarantines),
-        "fetch numbers": (job.first_fetch_no, job.last_fetch_no),
+        "fetch numbers": (job.fetch_numbers.first, job.fetch_numbers.last),
         "queued": queued,
         "watched": {state.url_key: watched(job, state) for state in job.due_table.states()},
-        "reserved": set(job.reserved),
-        "priority": set(job.priority_refetch),
-        "held": {packed[:16]: packed for packed in job.held.packed()},
-        "links lost": job.held.lost,
+        "reserved": set(job.budget.reserved),
+        "priority": set(job.budget.priority_refetch),
+        "held": {packed[:16]: packed for packed in job.refused.held.packed()},
+        "links lost": job.refused.held.lost,
     }
 
 

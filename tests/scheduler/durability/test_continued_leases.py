@@ -150,10 +150,10 @@ def test_every_state_of_an_outstanding_url_continues(tmp_path: Path, through_a_s
         "robots.test": NOW + 75.0,
         "deleted.test": NOW + 100.0,
     }
-    assert frontier.jobs["t"].leased == 4
+    assert frontier.jobs["t"].counts.leased == 4
     assert len(frontier.in_flight.leases) == 5
     assert frontier.in_flight.urls["t", key_of("receipted")].receipted is not None
-    assert frontier.jobs["t"].queued == 0
+    assert frontier.jobs["t"].queue.length == 0
 
 
 def _leases(frontier: Frontier) -> dict[tuple[str, bytes], tuple[str, float]]:
@@ -206,7 +206,7 @@ def test_a_url_that_went_back_to_its_queue_stays_there(tmp_path: Path) -> None:
         {"queued": [queued("a")], "leased": [leased("a", landed=True)]},
     )
     frontier = dispatcher.frontier
-    assert (len(frontier.in_flight), frontier.jobs["t"].queued, found.urls) == (0, 1, 1)
+    assert (len(frontier.in_flight), frontier.jobs["t"].queue.length, found.urls) == (0, 1, 1)
 
 
 def test_a_host_in_flight_is_not_ready(tmp_path: Path) -> None:
@@ -225,4 +225,4 @@ def test_a_host_in_flight_is_not_ready(tmp_path: Path) -> None:
     check(dispatcher)
     store = dispatcher.frontier.store
     assert [store.ready_at(number) for number in store.ids()] == [None]
-    assert dispatcher.frontier.jobs["t"].queued == 1
+    assert dispatcher.frontier.jobs["t"].queue.length == 1

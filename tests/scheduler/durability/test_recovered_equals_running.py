@@ -156,7 +156,7 @@ async def test_a_frontier_that_is_read_back_equals_the_one_that_ran(
         check(again.scheduler.dispatcher)
         compare(world, again)
         for job in again.scheduler.frontier.jobs.values():
-            job.held.lost = number
+            job.refused.held.lost = number
         again.scheduler.log.open()
         again.scheduler.snapshot()
         third = await copy(again, tmp_path / f"third-{number}", **config)

@@ -33,7 +33,7 @@ def test_a_refused_link_is_judged_again_when_the_scope_has_a_new_anchor() -> Non
     job = rig.frontier.jobs[JOB]
     wider.clear()
     assert [links(rig, "http://b.test/1") for _ in range(2)] == [0, 0]
-    assert parse_url("http://b.test/1").fingerprint in job.rejected
+    assert parse_url("http://b.test/1").fingerprint in job.refused.rejected
     rig.frontier.pending.commits()
     note_anchor(rig.frontier, job, "b.test")
     assert wider == [JOB]
@@ -59,7 +59,7 @@ def test_a_seed_is_refused_with_a_reason_and_leaves_no_anchor(seed: str, context
     assert found.startswith(refused)
     assert bool(found) == bool(refused)
     assert job.scope.anchors == job.seed_anchors == (set() if refused else {"a.test"})
-    assert job.queued == (not refused)
+    assert job.queue.length == (not refused)
 
 
 def test_links_beyond_the_depth_of_the_settings_are_not_admitted() -> None:
@@ -79,15 +79,15 @@ def test_a_changed_scope_admits_the_links_that_are_held() -> None:
     job = rig.frontier.jobs[JOB]
     assert links(rig, "http://a.test/deep", "http://b.test/deep", depth=2) == 0
     assert links(rig, "http://b.test/", "http://c.test/", depth=1) == 0
-    assert (len(job.held), job.queued) == (4, 1)
+    assert (len(job.refused.held), job.queue.length) == (4, 1)
     rig.job(scope=Scope(max_depth=1), weight=2.0)
-    assert len(job.held) == 4
+    assert len(job.refused.held) == 4
     rig.job(scope=Scope(max_depth=2))
-    assert (len(job.held), job.queued) == (3, 2)
-    assert not job.held.has_room(True, 12), "three are outside"
-    assert job.held.has_room(True, 16)
+    assert (len(job.refused.held), job.queue.length) == (3, 2)
+    assert not job.refused.held.has_room(True, 12), "three are outside"
+    assert job.refused.held.has_room(True, 16)
     rig.job(scope=Scope(mode="any", max_depth=2))
-    assert (len(job.held), job.queued) == (0, 5)
+    assert (len(job.refused.held), job.queue.length) == (0, 5)
     rig.check()
     assert put_job(rig.frontier, CrawlJob(JOB, JOB, 9, deleted=True)) is None
 
@@ -102,7 +102,7 @@ def test_only_odd_urls_count_among_the_odd_ones_that_are_let_through() -> None:
     assert links(rig, *normal) == 9
     assert links(rig, *odd, depth=2) == 10
     fetched = []
-    while rig.frontier.jobs[JOB].queued:
+    while rig.frontier.jobs[JOB].queue.length:
         for request in rig.dispatch():
             rig.end(request, result=FetchResult.FETCHED, status=200)
             fetched.append(request.url)
@@ -174,7 +174,7 @@ def test_a_job_that_gets_a_page_budget_keeps_the_places_of_stored_pages_that_are
     assert [rig.state(url) for url in (stored, failed)] == ["queued, fetch 2, tries 0"] * 2
     rig.job(recrawl=Recrawl(every="600s", gone_after=9), scope=Scope(max_depth=-1, max_pages=50))
     job = rig.frontier.jobs[JOB]
-    assert job.reserved == {parse_url(stored).fingerprint}
+    assert job.budget.reserved == {parse_url(stored).fingerprint}
     items = rig.frontier.store.items(rig.frontier.store.find("a.test"), job.number)
     assert [(order, unpack(packed).url) for order, packed in items] == [(0, stored), (2, "http://a.test/new")]
     rig.check()

@@ -243,7 +243,7 @@ async def test_a_paused_job_keeps_a_host_once(tmp_path):
         world.bus.publish(SEEDS, 0, Seed(JOB, f"http://a.test/{number}"))
     world.run(200)
     job = world.scheduler.frontier.jobs["p"]
-    assert len(job.waiting_hosts) <= 1
+    assert len(job.queue.waiting_hosts) <= 1
     check(world.scheduler.dispatcher)
     world.bus.publish(
         JOBS, 0, crawl_job("p", "p", 3, [], Scope(max_depth=0), Politeness(delay="0.1s", respect_robots=False))

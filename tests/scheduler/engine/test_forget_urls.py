@@ -76,7 +76,7 @@ async def test_forgotten_before_a_restart_is_forgotten_after_it(tmp_path, snapsh
         job = one.frontier.jobs[JOB]
         assert parse_url(url("/1")).fingerprint not in job.seen
         assert parse_url(url("/2")).fingerprint in job.seen
-        assert (job.ended[STORED], job.first_fetch_no) == (2, 2)
+        assert (job.counts.ended[STORED], job.fetch_numbers.first) == (2, 2)
     find_again(again, "/1", "/2")
     assert fetches(again, "/1") == [2]
     assert fetches(again, "/2") == []

@@ -23,7 +23,7 @@ def rig() -> OutcomeRig:
     """A URL in each place: leased, fetched, queued, delayed and ended; on a host each."""
     one = OutcomeRig(PartitionSlice(0, 1), concurrency=4, window=4)
     one.job(LEASED, FETCHED, DELAYED, "http://e.test/", quota=Quota(pages=90), scope=Scope(max_depth=-1, max_pages=90))
-    one.frontier.jobs[JOB].set_quota(90, spent_elsewhere=False)
+    one.frontier.jobs[JOB].budget.set_quota(90, spent_elsewhere=False)
     found = [request for _ in range(2) for request in one.dispatch()]
     requests = {request.url: request for request in found}
     for url in (FETCHED, "http://e.test/"):
@@ -63,7 +63,7 @@ BROKEN: dict[str, Callable[[OutcomeRig], object]] = {
     "a URL has no job": lambda one: rename(one),
     "in flight": lambda one: add(one.host, "in_flight"),
     "an active host was evicted": lambda one: one.frontier.hosts.hot.pop(number(one, LEASED)),
-    "quotas count other leases": lambda one: add(one.frontier.jobs[JOB].rooms[0], "in_flight"),
+    "quotas count other leases": lambda one: add(one.frontier.jobs[JOB].holds.rooms[0], "in_flight"),
     "is prepared for no page": lambda one: one.frontier.readiness.prepared.requested(
         number(one, DELAYED), 0, "http://d.test"
     ),
@@ -74,15 +74,15 @@ BROKEN: dict[str, Callable[[OutcomeRig], object]] = {
     ),
     "queued, and nothing will ever take it": lambda one: one.frontier.store.unschedule(number(one, QUEUED)),
     "would be taken before its pace allows": lambda one: ready_too_early(one),
-    "queued, but": lambda one: one.frontier.jobs[JOB].add_delayed(1),
+    "queued, but": lambda one: vars(one.frontier.jobs[JOB].queue).update(delayed=5),
     "leased, but": lambda one: one.frontier.jobs[JOB].lease(),
     "a URL is in two places": lambda one: push(one, LEASED),
     "a URL was not seen": lambda one: one.frontier.jobs[JOB].seen.discard(key(FETCHED)),
-    "a URL with a reservation is not queued": lambda one: one.frontier.jobs[JOB].reserve_page(key(FETCHED)),
-    "a URL with priority is not queued": lambda one: one.frontier.jobs[JOB].priority_refetch.add(key(FETCHED)),
+    "a URL with a reservation is not queued": lambda one: one.frontier.jobs[JOB].budget.reserve(key(FETCHED)),
+    "a URL with priority is not queued": lambda one: one.frontier.jobs[JOB].budget.priority_refetch.add(key(FETCHED)),
     "a URL has two reservations": lambda one: two_reservations(one),
     "left, 1 ended": lambda one: one.frontier.jobs[JOB].seen.add(key("http://x.test/")),
-    "left, 2 ended": lambda one: one.frontier.jobs[JOB].ended.update([Outcome.FAILED]),
+    "left, 2 ended": lambda one: one.frontier.jobs[JOB].counts.ended.update([Outcome.FAILED]),
 }
 
 
@@ -131,8 +131,8 @@ def ready_too_early(one: OutcomeRig) -> None:
 
 def two_reservations(one: OutcomeRig) -> None:
     """A queued URL with both."""
-    one.frontier.jobs[JOB].reserve_page(key(QUEUED))
-    one.frontier.jobs[JOB].priority_refetch.add(key(QUEUED))
+    one.frontier.jobs[JOB].budget.reserve(key(QUEUED))
+    one.frontier.jobs[JOB].budget.priority_refetch.add(key(QUEUED))
 
 
 @pytest.mark.parametrize("words", BROKEN)

@@ -64,7 +64,7 @@ def test_a_forwarded_url_is_queued_as_in_one_frontier(name: str) -> None:
     for _ in range(2):
         add_forwarded(far.frontier, far.frontier.jobs[JOB], seed, parts)
     assert entry_of(far, url) == entry_of(whole, url) is not None
-    assert far.frontier.jobs[JOB].queued == 1
+    assert far.frontier.jobs[JOB].queue.length == 1
     far.check()
 
 

@@ -109,7 +109,7 @@ async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path
     await world.scheduler.close()
     world = await later(world, tmp_path).start()
     check(world.scheduler.dispatcher)
-    assert not world.scheduler.frontier.jobs["t"].reserved
+    assert not world.scheduler.frontier.jobs["t"].budget.reserved
     await world.scheduler.close()
 
 
@@ -132,7 +132,7 @@ async def test_what_was_ending_at_a_kill_takes_no_place_of_a_stored_page(tmp_pat
         if record.url in stored:
             world._receipt(record)
     pass_time(world, 3600.0)
-    assert world.scheduler.frontier.jobs["t"].ended[Outcome.STORED] < 3
+    assert world.scheduler.frontier.jobs["t"].counts.ended[Outcome.STORED] < 3
     world.kill()
     await world.scheduler.close()
     mended = True
@@ -156,7 +156,7 @@ async def test_a_limit_set_later_keeps_a_place_for_each_page_that_is_due(tmp_pat
     pass_time(world, 1800.0 + 120.0)
     limited = Scope(max_depth=-1, max_pages=10)
     world.crawl("http://a.test/19", scope=limited, delay_s=60.0, strategy=strategy, **every)
-    assert len(world.scheduler.frontier.jobs["t"].reserved) >= 5
+    assert len(world.scheduler.frontier.jobs["t"].budget.reserved) >= 5
     await world.scheduler.close()
     world = await later(world, tmp_path).start()
     pass_time(world, 2 * 3600.0)

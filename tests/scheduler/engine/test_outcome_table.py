@@ -231,7 +231,7 @@ def test_a_receipt_ends_the_fetch_that_it_names(state: str, receipt: int, after:
     if state == "leased":
         fetched(rig, request)
         assert rig.state(URL) == "ended"
-    assert rig.frontier.jobs[JOB].ended.total() == (rig.state(URL) == "ended")
+    assert rig.frontier.jobs[JOB].counts.ended.total() == (rig.state(URL) == "ended")
 
 
 @pytest.mark.parametrize(

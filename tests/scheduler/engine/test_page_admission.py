@@ -125,7 +125,7 @@ class Side:
         elif step[0] == "anchor" and job is not None:
             anchor_scope(frontier, job, step[1], "/blog/x")
         elif step[0] == "spend" and job is not None:
-            job.over_budget_hosts[frontier.store.host(step[1])] = None
+            job.queue.over_budget_hosts[frontier.store.host(step[1])] = None
         elif step[0] == "commit":
             return [msgspec.msgpack.encode(commit) for commit in frontier.pending.commits()]
         elif step[0] == "again" and job is not None:
@@ -148,11 +148,11 @@ class Side:
             (
                 job.uid,
                 job.seen.dump(),
-                job.rejected.dump(),
-                job.out_of_scope,
-                sorted(job.held.packed()),
-                job.held.lost,
-                sorted(job.waiting_hosts),
+                job.refused.rejected.dump(),
+                job.refused.out_of_scope,
+                sorted(job.refused.held.packed()),
+                job.refused.held.lost,
+                sorted(job.queue.waiting_hosts),
             )
             for job in frontier.jobs.values()
         ]

@@ -71,11 +71,11 @@ async def test_requisites_need_no_place_in_the_page_budget_also_after_a_restart(
     world.kill()
     world = await later(world, tmp_path, segment_bytes=segment_bytes).start()
     (job,) = world.scheduler.frontier.jobs.values()
-    assert job.requisites
-    assert not job.budget_spent
+    assert job.budget.requisites
+    assert not job.budget.is_spent
     check(world.scheduler.dispatcher)
     world.run()
-    assert not job.requisites
+    assert not job.budget.requisites
     assert {one.url for one in world.fetched} >= {"http://a.test/site.css", "http://moved.test/site.css"}
     assert not any(one.url.endswith(("/1", "/2")) for one in world.fetched)
     await world.scheduler.close()

@@ -141,7 +141,7 @@ async def test_whatever_happens_nothing_is_lost(tmp_path: Path, seed: int, crash
         check(world.scheduler.dispatcher)
     assert world.done
     job = world.scheduler.frontier.jobs["t"]
-    assert sum(job.ended.values()) == len(job.seen) == len(world.rows)
+    assert sum(job.counts.ended.values()) == len(job.seen) == len(world.rows)
     world.fetched += fetched
     check_manners(world)
     await world.scheduler.close()

@@ -78,8 +78,8 @@ async def test_what_is_held_is_bounded_and_counted(tmp_path, monkeypatch):
     world = await World(tmp_path, site(pages())).start()
     await crawled(world, NARROW)
     job = world.scheduler.frontier.jobs["t"]
-    assert len(job.held) == 3
-    assert job.held.lost > 0
+    assert len(job.refused.held) == 3
+    assert job.refused.held.lost > 0
     await world.scheduler.close()
 
 

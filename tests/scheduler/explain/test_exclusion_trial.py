@@ -31,14 +31,14 @@ async def test_matching_urls_are_counted_and_some_are_shown(tmp_path):
     """Nothing is changed."""
     world = await queue(tmp_path)
     job = world.scheduler.frontier.jobs[JOB]
-    before = job.queued
+    before = job.queue.length
     found = tried(world, "/cal/")
     in_flight = len(world.scheduler.frontier.in_flight.leases)
     assert (found.looked_at, found.complete) == (before, True)
     assert 25 - in_flight <= found.removed <= 25
     assert len(found.examples) == len(set(found.examples)) == EXAMPLES
     assert all("/cal/" in url for url in found.examples)
-    assert job.queued == before
+    assert job.queue.length == before
     assert tried(world, "nothing").removed == 0
     assert tried(world, "/cal/1", "/cal/2", "/cal/").removed == found.removed
 
@@ -65,9 +65,9 @@ async def test_delayed_urls_count(tmp_path):
     world.crawl("http://a.test/0")
     job = world.scheduler.frontier.jobs[JOB]
     for _ in range(50):
-        if not job.delayed:
+        if not job.queue.delayed:
             world.clock.advance(0.1)
-    assert (job.queued, tried(world, "/0").removed) == (1, 1)
+    assert (job.queue.length, tried(world, "/0").removed) == (1, 1)
 
 
 async def test_a_limit_makes_the_count_a_lower_bound(tmp_path, monkeypatch):
@@ -100,7 +100,7 @@ async def test_a_checkpoint_between_two_steps_counts_no_url_twice(tmp_path):
     world = await queue(tmp_path, 400)
     trial = world.scheduler.try_exclusion(JOB, ["."])
     frontier = world.scheduler.frontier
-    queued = frontier.jobs[JOB].queued
+    queued = frontier.jobs[JOB].queue.length
     part = Partition(frontier, frontier.jobs[JOB])
     trial._piece(part)
     world.scheduler.snapshot()

@@ -340,7 +340,7 @@ class Rig:
             out = {key for key in URL_OF if actual.due_table.is_checked_out(key)}
             assert out <= open_, f"{uid}: {names(out - open_)} will never be fetched again"
             ended = Counter(outcome for _, outcome in job.ended.values())
-            assert ended == +actual.ended, f"{uid}: {actual.ended} is not {ended}"
+            assert ended == +actual.counts.ended, f"{uid}: {actual.counts.ended} is not {ended}"
             for key, (fetch_no, outcome) in job.ended.items():
                 rows = self.table.get((uid, job.life, key, fetch_no), set())
                 assert outcome in rows, f"{uid}: {URL_OF[key]} ended as {outcome.name}, its rows are {rows}"

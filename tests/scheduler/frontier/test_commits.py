@@ -13,7 +13,8 @@ from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
-from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.jobs.queue_entry import RENDER_SHIFT, Entry, pack
 
 from tests.jobs import crawl_job
@@ -160,10 +161,10 @@ def test_a_job_is_held_by_the_fetch_that_uses_up_its_quota() -> None:
     found = job(one, quota=Quota(pages=2))
     for held in (False, True, True):
         one.holds.count_quotas(found, 1, 0.0)
-        assert bool(found.hold(Hold.QUOTA)) == held
+        assert bool(found.holds.text(Hold.QUOTA)) == held
     put_job(one, crawl_job("t", "t", 2, quota=Quota(pages=4)))
     one.holds.apply_quotas()
-    assert not found.hold(Hold.QUOTA)
+    assert not found.holds.text(Hold.QUOTA)
 
 
 # ---- consumption of requests
@@ -266,7 +267,7 @@ def test_gauges_of_hosts() -> None:
     for number in numbers[3:5]:
         one.store.unschedule(number)
     one.readiness.set_waiting_for_job(numbers[3], (owner, other))
-    owner.over_budget_hosts[numbers[4]] = None
+    owner.queue.over_budget_hosts[numbers[4]] = None
     host = one.hosts.get(numbers[5])
     host.address = "192.0.2.1"
     one.store.unschedule(numbers[5])

@@ -111,7 +111,7 @@ def test_what_a_deleted_job_used_is_not_that_of_its_namesake() -> None:
         put_job(one, crawl_job("gone", "gone", 2, deleted=deleted, quota=Quota(pages=10)))
     assert set(host.uses) == set(host.novelty) == {"stays"}
     assert set(one.partitions[0].ended) == {("stays", Outcome.STORED)}
-    assert [one.jobs[uid].queued for uid in JOBS] == [0, 1]
+    assert [one.jobs[uid].queue.length for uid in JOBS] == [0, 1]
     assert [[use.pages for use in one.quotas.uses(uid, one.time.utc_now)] for uid in JOBS] == [[0], [1]]
     assert [one.quotas.browser_s(uid) for uid in JOBS] == [0.0, 2.0]
     assert one.readiness.prepared.job(host.number) == one.jobs["stays"].number
@@ -143,7 +143,7 @@ def test_only_fetches_in_flight_outlive_their_job(state: LifeState) -> None:
 def test_fetch_numbers_go_on_and_job_numbers_are_not_used_again() -> None:
     """Also when they come from a snapshot; the higher job number counts."""
     one = frontier()
-    one.jobs["gone"].note_fetch_no(7)
+    one.jobs["gone"].fetch_numbers.note(7)
     put_job(one, crawl_job("gone", "gone", 2, deleted=True))
     assert one.jobs.deleted == {"gone": 7}
     again = frontier()
@@ -151,6 +151,6 @@ def test_fetch_numbers_go_on_and_job_numbers_are_not_used_again() -> None:
     again.jobs.restore_counts(5, one.jobs.deleted)
     job = put_job(again, crawl_job("old", "old", 1))
     assert job is not None
-    assert (job.number, job.first_fetch_no, again.jobs.deleted) == (9, 4, {"gone": 7})
-    assert put_job(again, crawl_job("new", "new", 1)).first_fetch_no == 1  # type: ignore[union-attr]
+    assert (job.number, job.fetch_numbers.first, again.jobs.deleted) == (9, 4, {"gone": 7})
+    assert put_job(again, crawl_job("new", "new", 1)).fetch_numbers.first == 1  # type: ignore[union-attr]
     assert again.jobs.next_number == 11

@@ -168,7 +168,7 @@ class FrontierMachine(Inputs):
             rig.clock.advance(max(0.0, due - rig.now))
         for uid, job in rig.model.jobs.items():
             assert job.admitted == set(job.ended), f"{uid}: {[URL_OF[key] for key in job.admitted - set(job.ended)]}"
-            queued = rig.scheduler.frontier.jobs[uid].queued
+            queued = rig.scheduler.frontier.jobs[uid].queue.length
             assert not queued, f"{uid}: {queued} URLs are left in queues"
         assert not rig.on_way, f"left on their way are {rig.on_way}"
 

@@ -6,7 +6,8 @@ import pytest
 from nephila.kernel.documents.job_schema import HostBudget, Mode, Politeness, Scope
 from nephila.kernel.messages import HostUse, Outcome, Render
 from nephila.native import HostStore, Trie
-from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.jobs.queue_entry import SEED, Entry, pack
 from nephila.scheduler.tenants.quotas import Room
 
@@ -23,32 +24,32 @@ def job(page_quota: int | None = None, store: HostStore | None = None, **spec: o
 def test_the_page_budget_covers_what_is_stored_leased_and_reserved() -> None:
     """New URLs leave the places of reserved ones, and of those with priority; a reserved one has its own place."""
     one = job(scope=Scope(max_depth=0, max_pages=4))
-    one.ended[Outcome.STORED] = 1
-    one.ended[Outcome.FAILED] = 5
+    one.counts.ended[Outcome.STORED] = 1
+    one.counts.ended[Outcome.FAILED] = 5
     one.lease()
-    one.reserve_page(A)
-    assert (one.budget_left, one.pages_claimed) == (2, 3)
+    one.budget.reserve(A)
+    assert (one.budget.left, one.budget.claimed) == (2, 3)
     assert [one.may_take(key) for key in (A, B)] == [True, True]
-    one.priority_refetch.add(B)
-    assert (one.pages_claimed, [one.may_take(key) for key in (A, B, C)]) == (4, [True, True, False])
-    one.reserve_page(B)
-    assert (one.reserved, one.priority_refetch) == ({A, B}, set())
+    one.budget.priority_refetch.add(B)
+    assert (one.budget.claimed, [one.may_take(key) for key in (A, B, C)]) == (4, [True, True, False])
+    one.budget.reserve(B)
+    assert (one.budget.reserved, one.budget.priority_refetch) == ({A, B}, set())
     one.lease()
     assert [one.may_take(key) for key in (A, B, C)] == [True, True, False]
     one.lease()
     assert ([one.may_take(key) for key in (A, B, C)], one.has_room) == ([False, False, False], False)
     one.end_lease()
-    one.free_reservation(A)
-    one.free_reservation(B)
-    assert ([one.may_take(key) for key in (A, C)], one.has_room, one.reserved) == ([True, True], True, set())
-    assert (one.leased, one.dispatched) == (2, 3)
+    one.budget.free(A)
+    one.budget.free(B)
+    assert ([one.may_take(key) for key in (A, C)], one.has_room, one.budget.reserved) == ([True, True], True, set())
+    assert (one.counts.leased, one.counts.dispatched) == (2, 3)
 
 
 def test_without_a_page_budget_nothing_is_reserved() -> None:
     one = job()
-    one.reserve_page(A)
-    one.ended[Outcome.STORED] = 10_000
-    assert (one.reserved, one.may_take(B), one.has_room, one.budget_spent, one.is_blocked) == (
+    one.budget.reserve(A)
+    one.counts.ended[Outcome.STORED] = 10_000
+    assert (one.budget.reserved, one.may_take(B), one.has_room, one.budget.is_spent, one.is_blocked) == (
         set(),
         True,
         True,
@@ -60,24 +61,24 @@ def test_without_a_page_budget_nothing_is_reserved() -> None:
 @pytest.mark.parametrize(("stored", "spent"), [(1, False), (2, True), (3, True)])
 def test_a_job_whose_budget_is_stored_is_blocked(stored: int, spent: bool) -> None:
     one = job(scope=Scope(max_depth=0, max_pages=2))
-    one.ended[Outcome.STORED] = stored
-    assert (one.budget_spent, one.is_blocked) == (spent, spent)
+    one.counts.ended[Outcome.STORED] = stored
+    assert (one.budget.is_spent, one.is_blocked) == (spent, spent)
 
 
 def test_a_share_of_the_page_budget_replaces_it() -> None:
     """The share is spent when all partitions together have spent the budget, and no page waits to be fetched again."""
     one = job(page_quota=0, scope=Scope(max_depth=0, max_pages=100))
-    assert (one.budget_left, one.has_room, one.budget_spent) == (0, False, False)
-    one.set_quota(3, spent_elsewhere=True)
-    one.ended[Outcome.STORED] = 1
-    assert (one.budget_left, one.has_room, one.budget_spent) == (2, True, True)
-    one.reserve_page(A)
-    assert not one.budget_spent
-    one.free_reservation(A)
-    one.priority_refetch.add(A)
-    assert not one.budget_spent
-    one.free_reservation(A)
-    assert one.budget_spent
+    assert (one.budget.left, one.has_room, one.budget.is_spent) == (0, False, False)
+    one.budget.set_quota(3, spent_elsewhere=True)
+    one.counts.ended[Outcome.STORED] = 1
+    assert (one.budget.left, one.has_room, one.budget.is_spent) == (2, True, True)
+    one.budget.reserve(A)
+    assert not one.budget.is_spent
+    one.budget.free(A)
+    one.budget.priority_refetch.add(A)
+    assert not one.budget.is_spent
+    one.budget.free(A)
+    assert one.budget.is_spent
 
 
 def test_a_paused_or_held_job_takes_nothing() -> None:
@@ -85,10 +86,10 @@ def test_a_paused_or_held_job_takes_nothing() -> None:
     one = job()
     one.set_hold(Hold.QUOTA, "used up")
     one.set_hold(Hold.QUOTA, "used up in another way")
-    assert (one.has_room, one.may_take(A), one.is_blocked, one.hold_changes) == (False, False, True, 1)
+    assert (one.has_room, one.may_take(A), one.is_blocked, one.holds.changes) == (False, False, True, 1)
     one.change(crawl_job("t", "t", 2, paused=True))
     one.set_hold(Hold.QUOTA, "")
-    assert (one.has_room, one.is_blocked, one.hold_changes) == (False, True, 2)
+    assert (one.has_room, one.is_blocked, one.holds.changes) == (False, True, 2)
     one.change(crawl_job("t", "t", 3))
     assert one.has_room
     one.set_hold(Hold.QUOTA, "used up")
@@ -105,17 +106,17 @@ def test_rooms_of_quotas_count_the_leases_of_their_jobs() -> None:
     one.lease()
     one.restore_lease()
     one.note_quotas((shared, own))
-    assert (shared.in_flight, own.in_flight, one.dispatched) == (3, 2, 1)
+    assert (shared.in_flight, own.in_flight, one.counts.dispatched) == (3, 2, 1)
     shared.places = 4
     assert one.has_room
     shared.places = 3
     assert not one.has_room
     one.note_quotas((own,))
-    assert (shared.in_flight, own.in_flight, one.has_room, one.has_quotas) == (1, 2, True, True)
+    assert (shared.in_flight, own.in_flight, one.has_room, one.holds.rooms) == (1, 2, True, (own,))
     one.end_lease()
     one.set_hold(Hold.QUOTA, "used up")
     one.note_quotas(())
-    assert (own.in_flight, one.has_quotas, one.hold(Hold.QUOTA), one.has_room) == (0, False, "", True)
+    assert (own.in_flight, one.holds.rooms, one.holds.text(Hold.QUOTA), one.has_room) == (0, (), "", True)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,8 @@ def test_rooms_of_quotas_count_the_leases_of_their_jobs() -> None:
 )
 def test_each_measure_of_a_host_budget_is_spent_at_its_limit(budget: HostBudget, spent: str) -> None:
     one = job(host_budget=budget)
-    assert one.spent(HostUse("t", 3, 2000, 1.5)) == spent
-    assert one.spent(None) == ""
+    assert one.compiled.host_limits.spent(HostUse("t", 3, 2000, 1.5)) == spent
+    assert one.compiled.host_limits.spent(None) == ""
 
 
 def test_urls_on_hosts_whose_budget_is_spent_are_not_waited_for() -> None:
@@ -143,22 +144,21 @@ def test_urls_on_hosts_whose_budget_is_spent_are_not_waited_for() -> None:
     one = job(store=store)
     for host, key in (("a.test", A), ("a.test", B), ("b.test", C)):
         store.push(store.host(host), one.number, 1, pack(Entry(key, url="http://x.test/")))
-    one.add_delayed(2)
-    one.add_delayed(-1)
-    assert (one.queued, one.waiting) == (4, 4)
-    one.over_budget_hosts[store.host("a.test")] = None
-    assert (one.queued, one.waiting) == (4, 2)
+    one.queue.delayed += 1
+    assert (one.queue.length, one.queue.waiting) == (4, 4)
+    one.queue.over_budget_hosts[store.host("a.test")] = None
+    assert (one.queue.length, one.queue.waiting) == (4, 2)
 
 
 def test_fetch_numbers_rise() -> None:
     """A URL that was fetched in an earlier run, or is watched, has had its first fetch."""
     one = Job(crawl_job("t", "t", 1), 7, HostStore(), Trie(), first_fetch_no=3)
     assert [one.is_first_fetch(A, number) for number in (1, 3, 4)] == [True, True, False]
-    one.note_fetch_no(9)
-    one.note_fetch_no(5)
-    assert (one.first_fetch_no, one.last_fetch_no) == (3, 9)
-    one.restore_fetch_numbers(4, 6)
-    assert (one.first_fetch_no, one.last_fetch_no) == (4, 6)
+    one.fetch_numbers.note(9)
+    one.fetch_numbers.note(5)
+    assert (one.fetch_numbers.first, one.fetch_numbers.last) == (3, 9)
+    one.fetch_numbers.restore(4, 6)
+    assert (one.fetch_numbers.first, one.fetch_numbers.last) == (4, 6)
 
 
 def test_queued_urls_are_judged_again_only_after_a_changed_scope() -> None:
@@ -187,12 +187,12 @@ def test_queued_urls_are_judged_again_only_after_a_changed_scope() -> None:
 def test_refused_links_are_remembered_up_to_a_limit_and_until_the_scope_changes() -> None:
     one = job()
     for key in (A, B):
-        one.reject(key, 2)
-    assert [key in one.rejected for key in (A, B, C)] == [True, True, False]
-    one.reject(C, 2)
-    assert [key in one.rejected for key in (A, B, C)] == [False, False, True]
+        one.refused.reject(key, 2)
+    assert [key in one.refused.rejected for key in (A, B, C)] == [True, True, False]
+    one.refused.reject(C, 2)
+    assert [key in one.refused.rejected for key in (A, B, C)] == [False, False, True]
     one.change(crawl_job("t", "t", 2))
-    assert C not in one.rejected
+    assert C not in one.refused.rejected
 
 
 @pytest.mark.parametrize(("mode", "seed_hosts"), [("any", ["a.test"]), ("host", ["b.test"])])
@@ -207,8 +207,13 @@ def test_seed_hosts_are_those_of_the_anchors_or_of_the_seeds(mode: Mode, seed_ho
 
 def test_a_spec_without_settings_has_their_defaults() -> None:
     one = job()
-    assert (one.max_pages, one.counts_host_use, one.ignore_robots, one.render) == (0, False, False, Render.NEVER)
-    assert job(politeness=Politeness(delay="1s", respect_robots=False)).ignore_robots
+    assert (
+        one.budget.max_pages,
+        one.compiled.host_limits.count_use,
+        one.compiled.ignore_robots,
+        one.compiled.render,
+    ) == (0, False, False, Render.NEVER)
+    assert job(politeness=Politeness(delay="1s", respect_robots=False)).compiled.ignore_robots
 
 
 def test_events_that_may_end_idleness_are_noted() -> None:

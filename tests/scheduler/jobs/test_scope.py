@@ -163,6 +163,6 @@ async def test_what_many_jobs_remember_as_refused_has_one_bound(tmp_path, monkey
             links = [f"http://elsewhere.test/{page}/{n}" for n in range(100)]
             world.bus.publish(OUTLINKS, 0, links_of(request, links))
     jobs = world.scheduler.frontier.jobs.values()
-    assert 0 < sum(len(job.rejected) for job in jobs) <= 200
+    assert 0 < sum(len(job.refused.rejected) for job in jobs) <= 200
     assert all(len(job.seen) == 1 for job in jobs)
     await world.scheduler.close()

@@ -69,9 +69,9 @@ def _requeue_host(
             packed = pack(unpack(packed)._replace(attempts=min(attempt, frontier.config.tries - 1)))
             state = job.due_table.get(url_key)
             if state is not None and state.outcome is Outcome.STORED:
-                job.reserve_page(url_key)
+                job.budget.reserve(url_key)
             else:
-                job.priority_refetch.add(url_key)
+                job.budget.priority_refetch.add(url_key)
             host.pace.after_fetch(now, frontier.hosts.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)

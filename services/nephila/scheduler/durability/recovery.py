@@ -143,9 +143,9 @@ class Replay:
         _pause_robots_pending(self.frontier, restored, now)
         _reschedule(self.frontier, now)
         for job in jobs:
-            if job.document.parse.requisites:
+            if job.compiled.document.parse.requisites:
                 _find_requisites(self.dispatcher, job)
-        restored.urls = sum(job.queued for job in jobs)
+        restored.urls = sum(job.queue.length for job in jobs)
         return restored
 
     def snapshot(self, state: FrontierSnapshot) -> None:
@@ -188,17 +188,17 @@ class Replay:
         if job.due_table.is_checked_out(url_key):
             state = job.due_table.get(url_key)
             if state is not None and state.outcome is Outcome.STORED:
-                job.reserve_page(url_key)
+                job.budget.reserve(url_key)
 
     def _job(self, state: JobState) -> None:
         assert state.spec is not None
         job = apply_job(self.frontier, state.spec, state.number)
         assert job is not None
-        job.restore_fetch_numbers(state.first_fetch_no, state.last_fetch_no)
+        job.fetch_numbers.restore(state.first_fetch_no, state.last_fetch_no)
         job.seen.restore(state.seen)
-        job.held.lost = state.links_lost
-        job.priority_refetch.update(state.priority_refetch)
-        job.split_pages = state.split_pages
+        job.refused.held.lost = state.links_lost
+        job.budget.priority_refetch.update(state.priority_refetch)
+        job.counts.split_pages = state.split_pages
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
 
@@ -270,7 +270,7 @@ class Replay:
         restored = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
-            job.free_reservation(key[1])
+            job.budget.free(key[1])
         outstanding = restored.outstanding.pop(key, None)
         if outstanding is not None:
             restored.attempts.pop(key, None)
@@ -296,8 +296,8 @@ class Replay:
         if job is None:
             return
         key = (queued.job, queued.url_key)
-        job.note_fetch_no(queued.fetch_no)
-        job.held.discard(queued.url_key)
+        job.fetch_numbers.note(queued.fetch_no)
+        job.refused.held.discard(queued.url_key)
         if not job.seen.add(queued.url_key):
             self.found.outstanding.pop(key, None)
             self.found.delayed.pop(key, None)
@@ -307,12 +307,12 @@ class Replay:
             if state is not None and job.due_table.check_out(queued.url_key):
                 recrawl_queue.mark_open(self.frontier, job, state)
             elif state is not None and state.outcome is Outcome.STORED:
-                job.reserve_page(queued.url_key)
+                job.budget.reserve(queued.url_key)
         if queued.not_before:
             self._hold(queued, outstanding=False)
             return
         store = self.frontier.store
-        strategy = job.strategy
+        strategy = job.compiled.strategy
         order = HEAD if queued.head else TAIL if queued.attempts else strategy.order(queued.depth, queued.priority)
         newest_first = strategy.newest_first and not queued.head and not queued.attempts
         packed = pack_queued(queued)
@@ -336,7 +336,7 @@ def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:
     packed += [item for _, _, uid, item in dispatcher.frontier.delayed.items() if uid == job.uid]
     entries = [unpack(item) for item in packed]
     entries += [waiting.entry for waiting in frontier.in_flight.urls.values() if waiting.job == job.uid]
-    job.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
+    job.budget.requisites.update(entry.url_key for entry in entries if is_requisite(entry.context))
 
 
 def _requeue_delayed(dispatcher: Dispatcher, restored: Restored, now: float, utc_now: float) -> None:

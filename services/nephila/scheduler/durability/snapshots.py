@@ -57,7 +57,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         states = job.due_table.dump()
         while watched := list(itertools.islice(states, STATES_PER_FRAME)):
             yield FrontierSnapshot(watched_job=job.uid, watched=watched)
-        links = job.held.packed()
+        links = job.refused.held.packed()
         while held := list(itertools.islice(links, STATES_PER_FRAME)):
             yield FrontierSnapshot(holding_job=job.uid, held=held)
 
@@ -69,11 +69,11 @@ def _job_state(job: Job) -> JobState:
         job.seen.checkpoint(),
         sorted(job.scope.anchors),
         list(job.quarantines.values()),
-        job.first_fetch_no,
-        job.last_fetch_no,
-        job.held.lost,
-        sorted(job.priority_refetch),
-        job.split_pages,
+        job.fetch_numbers.first,
+        job.fetch_numbers.last,
+        job.refused.held.lost,
+        sorted(job.budget.priority_refetch),
+        job.counts.split_pages,
     )
 
 

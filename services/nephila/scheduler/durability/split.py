@@ -41,15 +41,15 @@ def keep_part(frontier: Frontier, restored: Restored, part: PartitionSlice, *, b
         del restored.robots_pending[host]
     _keep_hosts(frontier, is_other)
     for job in frontier.jobs.values():
-        reserved = job.reserved | job.priority_refetch
+        reserved = job.budget.reserved | job.budget.priority_refetch
         others = sum(map(is_other, reserved))
         _keep_urls(job, part, is_other)
-        job.held.lost = 0 if born else job.held.lost
+        job.refused.held.lost = 0 if born else job.refused.held.lost
         if born:
-            job.ended.clear()
-            job.split_pages = here[job.uid] + len(reserved) - others
+            job.counts.ended.clear()
+            job.counts.split_pages = here[job.uid] + len(reserved) - others
         else:
-            job.split_pages -= gone[job.uid] + others
+            job.counts.split_pages -= gone[job.uid] + others
     if born:
         for partition in frontier.partitions:
             partition.ended.clear()
@@ -73,11 +73,11 @@ def _keep_urls(job: Job, part: PartitionSlice, is_other: IsOther) -> None:
         job.seen.discard_prefix(sibling.to_bytes(4, "big"), bits)
     for url_key in [packed[:16] for packed in job.due_table.dump() if is_other(packed[:16])]:
         job.due_table.remove(url_key)
-    for packed in job.held.packed():
+    for packed in job.refused.held.packed():
         if is_other(packed[:16]):
-            job.held.discard(packed[:16])
-    job.reserved = {url_key for url_key in job.reserved if not is_other(url_key)}
-    job.priority_refetch = {url_key for url_key in job.priority_refetch if not is_other(url_key)}
+            job.refused.held.discard(packed[:16])
+    job.budget.reserved = {url_key for url_key in job.budget.reserved if not is_other(url_key)}
+    job.budget.priority_refetch = {url_key for url_key in job.budget.priority_refetch if not is_other(url_key)}
     job.quarantines = {key: quarantine for key, quarantine in job.quarantines.items() if not is_other(_md5(key[0]))}
 
 

@@ -78,9 +78,9 @@ def add_seed(
         flags = entry_flags(True, render)
         entry = Entry(url_key, flags=flags, priority=SEED_PRIORITY, url=url, context=packed_context)
         admit(frontier, job, entry, host_key)
-    if job.document.sitemaps:
+    if job.compiled.document.sitemaps:
         origin = origin_of(url, host_key)
-        if job.ignore_robots:
+        if job.compiled.ignore_robots:
             add_sitemaps(frontier, job, host_key, origin, None)
         elif (robots := _known_robots(frontier, host_key, origin)) is not None:
             add_sitemaps(frontier, job, host_key, origin, robots.rules)
@@ -96,9 +96,9 @@ def _known_robots(frontier: Frontier, host_key: str, origin: str) -> OriginRobot
 def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:
     """Admit the sitemaps of a seed's host, where the job wants them: those in its robots.txt, else the usual one. They
     add no anchor, because a sitemap may be on another host."""
-    if not job.document.sitemaps or not job.is_seed_host(host_key):
+    if not job.compiled.document.sitemaps or not job.is_seed_host(host_key):
         return
-    for parts in sitemap_seeds(job.document, origin, robots):
+    for parts in sitemap_seeds(job.compiled.document, origin, robots):
         if parts.fingerprint not in job.seen:
             entry = Entry(parts.fingerprint, flags=SEED, priority=SEED_PRIORITY, url=parts.href)
             admit(frontier, job, entry, parts.host_key)
@@ -117,7 +117,7 @@ def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
     job.scope.anchors.add(anchor)
     job.note_change()
     frontier.pending.of(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
-    job.forget_rejected()
+    job.refused.forget()
     frontier.on_wider(job.uid)
 
 
@@ -145,12 +145,12 @@ def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bo
     job.seen.add(entry.url_key)
     job.note_change()
     if is_requisite(entry.context):
-        job.requisites.add(entry.url_key)
+        job.budget.requisites.add(entry.url_key)
     number = frontier.store.host(host_key)
-    strategy = job.strategy
+    strategy = job.compiled.strategy
     order = HEAD if head else strategy.order(entry.depth, entry.priority)
-    if entry.fetch_no != job.first_fetch_no:
-        entry = entry._replace(fetch_no=job.first_fetch_no)
+    if entry.fetch_no != job.fetch_numbers.first:
+        entry = entry._replace(fetch_no=job.fetch_numbers.first)
     frontier.store.push(number, job.number, order, pack(entry), not head and strategy.newest_first)
     frontier.pending.queued(frontier.pending.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
     frontier.readiness.newly_queued(number, job, order)
@@ -206,18 +206,18 @@ def admit_held(frontier: Frontier, job: Job) -> int:
     """Admit the held links that the present scope and live depth accept; returns how many. O(held links)."""
     admitted = outside = 0
     limit = frontier.depth_limit
-    for packed in job.held.packed():
+    for packed in job.refused.held.packed():
         entry = unpack(packed)
         host_key = host_of(entry.url)
         if entry.url_key in job.seen:
-            job.held.discard(entry.url_key)
+            job.refused.held.discard(entry.url_key)
         elif not 0 <= limit < entry.depth and job.scope.decide(entry.url, host_key, entry.depth).admitted:
-            job.held.discard(entry.url_key)
+            job.refused.held.discard(entry.url_key)
             admit(frontier, job, entry, host_key)
             admitted += 1
         else:
             outside += is_outside(job, entry)
-    job.held.recount(outside)
+    job.refused.held.recount(outside)
     return admitted
 
 
@@ -248,9 +248,9 @@ class _PageLinks:
     def admit(self, new: list[int]) -> int:
         """Check and admit the links at these indices."""
         links, job, frontier = self.links, self.job, self.frontier
-        priorities = self._relevance(new) if job.strategy.relevance else links.priorities
-        picks = job.picks_links and not self.requisites
-        if picks and job.strategy.relevance:
+        priorities = self._relevance(new) if job.compiled.strategy.relevance else links.priorities
+        picks = job.compiled.picks_links and not self.requisites
+        if picks and job.compiled.strategy.relevance:
             new = sorted(new, key=lambda i: -priorities[i])
         ends = memoryview(links.url_ends).cast("I")
         spans = memoryview(links.host_spans).cast("I")
@@ -263,7 +263,7 @@ class _PageLinks:
         refused = []
         for i in new:
             url_key = fingerprints[16 * i : 16 * i + 16]
-            if url_key in job.rejected:
+            if url_key in job.refused.rejected:
                 continue
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
@@ -276,7 +276,7 @@ class _PageLinks:
                     seed.context = self._context_of(i, seed.hops)
                 seed.head, seed.render = self.requisites, self.render
                 frontier.forward(seed, url_key)
-                job.reject(url_key, limit)
+                job.refused.reject(url_key, limit)
                 continue
             hops = self.hops
             if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
@@ -286,12 +286,12 @@ class _PageLinks:
             else:
                 unwanted = too_long or not job.admits(url, host_key, depth, self.requisites)
             if unwanted:
-                job.out_of_scope += 1
-                job.reject(url_key, limit)
+                job.refused.out_of_scope += 1
+                job.refused.reject(url_key, limit)
                 refused.append(i)
                 continue
-            if not job.traps.off and not self.requisites and self._is_session_copy(url, host_key):
-                job.reject(url_key, limit)
+            if not job.compiled.traps.off and not self.requisites and self._is_session_copy(url, host_key):
+                job.refused.reject(url_key, limit)
                 continue
             context = links.context
             if picks and hops == self.hops:
@@ -308,8 +308,8 @@ class _PageLinks:
             job.seen.add(b"".join(keys))
             job.note_change()
             if self.requisites:
-                job.requisites.update(keys)
-            newest_first = job.strategy.newest_first and not self.requisites
+                job.budget.requisites.update(keys)
+            newest_first = job.compiled.strategy.newest_first and not self.requisites
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, newest_first)
             for number, order in self.firsts.items():
                 frontier.readiness.newly_queued(number, job, order)
@@ -318,16 +318,16 @@ class _PageLinks:
     def _picked(self, i: int, hops: int) -> int:
         """The hops of the new link `i` of a job that takes only some links, or records them: a value that says why it
         is not fetched, or `hops`."""
-        job, scope, links = self.job, self.job.document.scope, self.links
+        job, scope, links = self.job, self.job.compiled.document.scope, self.links
         if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
             return hops
         if 0 < scope.links_per_page <= self.taken:
             return TOP_OF_PAGE
-        if 0 < scope.links_per_level <= job.taken_of_level[links.depth]:
+        if 0 < scope.links_per_level <= job.run_counts.taken_of_level[links.depth]:
             return TOP_OF_LEVEL
         self.taken += 1
-        job.taken_of_level[links.depth] += 1
-        return RECORD_ONLY if job.document.record_links else hops
+        job.run_counts.taken_of_level[links.depth] += 1
+        return RECORD_ONLY if job.compiled.document.record_links else hops
 
     def _context_of(self, i: int, hops: int) -> Context | None:
         """The context of the link `i`: of one that is recorded, its text and its page."""
@@ -352,8 +352,8 @@ class _PageLinks:
 
     def _sitemap_hops(self, host_key: str) -> int:
         """Hops of one more sitemap that an index lists; -1 when it is ignored."""
-        self.job.sitemaps_listed[host_key] += 1
-        beyond = self.job.sitemaps_listed[host_key] - MAX_SITEMAPS
+        self.job.run_counts.sitemaps_listed[host_key] += 1
+        beyond = self.job.run_counts.sitemaps_listed[host_key] - MAX_SITEMAPS
         if beyond > SITEMAPS_REPORTED:
             return -1
         if beyond > 0:
@@ -372,7 +372,7 @@ class _PageLinks:
         """Record whether a part of the site links only to itself. In a cluster, links to hosts of
         other partitions are missing here, so they do not save a part from being closed."""
         links, job = self.links, self.job
-        if job.traps.off or links.source or not links.parent_url:
+        if job.compiled.traps.off or links.source or not links.parent_url:
             return
         host = self.frontier.hosts.find(host_of(links.parent_url))
         if host is not None:
@@ -397,17 +397,17 @@ class _PageLinks:
         number = self.numbers.get(host_key)
         if number is None:
             number = self.numbers[host_key] = frontier.store.host(host_key)
-            if number in job.over_budget_hosts:
+            if number in job.queue.over_budget_hosts:
                 self.numbers[host_key] = number = -1
         if number < 0:
             return False
-        held = job.budget.queued
+        held = job.compiled.host_limits.queued
         if held and frontier.store.length(number, job.number) + self.hosts.count(number) >= held:
             return False
-        order = HEAD if self.requisites else job.strategy.order(depth, priority)
+        order = HEAD if self.requisites else job.compiled.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        first_no, flags = job.first_fetch_no, self.flags
+        first_no, flags = job.fetch_numbers.first, self.flags
         packed = self.context if context is self.links.context else pack_context(context)
         self.packed.append(pack_fields(raw, packed, url_key, depth, first_no, 0, hops, flags, priority))
         first = self.firsts.get(number)

@@ -100,7 +100,7 @@ class Dispatcher:
         """When the next URL that waits only for time may be fetched; None for none."""
         frontier = self.frontier
         may_prepare = frontier.readiness.may_prepare
-        begin = any(job.has_room and job.queued and may_prepare(job) for job in frontier.jobs.values())
+        begin = any(job.has_room and job.queue.length and may_prepare(job) for job in frontier.jobs.values())
         stored = frontier.store.next_ready() if begin else frontier.readiness.prepared.next_ready()
         paced = frontier.addresses.next_ready()
         instants = (stored, paced, frontier.delayed.first(), recrawl_queue.next_due(frontier))
@@ -204,7 +204,7 @@ class Dispatcher:
         for head in heads:
             job = numbered.get(head[0])
             if job is not None and not (
-                number in job.over_budget_hosts or number in job.waiting_hosts or job.is_blocked
+                number in job.queue.over_budget_hosts or number in job.queue.waiting_hosts or job.is_blocked
             ):
                 going.append(head)
         is_prepared = number in prepared.by_number
@@ -215,16 +215,20 @@ class Dispatcher:
             frontier.readiness.ready.add(number, going, now, is_prepared)
         else:
             jobs = [numbered[job] for job, _ in heads if job in numbered]
-            frontier.readiness.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
+            frontier.readiness.set_waiting_for_job(
+                number, (job for job in jobs if number not in job.queue.over_budget_hosts)
+            )
 
     def _unserved_job_waits(self) -> bool:
         """Whether a job that could take a URL has no ready host. O(jobs); called only at READY_MAX."""
         served = set(self.frontier.readiness.ready.jobs())
-        return any(job.has_room and job.number not in served and job.queued for job in self.frontier.jobs.values())
+        return any(
+            job.has_room and job.number not in served and job.queue.length for job in self.frontier.jobs.values()
+        )
 
     @staticmethod
     def _is_idle(job: Job, number: int) -> bool:
-        return job.is_blocked or number in job.over_budget_hosts or number in job.waiting_hosts
+        return job.is_blocked or number in job.queue.over_budget_hosts or number in job.queue.waiting_hosts
 
     def _choose(self) -> tuple[Job, int] | tuple[None, int]:
         """The next job among those that can take a URL, and how many it may take before the choice is made again."""
@@ -246,10 +250,10 @@ class Dispatcher:
     def _places(self, job: Job) -> int:
         """How many URLs the only job that can take some may take in a row. Each may need a lease or a robots.txt, and
         takes at most one place of the page budget."""
-        if job.rooms or job.requisites:
+        if job.holds.rooms or job.budget.requisites:
             return 1
-        prepared = 0 if job.ignore_robots else self.frontier.readiness.prepared.count(job.number)
-        return max(job.budget_left - prepared, 1) if job.max_pages else MOVED_PER_TURN
+        prepared = 0 if job.compiled.ignore_robots else self.frontier.readiness.prepared.count(job.number)
+        return max(job.budget.left - prepared, 1) if job.budget.max_pages else MOVED_PER_TURN
 
     def _next_share(self, able: list[Job]) -> Job:
         job = self.frontier.jobs[self._shares.next(able)]
@@ -277,10 +281,10 @@ class Dispatcher:
         if host.pace.not_before > now:  # the heap did not know the pace of an idle host
             frontier.readiness.schedule_at(host.number, host.pace.not_before)
             return True
-        if job.counts_host_use and frontier.readiness.update_host_budget(host, job):
+        if job.compiled.host_limits.count_use and frontier.readiness.update_host_budget(host, job):
             frontier.readiness.schedule(host.number, now)
             return True
-        if host.address and job.policies.paced_by_address:
+        if host.address and job.compiled.policies.paced_by_address:
             room = frontier.addresses.room(host.address, now, waiting_for_address)
             if room != 0.0:
                 frontier.readiness.wait_for_address(host, waiting_for_address)
@@ -309,27 +313,27 @@ class Dispatcher:
                 break
             entry = unpack(packed)
             reason = unwanted(frontier, host, job, entry)
-            if not reason and not job.ignore_robots and not self._has_robots(host, entry, now):
+            if not reason and not job.compiled.ignore_robots and not self._has_robots(host, entry, now):
                 if self._request_robots(host, job, entry, now, out):
                     return  # the outcome of robots.txt schedules the host
                 break
-            if not job.ignore_robots:
+            if not job.compiled.ignore_robots:
                 self._effort += self._cost(host, entry)
             store.pop(host.number, job.number)
-            if job.reserved or job.priority_refetch:
-                job.free_reservation(entry.url_key)
+            if job.budget.reserved or job.budget.priority_refetch:
+                job.budget.free(entry.url_key)
             if reason:
                 self.endings.unfetched(host, job, entry, out, reason)
-            elif job.ignore_robots or not self._denied(host, job, entry, out):
+            elif job.compiled.ignore_robots or not self._denied(host, job, entry, out):
                 request = self._request(host, job, entry)
-                address = host.address if job.policies.paced_by_address else ""
+                address = host.address if job.compiled.policies.paced_by_address else ""
                 self._issue(request, Outstanding(job.uid, host, entry, request.attempt, address), job, now, out)
                 break
         if host.number in frontier.readiness.prepared.by_number:
             frontier.readiness.prepared.discard(host.number)
         # Behind the hosts that are ready: a host with many forbidden URLs must not stay first. A host that is fetched
         # from one at a time is scheduled by its outcome.
-        if not host.in_flight or job.policies.everywhere != 1:
+        if not host.in_flight or job.compiled.policies.everywhere != 1:
             frontier.readiness.schedule(host.number, now)
 
     def _priority_to_front(self, host: Host, job: Job) -> bool:
@@ -370,7 +374,7 @@ class Dispatcher:
             return False
         frontier.readiness.prepared.requested(host.number, job.number, origin)
         robots = Entry(request.url_key, attempts=request.attempt - 1, url=request.url)
-        address = host.address if job.policies.paced_by_address else ""
+        address = host.address if job.compiled.policies.paced_by_address else ""
         self._issue(request, Outstanding("", host, robots, request.attempt, address), None, now, out)
         return True
 
@@ -404,7 +408,7 @@ class Dispatcher:
             priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
             context=unpack_context(entry.context) if entry.context else None,
-            render=entry.render if entry.flags >> RENDER_SHIFT else job.render,
+            render=entry.render if entry.flags >> RENDER_SHIFT else job.compiled.render,
         )
         if entry.fetch_no > 1:
             self._make_conditional(request, job)

@@ -12,7 +12,8 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.in_flight import Outstanding
-from nephila.scheduler.jobs.job import STORED, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.page_budget import STORED
 from nephila.scheduler.jobs.queue_entry import Entry, unpack_context
 from nephila.scheduler.recrawl.policy import GONE_STATUSES
 
@@ -70,9 +71,9 @@ class Endings:
 
     @staticmethod
     def _is_gone_pending(job: Job, entry: Entry, fetched: FetchOutcome | None) -> bool:
-        if fetched is None or fetched.status not in GONE_STATUSES or not job.recrawl.active:
+        if fetched is None or fetched.status not in GONE_STATUSES or not job.compiled.recrawl.active:
             return False
-        return job.recrawl.gone_pending(job.due_table.get(entry.url_key))
+        return job.compiled.recrawl.gone_pending(job.due_table.get(entry.url_key))
 
     def receipts(self, message: Receipts) -> None:
         """The rows of these URLs are durable: the URLs have ended."""
@@ -99,15 +100,15 @@ class Endings:
         job = frontier.jobs[waiting.job]
         if not frontier.in_flight.receipt(waiting, job, receipt):
             return
-        job.requisites.discard(entry.url_key)
+        job.budget.requisites.discard(entry.url_key)
         partition = frontier.partitions[waiting.host.partition]
         frontier.count_ended(job, partition, outcome)
         commit = partition.pending or frontier.pending.of(partition)
         commit.ended.append(EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome))
         first = job.is_first_fetch(entry.url_key, entry.fetch_no)
-        if outcome is STORED and first and not job.traps.off:
+        if outcome is STORED and first and not job.compiled.traps.off:
             self._yielded(job, waiting, receipt)
-        if job.recrawl.active or job.due_table.packed:
+        if job.compiled.recrawl.active or job.due_table.packed:
             recrawl_queue.record_fetch(frontier, job, waiting, receipt)
         if outcome is not STORED:
             frontier.readiness.resume_hosts(job)

@@ -33,10 +33,10 @@ def forget_urls(dispatcher: Dispatcher, job: Job, urls: Iterable[tuple[str, Outc
     """Forget URLs, with the next commit. Each comes with how it has ended, UNSPECIFIED where that is not known: it then
     stays in the counts. O(URLs + queued URLs of their hosts)."""
     frontier, counts, opened = dispatcher.frontier, Forgotten(), OpenUrls(dispatcher, job)
-    fetch_no = job.last_fetch_no + 1
+    fetch_no = job.fetch_numbers.last + 1
     for url, outcome in urls:
         try:
-            parts = parse_for(job.routes, url)
+            parts = parse_for(job.compiled.routes, url)
         except UrlError:
             counts.unknown += 1
             continue
@@ -63,7 +63,7 @@ def apply(frontier: Frontier, ended: ForgottenUrl) -> None:
     if job is None or not job.seen.discard(ended.url_key):
         return
     job.due_table.remove(ended.url_key)
-    job.free_reservation(ended.url_key)
-    job.restore_fetch_numbers(max(job.first_fetch_no, ended.fetch_no), max(job.last_fetch_no, ended.fetch_no))
+    job.budget.free(ended.url_key)
+    job.fetch_numbers.restore(max(job.fetch_numbers.first, ended.fetch_no), max(job.fetch_numbers.last, ended.fetch_no))
     if ended.outcome:
         frontier.count_ended(job, frontier.pending.partition(ended.url_key), ended.outcome, -1)

@@ -15,7 +15,7 @@ from nephila.scheduler.jobs.strategies import inherited
 
 def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[int]) -> None:
     """Keep links that the scope or the live depth refuses, as far as the limit allows. O(refused links)."""
-    held, depth = job.held, links.depth
+    held, depth = job.refused.held, links.depth
     limit = limit_of(len(frontier.jobs), frontier.partition_slice.of)
     too_deep = 0 <= job.scope.max_depth < depth or 0 <= frontier.depth_limit < depth
     if not held.has_room(not too_deep, limit):
@@ -35,9 +35,9 @@ def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[
             held.lost += 1
             continue
         priority = links.priorities[i] if links.priorities else 0
-        if job.strategy.relevance and links.parent_priority:
+        if job.compiled.strategy.relevance and links.parent_priority:
             priority = inherited(priority, links.parent_priority, links.flags[i] if links.flags else 0)
-        entry = Entry(url_key, depth, job.first_fetch_no, priority=priority, url=url.decode(), context=context)
+        entry = Entry(url_key, depth, job.fetch_numbers.first, priority=priority, url=url.decode(), context=context)
         held.add(pack(entry), outside)
         frontier.pending.of(frontier.pending.partition(url_key)).held.append(
             queued_of(entry, job.uid, host_key, head=False)
@@ -46,7 +46,7 @@ def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[
 
 def restore_held(job: Job, packed: bytes) -> None:
     """Hold a link of the log or a snapshot."""
-    job.held.add(packed, outside=is_outside(job, unpack(packed)))
+    job.refused.held.add(packed, outside=is_outside(job, unpack(packed)))
 
 
 def is_outside(job: Job, entry: Entry) -> bool:

@@ -36,7 +36,7 @@ def _check_hosts(frontier: Frontier) -> None:
         assert flying or store.queued(number), f"host {number} is prepared for no page"
         scheduled = store.ready_at(number)
         assert scheduled is None or frontier.readiness.prepared.ready_at(number) == scheduled, f"host {number} is late"
-    parked = {number for job in frontier.jobs.values() for number in job.waiting_hosts}
+    parked = {number for job in frontier.jobs.values() for number in job.queue.waiting_hosts}
     for number in store.ids():
         name = store.name(number)
         scheduled, ready = store.ready_at(number) is not None, number in frontier.readiness.ready
@@ -49,7 +49,7 @@ def _check_hosts(frontier: Frontier) -> None:
             continue
         users = [frontier.jobs.numbered[job] for job, _ in store.jobs(number)]
         flying = host is not None and host.in_flight
-        stalled = all(number in job.over_budget_hosts for job in users)
+        stalled = all(number in job.queue.over_budget_hosts for job in users)
         assert flying or stalled, f"{name}: queued, and nothing will ever take it"
 
 
@@ -61,13 +61,15 @@ def _check_job(dispatcher: Dispatcher, job: Job) -> None:
         queued += [entry.url_key for entry in entries]
     queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.frontier.delayed.items() if uid == job.uid]
     uid = job.uid
-    assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"
+    assert job.queue.length == len(queued), f"{uid}: {job.queue.length} queued, but {len(queued)} in queues"
     keys = queued + [key for owner, key in dispatcher.frontier.in_flight.urls if owner == uid]
     assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
     assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
-    assert job.priority_refetch | job.reserved <= set(queued), f"{uid}: a URL with a reservation is not queued"
-    assert not job.priority_refetch & job.reserved, f"{uid}: a URL has two reservations"
-    ended = sum(job.ended.values())
+    assert job.budget.priority_refetch | job.budget.reserved <= set(queued), (
+        f"{uid}: a URL with a reservation is not queued"
+    )
+    assert not job.budget.priority_refetch & job.budget.reserved, f"{uid}: a URL has two reservations"
+    ended = sum(job.counts.ended.values())
     part = dispatcher.frontier.partition_slice
     # After a growth, the partition that was split counts the URLs that had ended in all its parts.
     if part.base in (0, part.of):

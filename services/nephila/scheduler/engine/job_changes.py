@@ -15,10 +15,10 @@ from nephila.scheduler.jobs.strategies import HEAD, TAIL
 def put_job(frontier: Frontier, spec: CrawlJob) -> Job | None:
     """Apply and log a new job, a changed one, or a deletion. Held links that a changed scope accepts are admitted."""
     earlier = frontier.jobs.get(spec.uid)
-    scope = earlier.document.scope if earlier is not None else None
+    scope = earlier.compiled.document.scope if earlier is not None else None
     job = apply_job(frontier, spec)
     frontier.pending.of(frontier.partitions[0]).jobs.append(spec)
-    if job is not None and earlier is not None and job.document.scope != scope:
+    if job is not None and earlier is not None and job.compiled.document.scope != scope:
         admit_held(frontier, job)
     return job
 
@@ -36,14 +36,14 @@ def apply_job(frontier: Frontier, spec: CrawlJob, number: int = -1) -> Job | Non
         job = frontier.jobs.add(spec, number)
         frontier.holds.put(job)
         return job
-    strategy, unlimited = job.strategy, not job.max_pages
+    strategy, unlimited = job.compiled.strategy, not job.budget.max_pages
     job.change(spec)
     frontier.holds.put(job)
     job.reapply_recrawl(frontier.time.utc_now)
     limited = unlimited and _reserve_due_pages(frontier, job)
-    if limited or job.strategy is not strategy:
+    if limited or job.compiled.strategy is not strategy:
         _reorder(frontier, job)
-    for host in list(job.over_budget_hosts):
+    for host in list(job.queue.over_budget_hosts):
         frontier.readiness.update_host_budget(frontier.hosts.get(host), job)
     frontier.readiness.resume_hosts(job)
     frontier.readiness.reschedule_ready()
@@ -67,21 +67,21 @@ def _delete(frontier: Frontier, job: Job) -> None:
 def _reserve_due_pages(frontier: Frontier, job: Job) -> bool:
     """Reserve budget for the stored pages that are due, when a job gets a page budget. Returns whether there are any.
     O(watched URLs)."""
-    for state in job.due_table.states() if job.max_pages else ():
+    for state in job.due_table.states() if job.budget.max_pages else ():
         due = state.outcome is Outcome.STORED and job.due_table.is_checked_out(state.url_key)
         if due and (job.uid, state.url_key) not in frontier.in_flight.urls:
-            job.reserve_page(state.url_key)
-    return bool(job.reserved)
+            job.budget.reserve(state.url_key)
+    return bool(job.budget.reserved)
 
 
 def _reorder(frontier: Frontier, job: Job) -> None:
     """Requeue all URLs in the order of another strategy, pages with reserved budget first. O(queued URLs)."""
-    store, strategy = frontier.store, job.strategy
+    store, strategy = frontier.store, job.compiled.strategy
     for host in store.hosts_of(job.number):
         items = store.items(host, job.number)
         store.drop_queue(host, job.number)
         for order, packed in items:
-            if packed[:16] in job.reserved:
+            if packed[:16] in job.budget.reserved:
                 order = HEAD
             elif order not in (HEAD, TAIL):
                 entry = unpack(packed)

@@ -94,9 +94,9 @@ class OutcomeHandler:
         if outcome.kind is _ROBOTS:
             self._robots(waiting, outcome, row, now)
         elif job is not None:
-            if job.counts_host_use:
+            if job.compiled.host_limits.count_use:
                 self._account(host, job, outcome)
-            if (job.has_quotas or outcome.browser_s) and outcome.started_at > 0:
+            if (job.holds.rooms or outcome.browser_s) and outcome.started_at > 0:
                 frontier.holds.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
             if result is _FETCHED or result is _NOT_MODIFIED:
                 in_flight.page(waiting)
@@ -106,8 +106,8 @@ class OutcomeHandler:
                 self._without_page(waiting, job, outcome, row, now, out)
         else:
             in_flight.drop(waiting)
-        if host.pace.not_before > before or (job is not None and job.counts_host_use):
-            self._log_host(host, before, now, always=job is not None and job.counts_host_use)
+        if host.pace.not_before > before or (job is not None and job.compiled.host_limits.count_use):
+            self._log_host(host, before, now, always=job is not None and job.compiled.host_limits.count_use)
         frontier.readiness.reschedule(host)
 
     def _late(self, waiting: Outstanding | None, outcome: FetchOutcome, row: Row, now: float) -> None:
@@ -146,7 +146,7 @@ class OutcomeHandler:
         if job is None:
             delay_s = self.frontier.hosts.delay_s(host, None)
         else:
-            delay_s = job.policies.delay_s(host.key, host.crawl_delay_s, pace.took_s)
+            delay_s = job.compiled.policies.delay_s(host.key, host.crawl_delay_s, pace.took_s)
         if delay_s > 0:
             pace.after_fetch(now, delay_s)
         if (row is not _NO_REASON or outcome.retry_after_s > 0) and is_refusal(outcome, row):
@@ -355,10 +355,10 @@ class OutcomeHandler:
         # By its key: a host without a fetch in flight may have been evicted, and its number given to another host.
         host = frontier.hosts.get_or_create(waiting.host.key)
         frontier.in_flight.requeue(waiting, job, wait_s > 0)
-        job.note_fetch_no(entry.fetch_no)
-        state = job.due_table.get(entry.url_key) if job.max_pages else None
+        job.fetch_numbers.note(entry.fetch_no)
+        state = job.due_table.get(entry.url_key) if job.budget.max_pages else None
         if state is not None and state.outcome is Outcome.STORED:
-            job.reserve_page(entry.url_key)
+            job.budget.reserve(entry.url_key)
         packed = pack(entry)
         not_before = now + wait_s + frontier.time.utc_offset if wait_s > 0 else 0.0
         frontier.pending.queued(frontier.partitions[host.partition]).append(
@@ -378,7 +378,7 @@ class OutcomeHandler:
         """Queue the target like any URL: scope, seen set, robots.txt, pace and egress guard apply."""
         entry = waiting.entry
         try:
-            target = redirected(job.routes, outcome.location, entry.url)
+            target = redirected(job.compiled.routes, outcome.location, entry.url)
         except UrlError:
             self._endings.without_page(waiting, job, out, Reason.BAD_REDIRECT, outcome)
             return

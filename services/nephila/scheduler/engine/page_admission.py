@@ -71,11 +71,11 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     """Admit the new links of a page that are in scope; returns how many, and the indices of those out of scope. None,
     and no effect, where Python has to."""
     scope = job.scope.native
-    if scope is None or links.source or job.picks_links:
+    if scope is None or links.source or job.compiled.picks_links:
         return None
-    strategy = job.strategy
+    strategy = job.compiled.strategy
     floors = _floors(links.parent_priority) if strategy.relevance and links.parent_priority else b""
-    first_no = job.first_fetch_no
+    first_no = job.fetch_numbers.first
     entries = _Entries(
         job.number,
         links.depth,
@@ -85,17 +85,17 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         strategy.newest_first,
         floors,
         pack_context(links.context) if links.context is not None else b"",
-        job.budget.queued,
-        bool(job.waiting_hosts),
-        job.over_budget_hosts,
+        job.compiled.host_limits.queued,
+        bool(job.queue.waiting_hosts),
+        job.queue.over_budget_hosts,
     )
     part = frontier.partition_slice
     checks = _Checks(
         job.seen,
         scope,
-        job.rejected,
+        job.refused.rejected,
         rejected_limit,
-        not job.traps.off,
+        not job.compiled.traps.off,
         part.of.bit_length() - 1,
         frontier.arc if part.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
@@ -108,7 +108,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     if admitted is None:
         return None
     indices, out_of_scope, firsts, parts = admitted
-    job.out_of_scope += len(out_of_scope)
+    job.refused.out_of_scope += len(out_of_scope)
     if not indices:
         return 0, out_of_scope
     if rows is not None:
@@ -180,7 +180,7 @@ def _queued(uid: str, links: Outlinks, first_no: int, indices: Sequence[int], fl
 
 def _record_self_links(frontier: Frontier, job: Job, links: Outlinks, indices: Sequence[int]) -> None:
     """Record whether a part of the site links only to itself. URLs are decoded only as far as that takes."""
-    if job.traps.off or not links.parent_url:
+    if job.compiled.traps.off or not links.parent_url:
         return
     host = frontier.hosts.find(host_of(links.parent_url))
     if host is not None:

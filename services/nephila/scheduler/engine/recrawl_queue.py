@@ -41,7 +41,7 @@ def queue_due(frontier: Frontier) -> None:
     for job in frontier.jobs.values():
         if set_back:
             job.due_table.rewind(now)
-        if job.recrawl.active and not job.spec.paused:
+        if job.compiled.recrawl.active and not job.spec.paused:
             if job.due_table.next_due() <= now:
                 for _, state in zip(range(DUE_PER_TURN), job.due_table.due(now), strict=False):
                     requeue(frontier, job, state)
@@ -65,14 +65,14 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     """Queue the next fetch of a URL that does not count among the ended ones."""
     partition = frontier.pending.partition(state.url_key)
     number = frontier.store.host(state.host)
-    strategy = job.strategy
+    strategy = job.compiled.strategy
     # With a page budget it has a reservation: a new URL of its host before it could find no budget left.
-    head = bool(job.max_pages)
+    head = bool(job.budget.max_pages)
     order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
-    job.note_fetch_no(fetch_no)
+    job.fetch_numbers.note(fetch_no)
     if level_of(state.context):
-        job.requisites.add(state.url_key)
+        job.budget.requisites.add(state.url_key)
     entry = entry_of(state)._replace(fetch_no=fetch_no, priority=AVERAGE_PRIORITY)
     frontier.store.push(number, job.number, order, pack(entry), strategy.newest_first and not head)
     frontier.pending.queued(partition).append(queued_of(entry, job.uid, state.host, head))
@@ -82,21 +82,21 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
 def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
     frontier.count_ended(job, frontier.pending.partition(state.url_key), state.outcome, -1)
     if state.outcome is Outcome.STORED:
-        job.reserve_page(state.url_key)
+        job.budget.reserve(state.url_key)
 
 
 def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
     """A fetch has ended: compute when the next one is due."""
     entry = waiting.entry
     seed = bool(entry.flags & SEED)
-    watched = job.recrawl.watches(seed)
+    watched = job.compiled.recrawl.watches(seed)
     old = job.due_table.get(entry.url_key)
     if old is None:
-        if not watched and not (job.recrawl.active and _is_further_page(entry)):
+        if not watched and not (job.compiled.recrawl.active and _is_further_page(entry)):
             return
         old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
         old.context, old.render = unpack_context(entry.context), entry.render
-    new = job.recrawl.after(old, receipt, frontier.time.utc_now)
+    new = job.compiled.recrawl.after(old, receipt, frontier.time.utc_now)
     if not watched:
         # The table keeps the state for a policy that watches the URL again.
         new.next_at = 0.0
@@ -105,14 +105,14 @@ def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Re
 
 def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
     """A sitemap or feed names the last changes of pages."""
-    if not job.recrawl.active:
+    if not job.compiled.recrawl.active:
         return
     for i, lastmod in enumerate(memoryview(links.lastmods).cast("d")):
         if lastmod <= 0:
             continue
         old = job.due_table.get(bytes(links.fingerprints[16 * i : 16 * i + 16]))
         if old is not None and not job.due_table.is_checked_out(old.url_key):
-            new = job.recrawl.after_lastmod(old, lastmod, frontier.time.utc_now)
+            new = job.compiled.recrawl.after_lastmod(old, lastmod, frontier.time.utc_now)
             if new is not None:
                 _keep(frontier, job, new)
 

@@ -36,9 +36,9 @@ class Refetch:
         self._seeds: set[bytes] = set()
         self._credentials: dict[str, list[str]] = {}
         """Host key → credentials of seeds."""
-        for url in urls_of(job.document):
+        for url in urls_of(job.compiled.document):
             with contextlib.suppress(UrlError):
-                parts = parse_for(job.routes, url)
+                parts = parse_for(job.compiled.routes, url)
                 self._seeds.add(parts.fingerprint)
                 if credentials := credentials_of(url):
                     self._credentials.setdefault(parts.host_key, []).append(credentials)
@@ -57,8 +57,8 @@ class Refetch:
             return False
         stored = job.due_table.get(key)
         state = self._merged(row, stored, host_key)
-        if due and not job.recrawl.refresh_due(
-            state if stored is not None else job.recrawl.adopted(state), frontier.time.utc_now
+        if due and not job.compiled.recrawl.refresh_due(
+            state if stored is not None else job.compiled.recrawl.adopted(state), frontier.time.utc_now
         ):
             return False
         if job.scope.excluded(row.url) if state.seed else not self._in_scope(state):
@@ -83,7 +83,7 @@ class Refetch:
         `url`, `key`: as in the table."""
         frontier, job = self.frontier, self.job
         try:
-            parts = parse_for(job.routes, self._as_found(url, key)[0])
+            parts = parse_for(job.compiled.routes, self._as_found(url, key)[0])
         except UrlError:
             return False
         if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
@@ -96,11 +96,11 @@ class Refetch:
     def _as_found(self, url: str, key: bytes) -> tuple[str, str]:
         """(URL, host key) of a row. Rows have no credentials: those of a seed of the host are put back where the key
         was made with them. Raises `UrlError`."""
-        parts = parse_for(self.job.routes, url)
+        parts = parse_for(self.job.compiled.routes, url)
         if parts.fingerprint != key:
             for credentials in self._credentials.get(parts.host_key, ()):
                 with_login = with_credentials(url, credentials)
-                if parse_for(self.job.routes, with_login).fingerprint == key:
+                if parse_for(self.job.compiled.routes, with_login).fingerprint == key:
                     return with_login, parts.host_key
         return url, parts.host_key
 

@@ -42,10 +42,10 @@ def unwanted(frontier: Frontier, host: Host, job: Job, entry: Entry) -> Reason |
     if entry.hops >= RECORD_ONLY:
         return _NOT_FETCHED[entry.hops]
     if (
-        not job.traps.off
+        not job.compiled.traps.off
         and job.is_first_fetch(entry.url_key, entry.fetch_no)
         and not entry.flags & SEED
-        and entry.url_key not in job.requisites
+        and entry.url_key not in job.budget.requisites
         and _trap(frontier, host, job, entry)
     ):
         return Reason.TRAP
@@ -55,8 +55,8 @@ def unwanted(frontier: Frontier, host: Host, job: Job, entry: Entry) -> Reason |
 def _trap(frontier: Frontier, host: Host, job: Job, entry: Entry) -> str:
     """Why a URL belongs to a trap, or the empty string."""
     reason = shape(entry.url, frontier.time.utc_now)
-    if reason and job.odd_shape_count[host.number] < ODD_SHAPES_ALLOWED:
-        job.odd_shape_count[host.number] += 1
+    if reason and job.run_counts.odd_shapes[host.number] < ODD_SHAPES_ALLOWED:
+        job.run_counts.odd_shapes[host.number] += 1
         reason = ""
     if not reason and job.uid in host.novelty:
         judge = host.novelty[job.uid]

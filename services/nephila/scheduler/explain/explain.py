@@ -30,7 +30,8 @@ from nephila.scheduler.explain.facts import (
     TrapFact,
 )
 from nephila.scheduler.explain.kinds import Kind
-from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.jobs.queue_entry import Entry
 
 OWNER = "this program"
@@ -88,7 +89,7 @@ def explain(
     `attempts`: outstanding URLs that `restore` found; `row` and `fetches`: rows of the tables `pages` and `fetches` for
     the URL; `now`: monotonic seconds; `home` completes the commands in sentences.
     """
-    parts = parse_for(job.routes, url)
+    parts = parse_for(job.compiled.routes, url)
     frontier = dispatcher.frontier
     key = parts.fingerprint
     host = frontier.hosts.find(parts.host_key)
@@ -110,7 +111,7 @@ def explain(
         seen=key in job.seen,
         scope=ScopeFact(scope.admitted, scope.rule),
         robots=facts.robots(dispatcher, host, parts.href, parts.host_key, now),
-        robots_ignored=job.ignore_robots,
+        robots_ignored=job.compiled.ignore_robots,
         queued=queued,
         lease=lease,
         host=facts.host_fact(dispatcher, host, job, now),
@@ -272,7 +273,7 @@ class _Verdict:
 
     def _is_forbidden(self) -> bool:
         robots = self.known.robots
-        return robots is not None and not robots.allowed and not robots.expired and not self.job.ignore_robots
+        return robots is not None and not robots.allowed and not robots.expired and not self.job.compiled.ignore_robots
 
     @staticmethod
     def _under_way(lease: LeaseFact) -> Way:
@@ -295,17 +296,17 @@ class _Verdict:
     def _stop(self) -> Way | None:
         """Obstacles that a person has to remove."""
         job, budget = self.job, self.known.budget
-        if budget.spent == "job" and job.budget_spent:
+        if budget.spent == "job" and job.budget.is_spent:
             limit = "scope.maxPages" if self.home.many else "--max-pages"
-            return "budget_job", f"{limit} {job.max_pages} is reached; with a larger one it is fetched"
+            return "budget_job", f"{limit} {job.budget.max_pages} is reached; with a larger one it is fetched"
         if job.spec.paused:
             return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
-        if used_up := job.hold(Hold.QUOTA):
+        if used_up := job.holds.text(Hold.QUOTA):
             return "quota", f"{used_up}; with a larger one, or in the next period, it is fetched"
         if budget.spent == "job":
             return (
                 "budget_job",
-                f"the last of {job.max_pages:,} pages are in flight; if one fails, this URL may be fetched",
+                f"the last of {job.budget.max_pages:,} pages are in flight; if one fails, this URL may be fetched",
             )
         if budget.spent == "host":
             return "budget_host", f"{budget.reason} for {self.known.host_key}; with a larger one it is fetched"
@@ -313,7 +314,7 @@ class _Verdict:
 
     def _time(self, queued: QueuedFact) -> Way | None:
         """Obstacles that pass with time."""
-        if closed := self.job.hold(Hold.WINDOW):
+        if closed := self.job.holds.text(Hold.WINDOW):
             return "window", f"the job {closed}"
         host, key = self.known.host, self.known.host_key
         if queued.not_before:
@@ -343,7 +344,7 @@ class _Verdict:
             ahead = queued.position - 1
             them = f"{ahead:,} URL{'s' if ahead > 1 else ''} of {explanation.host_key}"
             return "behind", f"{them} go{'es' if ahead == 1 else ''} before it"
-        if not self.job.ignore_robots and (explanation.robots is None or explanation.robots.expired):
+        if not self.job.compiled.ignore_robots and (explanation.robots is None or explanation.robots.expired):
             return "robots_first", f"robots.txt of {explanation.host_key} is fetched first"
         if host is not None and host.in_flight:
             return "next", f"it is the next of {explanation.host_key}, after the request that is in flight"
@@ -364,7 +365,7 @@ class _Verdict:
             depth = f" within depth {limit.limit}"
             if limit.set_by == "member":
                 depth += f" (live setting depth of the scheduler; taken back with: {limit.release})"
-            held_depth = job.held.depth_of(bytes.fromhex(explanation.url_key))
+            held_depth = job.refused.held.depth_of(bytes.fromhex(explanation.url_key))
             if held_depth is not None and held_depth > limit.limit:
                 link_depth = f"a link leads to it at depth {held_depth}, and links are followed{depth}"
                 return "too_deep", "not_crawled", f"{link_depth}; it is crawled when that limit is raised"
@@ -372,12 +373,12 @@ class _Verdict:
         if budget.spent == "host":
             return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {explanation.host_key}"
         if budget.spent == "queued":
-            most = f"{explanation.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
+            most = f"{explanation.host_key} has {job.compiled.host_limits.queued:,} URLs queued, as many as it may"
             return "queue_full", "never_found", f"{text}be left out: {most}"
         if trap is not None and self._is_shut(trap):
             kind, why = self._trapped(trap)
             return kind, "never_found", f"{text}be dropped: {why}"
-        if explanation.robots is not None and not explanation.robots.allowed and not job.ignore_robots:
+        if explanation.robots is not None and not explanation.robots.allowed and not job.compiled.ignore_robots:
             return "robots", "never_found", f"{text}be denied: {_forbidden(explanation.robots)}"
         return "unknown", "never_found", f"{text}be crawled ({explanation.scope.rule})"
 

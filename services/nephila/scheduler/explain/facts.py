@@ -318,18 +318,18 @@ def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
     use = (host.uses.get(job.uid) if host is not None else None) or HostUse(job.uid)
     held = dispatcher.frontier.store.length(host.number, job.number) if host is not None else 0
     limits = [
-        Spend("pages of the job", job.ended[Outcome.STORED], job.max_pages),
-        Spend("fetches of the host", use.pages, job.budget.pages),
-        Spend("bytes of the host", use.bytes, job.budget.bytes),
-        Spend("seconds of the host", round(use.time_s, 3), job.budget_time_s),
-        Spend("queued of the host", held, job.budget.queued),
+        Spend("pages of the job", job.counts.ended[Outcome.STORED], job.budget.max_pages),
+        Spend("fetches of the host", use.pages, job.compiled.host_limits.pages),
+        Spend("bytes of the host", use.bytes, job.compiled.host_limits.bytes),
+        Spend("seconds of the host", round(use.time_s, 3), job.compiled.host_limits.time_s),
+        Spend("queued of the host", held, job.compiled.host_limits.queued),
     ]
-    fact = BudgetFact([limit for limit in limits if limit.limit], "", "", job.leased)
-    if job.max_pages and job.ended[Outcome.STORED] + job.leased >= job.max_pages:
+    fact = BudgetFact([limit for limit in limits if limit.limit], "", "", job.counts.leased)
+    if job.budget.max_pages and job.counts.ended[Outcome.STORED] + job.counts.leased >= job.budget.max_pages:
         fact.spent = "job"
-    elif reason := job.spent(use):
+    elif reason := job.compiled.host_limits.spent(use):
         fact.spent, fact.reason = "host", reason
-    elif job.budget.queued and held >= job.budget.queued:
+    elif job.compiled.host_limits.queued and held >= job.compiled.host_limits.queued:
         fact.spent = "queued"
     return fact
 
@@ -338,11 +338,11 @@ def trap(
     dispatcher: Dispatcher, host: Host | None, job: Job, url: str, entry: Entry | None, home: Home
 ) -> TrapFact | None:
     """Evidence for a trap; None without any, or where traps do not apply: seeds, later fetches, traps off."""
-    if job.traps.off or (
+    if job.compiled.traps.off or (
         entry is not None and (entry.flags & SEED or not job.is_first_fetch(entry.url_key, entry.fetch_no))
     ):
         return None
-    spared = ODD_SHAPES_ALLOWED - job.odd_shape_count[host.number] if host is not None else ODD_SHAPES_ALLOWED
+    spared = ODD_SHAPES_ALLOWED - job.run_counts.odd_shapes[host.number] if host is not None else ODD_SHAPES_ALLOWED
     fact = TrapFact(shape(url, dispatcher.frontier.time.utc_now), max(spared, 0))
     part = host.novelty.get(job.uid) if host is not None else None
     if part is not None:
@@ -365,7 +365,7 @@ def _closed(closed: dict[str, Quarantine], url: str) -> Quarantine | None:
 
 def recrawl(job: Job, state: UrlState | None, key: bytes) -> RecrawlFact | None:
     """When the page is fetched again; None when it is not watched."""
-    policy = job.recrawl
+    policy = job.compiled.recrawl
     if state is None or not policy.active:
         return None
     out = job.due_table.is_checked_out(key)

@@ -59,9 +59,9 @@ def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]
         if host.in_flight:
             causes[number] = "in_flight", 0.0
     for job in frontier.jobs.values():
-        for number in islice(job.over_budget_hosts, LOOKED_AT):
+        for number in islice(job.queue.over_budget_hosts, LOOKED_AT):
             causes.setdefault(number, ("budget", 0.0))
-        for number in islice(job.waiting_hosts, LOOKED_AT):
+        for number in islice(job.queue.waiting_hosts, LOOKED_AT):
             causes.setdefault(number, ("job", 0.0))
     for number in islice(readiness.waiting_for_address, LOOKED_AT):
         causes.setdefault(number, ("address", 0.0))

@@ -20,7 +20,7 @@ class DelayedUrls:
 
     def add(self, host: int, job: Job, packed: bytes, when: float) -> None:
         """Delay a URL until `when`, monotonic."""
-        job.add_delayed(1)
+        job.queue.delayed += 1
         heapq.heappush(self._heap, (when, next(self._order), host, job.number, packed))
 
     def first(self) -> float | None:
@@ -33,7 +33,7 @@ class DelayedUrls:
             _, _, host, number, packed = heapq.heappop(self._heap)
             job = self._jobs.numbered.get(number)
             if job is not None:
-                job.add_delayed(-1)
+                job.queue.delayed -= 1
                 return host, job, packed
         return None
 

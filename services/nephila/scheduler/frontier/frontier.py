@@ -165,7 +165,7 @@ class Frontier:
         """Hand a URL to the partition that it belongs to."""
         self.for_other_partitions.append((self._layout.of(url_key), seed))
         if (job := self.jobs.get(seed.job)) is not None:
-            job.forwarded += 1
+            job.counts.forwarded += 1
 
     def take_for_other_partitions(self) -> list[tuple[int, Seed]]:
         """URLs to send to other partitions before the next commit."""
@@ -176,7 +176,7 @@ class Frontier:
 
     def count_ended(self, job: Job, partition: Partition, outcome: Outcome, by: int = 1) -> None:
         """URLs of a job have ended; -1: one is open again or forgotten."""
-        job.ended[outcome] += by
+        job.counts.ended[outcome] += by
         partition.ended[job.uid, outcome] += by
 
     def note_recrawl(self, at: float) -> None:

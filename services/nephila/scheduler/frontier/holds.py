@@ -7,7 +7,8 @@ import math
 from nephila.scheduler.frontier.pending_commit import PendingCommit
 from nephila.scheduler.frontier.readiness import Readiness
 from nephila.scheduler.frontier.turn_time import TurnTime
-from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.jobs.jobs import Jobs
 from nephila.scheduler.tenants.quotas import Quotas
 
@@ -35,12 +36,12 @@ class Holds:
         for use in uses:
             if not any(entry is use for entry in logged):
                 logged.append(use)
-        if not job.hold(Hold.QUOTA) and self._quotas.used_up(job.uid, self._time.utc_now) is not None:
+        if not job.holds.text(Hold.QUOTA) and self._quotas.used_up(job.uid, self._time.utc_now) is not None:
             self.apply_quotas()
 
     def put(self, job: Job) -> None:
         """A job is new or has changed."""
-        if self._quotas.put(job.uid, job.document):
+        if self._quotas.put(job.uid, job.compiled.document):
             self._quotas.renew(job.uid, self._time.utc_now)
         job.note_quotas(self._quotas.rooms(job.uid))
         self._apply_windows(job)
@@ -71,14 +72,14 @@ class Holds:
 
     def _apply_windows(self, job: Job) -> bool:
         """Hold or release a job by its windows; returns whether its hold changed."""
-        if job.windows is None:
+        if job.compiled.windows is None:
             return self._set_hold(job, Hold.WINDOW, "")
-        state = job.windows.state(self._time.utc_now)
+        state = job.compiled.windows.state(self._time.utc_now)
         self._next_window = min(self._next_window, state.until)
-        return self._set_hold(job, Hold.WINDOW, "" if state.is_open else job.windows.words(state.until))
+        return self._set_hold(job, Hold.WINDOW, "" if state.is_open else job.compiled.windows.words(state.until))
 
     def _set_hold(self, job: Job, kind: Hold, text: str) -> bool:
-        if text == job.hold(kind):
+        if text == job.holds.text(kind):
             return False
         job.set_hold(kind, text)
         self._readiness.resume_hosts(job)
@@ -99,9 +100,12 @@ class Holds:
     def next_opening(self) -> float | None:
         """Monotonic instant at which the first job that waits for its window may fetch; None for none. O(jobs)."""
         waiting = (
-            job.windows.opens_at(self._time.utc_now)
+            job.compiled.windows.opens_at(self._time.utc_now)
             for job in self._jobs.values()
-            if job.windows is not None and job.hold(Hold.WINDOW) and job.queued and not job.spec.paused
+            if job.compiled.windows is not None
+            and job.holds.text(Hold.WINDOW)
+            and job.queue.length
+            and not job.spec.paused
         )
         opening = min(waiting, default=math.inf)
         return opening - self._time.utc_offset if opening < math.inf else None

@@ -130,7 +130,7 @@ class HostTable:
         for number, _ in self.store.jobs(host.number):
             job = numbered.get(number)
             if job is not None:
-                policies = job.policies
+                policies = job.compiled.policies
                 limit = policies.everywhere or policies.concurrency(host.key)
                 least = limit if not least or limit < least else least
         return least or 1
@@ -139,13 +139,13 @@ class HostTable:
         """Whether this job, and every other one with URLs on the host, fetches one at a time there. False where no job
         is known."""
         users = [*self.jobs_on(host), *([job] if job is not None else [])]
-        return bool(users) and all(user.policies.concurrency(host.key) == 1 for user in users)
+        return bool(users) and all(user.compiled.policies.concurrency(host.key) == 1 for user in users)
 
     def delay_s(self, host: Host, job: Job | None) -> float:
         """Seconds between two fetches of a host for a job; for None the longest over all jobs that use the host."""
         if job is None:
             return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=host.crawl_delay_s)
-        return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
+        return job.compiled.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
 
     # ---- memory
 
@@ -245,8 +245,8 @@ def novelty_of(host: Host, job: Job) -> NoveltyTracker:
     tracker = host.novelty.get(job.uid)
     if tracker is None:
         tracker = host.novelty[job.uid] = NoveltyTracker(job.uid, host.key)
-    tracker.cap_fetches = job.traps.cap_fetches
-    tracker.cap_share = job.traps.cap_share
+    tracker.cap_fetches = job.compiled.traps.cap_fetches
+    tracker.cap_share = job.compiled.traps.cap_share
     return tracker
 
 

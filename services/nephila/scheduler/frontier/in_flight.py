@@ -369,7 +369,7 @@ class InFlight:
     def is_rendered(self, waiting: Outstanding) -> bool:
         """Whether the request went to the downloaders with a browser."""
         job = self._jobs.get(waiting.job)
-        return job is not None and (waiting.entry.render or job.render) > Render.NEVER
+        return job is not None and (waiting.entry.render or job.compiled.render) > Render.NEVER
 
     # ---- invariants
 
@@ -393,7 +393,11 @@ class InFlight:
         taken = Counter(w.job for w in self.urls.values() if w.state in PAGE_STATES)
         in_rooms: Counter[int] = Counter()
         for uid, job in self._jobs.items():
-            assert job.leased == taken[uid], f"{uid}: {job.leased} leased, but {taken[uid]} in flight as pages"
-            in_rooms.update({id(room): job.leased for room in job.rooms})
+            assert job.counts.leased == taken[uid], (
+                f"{uid}: {job.counts.leased} leased, but {taken[uid]} in flight as pages"
+            )
+            in_rooms.update({id(room): job.counts.leased for room in job.holds.rooms})
         for uid, job in self._jobs.items():
-            assert all(room.in_flight == in_rooms[id(room)] for room in job.rooms), f"{uid}: quotas count other leases"
+            assert all(room.in_flight == in_rooms[id(room)] for room in job.holds.rooms), (
+                f"{uid}: quotas count other leases"
+            )

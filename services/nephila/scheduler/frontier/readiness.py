@@ -79,9 +79,11 @@ class Readiness:
     def may_prepare(self, job: Job) -> bool:
         """Whether robots.txt may be fetched for one more page of a job: the page budget covers that page too, or it may
         be a requisite."""
-        if job.requisites:
+        if job.budget.requisites:
             return True
-        return not job.max_pages or job.ignore_robots or job.budget_left > self.prepared.count(job.number)
+        return (
+            not job.budget.max_pages or job.compiled.ignore_robots or job.budget.left > self.prepared.count(job.number)
+        )
 
     def reschedule_ready(self) -> None:
         """Move all ready hosts back into the heap. A host is ready for the jobs that could go at that time: if that job
@@ -104,7 +106,7 @@ class Readiness:
 
     def newly_queued(self, number: int, job: Job, order: int) -> None:
         """A job has queued a URL on a host, which may be one it can take where it could take no other."""
-        job.waiting_hosts.pop(number, None)
+        job.queue.waiting_hosts.pop(number, None)
         if number in self.ready.by_host:
             self.ready.offer(number, job.number, order)
         else:
@@ -126,12 +128,12 @@ class Readiness:
     def set_waiting_for_job(self, number: int, jobs: Iterable[Job]) -> None:
         """Hold a host back until one of the jobs can take more."""
         for job in jobs:
-            job.waiting_hosts[number] = None
+            job.queue.waiting_hosts[number] = None
 
     def resume_hosts(self, job: Job) -> None:
         """Schedule the hosts that were held back because the job could take no more."""
-        if job.waiting_hosts and job.has_room:
-            parked, job.waiting_hosts = job.waiting_hosts, {}
+        if job.queue.waiting_hosts and job.has_room:
+            parked, job.queue.waiting_hosts = job.queue.waiting_hosts, {}
             for number in parked:
                 self.ready.discard(number)  # it may be ready for other jobs
                 self.schedule(number)
@@ -139,11 +141,11 @@ class Readiness:
     def update_host_budget(self, host: Host, job: Job) -> bool:
         """Record and return whether the job's budget on a host is spent. A host whose budget was raised is scheduled
         again."""
-        if job.spent(host.uses.get(job.uid)):
-            job.over_budget_hosts[host.number] = None
+        if job.compiled.host_limits.spent(host.uses.get(job.uid)):
+            job.queue.over_budget_hosts[host.number] = None
             return True
-        if host.number in job.over_budget_hosts:
-            del job.over_budget_hosts[host.number]
+        if host.number in job.queue.over_budget_hosts:
+            del job.queue.over_budget_hosts[host.number]
             self.schedule(host.number)
         return False
 
@@ -165,7 +167,9 @@ class Readiness:
     @property
     def hosts_blocked(self) -> int:
         """Hosts that no delay frees: they wait for a server address, or for a job that can take nothing now."""
-        held = {number for job in self._jobs.values() for number in (*job.waiting_hosts, *job.over_budget_hosts)}
+        held = {
+            number for job in self._jobs.values() for number in (*job.queue.waiting_hosts, *job.queue.over_budget_hosts)
+        }
         return len(held) + len(self.waiting_for_address)
 
     def urls_ready(self, now: float) -> int:

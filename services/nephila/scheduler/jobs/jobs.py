@@ -51,5 +51,5 @@ class Jobs(dict[str, Job]):
     def remove(self, job: Job) -> None:
         """A job is deleted, with its queues."""
         del self[job.uid], self.numbered[job.number]
-        self.deleted[job.uid] = job.last_fetch_no
+        self.deleted[job.uid] = job.fetch_numbers.last
         self._store.drop_job(job.number)

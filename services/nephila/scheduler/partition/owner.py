@@ -181,7 +181,7 @@ class PartitionOwner:
     def has_work(self) -> bool:
         """Whether anything needs capacity. O(jobs)."""
         frontier = self.frontier
-        return bool(frontier.in_flight.urls) or any(job.queued for job in frontier.jobs.values())
+        return bool(frontier.in_flight.urls) or any(job.queue.length for job in frontier.jobs.values())
 
     @property
     def quiet(self) -> bool:
@@ -262,7 +262,7 @@ class PartitionOwner:
             self.taken(delivery)
             return
         try:
-            parts = parse_for(job.routes, seed.url)
+            parts = parse_for(job.compiled.routes, seed.url)
         except UrlError as error:
             self.counts.refused_seeds.append((seed.url, str(error)))
         else:

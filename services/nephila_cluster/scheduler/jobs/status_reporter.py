@@ -19,7 +19,8 @@ from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, Outcome, P
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOB_STATUS, OUTLINKS, PROGRESS, SEEDS
-from nephila.scheduler.jobs.job import Hold, Job
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.partition.owner import PartitionOwner
 
 from nephila_cluster.scheduler.jobs.coordinator import IdleSnapshot
@@ -175,44 +176,44 @@ class PartitionJobs:
             return PartitionStatus(
                 generation=self._specs[uid].generation, idle=True, partitions=self._owner.layout.count
             )
-        ended = job.ended
+        ended = job.counts.ended
         return PartitionStatus(
             generation=job.spec.generation,
-            queued=job.queued,
+            queued=job.queue.length,
             in_flight=self._in_flight[uid],
             stored=ended[Outcome.STORED],
             denied=ended[Outcome.DENIED],
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
-            idle=not self._in_flight[uid] and (job.waiting == 0 or job.is_blocked),
+            idle=not self._in_flight[uid] and (job.queue.waiting == 0 or job.is_blocked),
             activity=_activity(job),
-            used=job.pages_claimed,
+            used=job.budget.claimed,
             anchors=len(job.scope.anchors),
-            uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.time.utc_now) if job.has_quotas else [],
-            quota=job.hold(Hold.QUOTA),
-            window=job.hold(Hold.WINDOW),
-            links_held=len(job.held),
-            links_lost=job.held.lost,
-            split_pages=job.split_pages,
+            uses=self._owner.frontier.quotas.uses(uid, self._owner.frontier.time.utc_now) if job.holds.rooms else [],
+            quota=job.holds.text(Hold.QUOTA),
+            window=job.holds.text(Hold.WINDOW),
+            links_held=len(job.refused.held),
+            links_lost=job.refused.held.lost,
+            split_pages=job.counts.split_pages,
             partitions=self._owner.layout.count,
         )
 
     def ready(self, uid: str) -> int:
         frontier = self._owner.frontier
         job = frontier.jobs.get(uid)
-        if job is None or not job.max_pages or job.is_blocked:
+        if job is None or not job.budget.max_pages or job.is_blocked:
             return 0
-        return len(job.waiting_hosts) + frontier.readiness.ready.count(job.number)
+        return len(job.queue.waiting_hosts) + frontier.readiness.ready.count(job.number)
 
     def set_quota(self, uid: str, pages: int, spent: bool) -> None:
         job = self._owner.frontier.jobs.get(uid)
-        if job is None or (job.page_quota, job.spent_elsewhere) == (pages, spent):
+        if job is None or (job.budget.quota, job.budget.is_spent_elsewhere) == (pages, spent):
             return
-        more = pages > (job.page_quota or 0) or job.spent_elsewhere != spent
-        job.set_quota(pages, spent)
-        if more and job.max_pages:
+        more = pages > (job.budget.quota or 0) or job.budget.is_spent_elsewhere != spent
+        job.budget.set_quota(pages, spent)
+        if more and job.budget.max_pages:
             self._owner.resume_job(job)
 
 
 def _activity(job: Job) -> int:
-    return len(job.seen) + len(job.scope.anchors) + job.dispatched + job.forwarded + job.hold_changes
+    return len(job.seen) + len(job.scope.anchors) + job.counts.dispatched + job.counts.forwarded + job.holds.changes

@@ -106,7 +106,7 @@ class PartitionRig(ABC):
     def queued(self) -> int:
         """URLs of the job that are queued or in flight."""
         job = self.owner.frontier.jobs.get("t")
-        return len(self.owner.frontier.in_flight) + (job.queued if job is not None else 0)
+        return len(self.owner.frontier.in_flight) + (job.queue.length if job is not None else 0)
 
 
 class FileRig(PartitionRig):
