@@ -14,7 +14,7 @@ from tests.browser_fixtures import chromium  # noqa: F401 - fixtures of all test
 from tests.bucket_fixtures import bucket, s3_server  # noqa: F401 - fixtures of all tests
 from tests.command_fixtures import nephila  # noqa: F401 - fixtures of all tests
 from tests.fetcher_fixtures import make_fetcher  # noqa: F401 - fixtures of all tests
-from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
+from tests.postgres_fixtures import database_url, mortal, postgres, store  # noqa: F401 - fixtures of all tests
 from tests.required import required
 from tests.time_budget import register as register_time_budget
 from tools.install import Missing
@@ -61,10 +61,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the mark `full` to what `make test` leaves out; drop `whole` where the core is alone."""
     if os.environ.get("NEPHILA_CORE_ALONE"):
-        items[:] = [item for item in items if not item.get_closest_marker("whole")]
+        items[:] = [item for item in items if not _needs_packages(item)]
     for item in items:
         if item.nodeid.startswith(FULL) and not item.get_closest_marker("smoke"):
             item.add_marker(pytest.mark.full)
+
+
+def _needs_packages(item: pytest.Item) -> bool:
+    """Whether the test has the mark `whole`, or uses a PostgreSQL server, whose ledger is of nephila_stores."""
+    return item.get_closest_marker("whole") is not None or "postgres" in item.fixturenames
 
 
 @pytest.hookimpl(wrapper=True)

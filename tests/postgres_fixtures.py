@@ -44,3 +44,9 @@ def store(postgres: Server) -> str:
     with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
     return postgres.dsn(name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.whole)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database; empty for SQLite in the directory of the test."""
+    return request.getfixturevalue("store") if request.param == "postgres" else ""

@@ -9,10 +9,10 @@ from nephila_doors.firecrawl.kept_crawls import TABLES, KeptCrawl, KeptCrawls
 from nephila_harvest.webhooks.database import Database
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def kept(request, tmp_path):
+@pytest.fixture
+def kept(database_url, tmp_path):
     """Empty."""
-    source = request.getfixturevalue("store") if request.param == "postgres" else tmp_path
+    source = database_url or tmp_path
     with closing(KeptCrawls(Database(source, TABLES))) as found:
         yield found
 

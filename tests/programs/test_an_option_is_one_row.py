@@ -72,7 +72,7 @@ SETTINGS: list[tuple[Row, Any, Any]] = [
     (("keepalive", Seconds, Option("Idle time.", LIMITS, "downloader.http.keepalive_s", TIME)), "2m", 120.0),
     (("pool", int | str, Option("Idle connections.", LIMITS, "downloader.http.pool_size", N)), "1k", 1000),
     (("body", int | str, Option("Largest body.", LIMITS, "downloader.http.max_body_bytes", SIZE)), "2MiB", 2 << 20),
-    (("captures", str, Option("Pictures.", LIMITS, "downloader.browser.captures", DIR)), "/x", "/x"),
+    (("owner", str, Option("Address.", LIMITS, "downloader.http.contact", DIR)), "/x", "/x"),
     (("full", bool, Option("All text.", LIMITS, "parser.full_text")), True, True),
     (("pause", Seconds, Option("First pause.", LIMITS, "scheduler.backoff_s", TIME)), 5, 5.0),
 ]

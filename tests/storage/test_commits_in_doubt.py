@@ -20,11 +20,12 @@ from nephila.storage.writer import Writer
 from tests.storage.storage_rig import lines, page, record, rows
 
 
-def writer(directory: Path) -> Writer:
-    """A writer of rows, lines and WARC records, open."""
-    found = Writer(StorageConfig(directory=directory, formats=("sqlite", "jsonl", "warc"), fsync=False), ManualClock())
-    found.open()
-    return found
+def writer(directory: Path, *formats: str) -> Writer:
+    """An open writer of rows and lines, and of other formats."""
+    config = StorageConfig(directory=directory, formats=("sqlite", "jsonl", *formats), fsync=False)
+    opened = Writer(config, ManualClock())
+    opened.open()
+    return opened
 
 
 def failed_fsync() -> sqlite3.Error:
@@ -64,13 +65,14 @@ def test_files_keep_their_bytes_while_a_commit_is_unknown(
     assert len(lines(tmp_path)) == len(rows(tmp_path)) == 2
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("end", ["committed", "not committed", "not begun"])
 def test_a_batch_that_was_lost_with_the_database_is_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """The connection is lost within a batch, and once more when it is opened again. Then the same batch comes again:
     its rows, lines, late pages and exchanges exist once, and those of the batch before it too."""
-    store = writer(tmp_path)
+    store = writer(tmp_path, "warc")
     store.commit([record(3)], [page(3)], [page(4)])
     store.after_commit()
     commit = Sqlite.commit
@@ -105,12 +107,13 @@ def test_a_batch_that_was_lost_with_the_database_is_written_once(
     assert warc_pages(tmp_path) == 6, "a page of a batch exists twice, or is lost"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("end", ["committed", "not committed"])
 def test_pages_without_records_that_were_lost_with_the_database_are_written_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     """No row says whether the batch was committed; the lengths of the files do."""
-    store = writer(tmp_path)
+    store = writer(tmp_path, "warc")
     commit = Sqlite.commit
 
     def lost(self: Sqlite, lengths: dict[str, int]) -> None:
@@ -191,7 +194,7 @@ def test_the_first_error_of_closing_is_reported(tmp_path: Path, monkeypatch: pyt
 def test_a_writer_that_cannot_open_leaves_nothing_open(tmp_path: Path) -> None:
     """The database is closed again: its log is gone, and another program may write to it."""
     (tmp_path / "pages.jsonl").write_text("mine")
-    store = Writer(StorageConfig(directory=tmp_path, formats=("sqlite", "warc", "jsonl"), fsync=False))
+    store = Writer(StorageConfig(directory=tmp_path, formats=("sqlite", "jsonl"), fsync=False))
     with pytest.raises(UserError, match=r"pages\.jsonl is there, but not of this crawl"):
         store.open()
     assert not (tmp_path / "nephila.db-wal").exists()
@@ -207,7 +210,11 @@ def open_files(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("formats", "raw", "exchanges"),
-    [(("sqlite", "jsonl"), False, False), (("sqlite", "jsonl", "raw"), True, False), (("sqlite", "warc"), True, True)],
+    [
+        (("sqlite", "jsonl"), False, False),
+        pytest.param(("sqlite", "jsonl", "raw"), True, False, marks=pytest.mark.whole),
+        pytest.param(("sqlite", "warc"), True, True, marks=pytest.mark.whole),
+    ],
 )
 def test_only_what_a_sink_stores_is_wanted(
     tmp_path: Path, formats: tuple[str, ...], raw: bool, exchanges: bool

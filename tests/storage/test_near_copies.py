@@ -74,7 +74,9 @@ def test_a_near_copy_names_the_first_page_and_its_distance(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("database", ["sqlite", "postgres", "postgres by day"])
+@pytest.mark.parametrize(
+    "database", ["sqlite", *(pytest.param(name, marks=pytest.mark.whole) for name in ("postgres", "postgres by day"))]
+)
 def test_a_near_copy_is_found_in_a_later_flush_and_after_a_restart(
     tmp_path: Path, request: pytest.FixtureRequest, database: str, restart: bool
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_skipped_near_copy_ends_as_dropped_without_its_content(tmp_path: Path)
     assert rows[1] == ("dropped", "near_copy", 1, 1, record(1).url)
 
 
+@pytest.mark.whole
 def test_the_raw_page_of_a_skipped_near_copy_is_not_written(tmp_path: Path) -> None:
     store = Store(tmp_path, formats=("warc",))
     records = [fetched(1, WORDS, SKIP), fetched(2, WORDS, SKIP)]

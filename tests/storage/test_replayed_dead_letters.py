@@ -12,11 +12,10 @@ from nephila.storage.writer import Writer
 from tests.storage.storage_rig import key, record, rows, running
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def writer(request, tmp_path):
+@pytest.fixture
+def writer(database_url, tmp_path):
     """An open writer on either ledger."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    made = Writer(StorageConfig(directory=tmp_path, store=store, fsync=False))
+    made = Writer(StorageConfig(directory=tmp_path, store=database_url, fsync=False))
     made.open()
     yield made
     made.close()

@@ -42,10 +42,9 @@ async def settled(rig: Rig, receipts: list) -> None:
 
 
 async def test_a_database_that_ends_long_transactions_gets_all_rows(tmp_path):
-    """64 rows are within its limit; each row is written and receipted once, in the order of arrival, and its page."""
-    async with running(tmp_path, formats=("sqlite", "jsonl", "raw"), patience_s=0, batch_rows=256) as rig:
+    """64 rows are within its limit; each row is written and receipted once, in the order of arrival."""
+    async with running(tmp_path, formats=("sqlite", "jsonl"), patience_s=0, batch_rows=256) as rig:
         attempts = scripted(rig, 15.0, lambda: 5.0)
-        rig.send_page(*(page(n) for n in range(600)))
         receipts = rig.send(*(record(n) for n in range(600)))
         await settled(rig, receipts)
         assert max(attempts) <= 75
@@ -96,6 +95,7 @@ async def test_a_lost_connection_shrinks_a_flush_only_if_it_took_long(tmp_path, 
         assert (rig.storage.batch_size.limit < before) is shrinks
 
 
+@pytest.mark.whole
 async def test_answers_without_records_are_written_once_whatever_the_size(tmp_path):
     """They go with the first part of a flush."""
     async with running(tmp_path, formats=("sqlite", "warc"), patience_s=0) as rig:

@@ -21,12 +21,11 @@ async def crawl(directory, pages: int, **config) -> None:
         await rig.storage.flush()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def place(request, tmp_path):
+@pytest.fixture
+async def place(database_url, tmp_path):
     """Where the rows are."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    await crawl(tmp_path / "crawl", 450, store=store)
-    return store or str(tmp_path / "crawl")
+    await crawl(tmp_path / "crawl", 450, store=database_url)
+    return database_url or str(tmp_path / "crawl")
 
 
 def fill(path, verdict) -> None:

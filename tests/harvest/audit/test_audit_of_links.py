@@ -34,21 +34,20 @@ def links(*urls: str) -> m.Outlinks:
     )
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def place(request, tmp_path):
+@pytest.fixture
+async def place(database_url, tmp_path):
     """Forty pages, of which those of /p/1x are not wanted; twenty links to the archive, which were missed; twenty links
     to other hosts; one page that robots.txt forbids."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
     missed = [f"http://h1.test/archive/{n}.html" for n in range(20)]
     others = [f"http://other.test/{n}" for n in range(20)]
-    async with running(tmp_path / "crawl", store=store) as rig:
+    async with running(tmp_path / "crawl", store=database_url) as rig:
         rig.send(*(record(n, url=f"http://h1.test/p/{n}.html", depth=1) for n in range(38)))
         rig.send(record(38, url="http://h1.test/", depth=0, links=links(*missed[:10], *others)))
         rig.send(record(39, url="http://h1.test/deep", depth=2, links=links(*missed[10:], "http://h1.test/p/1.html")))
         forbidden = record(40, url="http://h1.test/secret", outcome=Outcome.DENIED, reason="robots", text=b"", meta="")
         rig.send(forbidden)
         await rig.storage.flush()
-    return store or str(tmp_path / "crawl")
+    return database_url or str(tmp_path / "crawl")
 
 
 def test_links_give_recall_and_expressions(nephila: Run, place, tmp_path):

@@ -16,16 +16,15 @@ from tests.storage.storage_rig import record, running
 PAGES = 60
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """Pages of one large host and of many small ones."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    async with running(tmp_path, store=store) as rig:
+    async with running(tmp_path, store=database_url) as rig:
         for number in range(PAGES):
             url = f"http://{'large' if number % 2 else f'h{number}'}.test/{number}"
             rig.send(record(number, url=url, url_key=parse_url(url).fingerprint, text=b"text", job=f"j{number % 3}"))
         await rig.storage.flush()
-    return store or tmp_path
+    return database_url or tmp_path
 
 
 def urls(source, seed, most, job=""):

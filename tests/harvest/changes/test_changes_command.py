@@ -12,17 +12,16 @@ from tests.command_fixtures import Run
 from tests.storage.storage_rig import record, running
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def place(request, tmp_path):
+@pytest.fixture
+async def place(database_url, tmp_path):
     """Where the rows are: two pages, of which one changes and one goes."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    async with running(tmp_path / "crawl", store=store) as rig:
+    async with running(tmp_path / "crawl", store=database_url) as rig:
         rig.send(record(1), record(2))
         await rig.storage.flush()
         rig.send(record(1, 2, text=b"text of page 1\nanother line", text_hash=b"12345678", title="Two\x1b[2J"))
         rig.send(record(2, 2, outcome=Outcome.FAILED, status=410, reason="http_410", sha256=b"", text=b""))
         await rig.storage.flush()
-    return store or str(tmp_path / "crawl")
+    return database_url or str(tmp_path / "crawl")
 
 
 def test_lines_for_people_and_programs(nephila: Run, place):

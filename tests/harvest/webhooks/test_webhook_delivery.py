@@ -61,12 +61,11 @@ class Receiver:
         return [id for _, id in self.accepted]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
+@pytest.fixture
+def place(database_url, tmp_path):
     """A directory, and the source of its rows."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
     (tmp_path / "o").mkdir()
-    return tmp_path / "o", store
+    return tmp_path / "o", database_url
 
 
 def source_of(place):

@@ -16,11 +16,10 @@ DAY = 86_400.0
 START = 1_800_000_000.0
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def place(request, tmp_path):
+@pytest.fixture
+async def place(database_url, tmp_path):
     """Ten pages, fetched daily for twenty days; each has changed at every fourth fetch. One was fetched once."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    async with running(tmp_path / "crawl", store=store) as rig:
+    async with running(tmp_path / "crawl", store=database_url) as rig:
         for day in range(21):
             rows = []
             for number in range(10):
@@ -31,7 +30,7 @@ async def place(request, tmp_path):
             await rig.storage.flush()
         rig.send(record(11))
         await rig.storage.flush()
-    return store or str(tmp_path / "crawl")
+    return database_url or str(tmp_path / "crawl")
 
 
 def test_shorter_intervals_find_more_in_time(nephila: Run, place):

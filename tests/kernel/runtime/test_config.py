@@ -31,13 +31,13 @@ def test_a_wrong_type_is_refused():
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("http://u:secret@p:3128", "SOURCES is a list: write it in brackets, NEPHILA_DOWNLOADER__PROXIES__SOURCES='"),
-        ("p:3128", "SOURCES is a list: write it in brackets"),
-        ("[1]", "environment: NEPHILA_DOWNLOADER__PROXIES__SOURCES: Expected `str`, got `int`"),
+        ("x-key: secret", "HEADERS is a list: write it in brackets, NEPHILA_DOWNLOADER__HTTP__HEADERS='"),
+        ("x-key", "HEADERS is a list: write it in brackets"),
+        ("[1]", "environment: NEPHILA_DOWNLOADER__HTTP__HEADERS: Expected `str`, got `int`"),
     ],
 )
 def test_a_wrong_type_in_the_environment_names_the_variable_and_not_its_value(monkeypatch, value, says):
-    monkeypatch.setenv("NEPHILA_DOWNLOADER__PROXIES__SOURCES", value)
+    monkeypatch.setenv("NEPHILA_DOWNLOADER__HTTP__HEADERS", value)
     with pytest.raises(UsageError) as refused:
         load(DownloaderConfig, {}, "command line", "downloader")
     assert says in str(refused.value)

@@ -56,10 +56,10 @@ class Shop:
         return [json.loads(data) for (data,) in self.query("SELECT data FROM items ORDER BY url_key, ordinal")]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
+@pytest.fixture
+def shop(database_url: str, tmp_path: Path) -> Iterator[Shop]:
     """A shop on each ledger."""
-    made = Shop(tmp_path, request.getfixturevalue("store") if request.param == "postgres" else "")
+    made = Shop(tmp_path, database_url)
     yield made
     made.writer.close()
 

@@ -22,7 +22,7 @@ from nephila.storage.ledgers.sqlite import PAGE_BYTES
 from nephila.storage.outputs import SINKS
 from nephila.storage.read.export import export
 
-from tests.storage.storage_rig import JOB, Rig, page, record, rows, running
+from tests.storage.storage_rig import JOB, Rig, record, rows, running
 
 
 async def refusal(directory, **config):
@@ -119,6 +119,7 @@ async def test_an_unknown_format(tmp_path):
         Rig(tmp_path, formats=("xml",))
 
 
+@pytest.mark.whole
 async def test_a_directory_left_by_a_kill_opens_as_if_nothing_had_been(tmp_path):
     """A copy taken while the log is full of committed rows has the files that a kill leaves."""
     formats = ("sqlite", *(name for name in SINKS if name not in ("dataset", "opensearch")))  # outside of the directory
@@ -134,10 +135,9 @@ async def test_a_directory_left_by_a_kill_opens_as_if_nothing_had_been(tmp_path)
 
 
 async def with_rows(tmp_path) -> Path:
-    """A directory with 300 rows in the database and in two files."""
-    async with running(tmp_path, formats=("sqlite", "jsonl", "warc")) as rig:
+    """A directory with 300 rows in the database and in a file."""
+    async with running(tmp_path, formats=("sqlite", "jsonl")) as rig:
         for n in range(300):
-            rig.send_page(page(n))
             rig.send(record(n))
         await rig.storage.flush()
     return tmp_path
@@ -153,7 +153,7 @@ async def test_fewer_rows_than_urls_that_ended(tmp_path):
     before = contents(await with_rows(tmp_path))
     for job, ended in ((JOB, 301), ("another", 1)):
         with pytest.raises(UserError, match=f"rows of job '{job}'") as caught:
-            await Rig(tmp_path, formats=("sqlite", "jsonl", "warc")).storage.start({job: ended})
+            await Rig(tmp_path, formats=("sqlite", "jsonl")).storage.start({job: ended})
         assert f"or remove {tmp_path / 'frontier'}: --resume" in str(caught.value)
     assert contents(tmp_path) == before
     rig = Rig(tmp_path)
@@ -177,7 +177,7 @@ async def test_a_start_reads_few_pages_of_a_database(tmp_path):
         if data[start + 4 : start + 100] == b"x" * 96:  # the rest of a long text, behind the number of the next page
             data[start : start + PAGE_BYTES] = b"\x55" * PAGE_BYTES
     path.write_bytes(data)
-    rig = Rig(tmp_path, formats=("sqlite", "jsonl", "warc"))
+    rig = Rig(tmp_path, formats=("sqlite", "jsonl"))
     await rig.storage.start({JOB: 300})
     await rig.storage.close()
     with pytest.raises(UserError, match=r"nephila\.db is damaged \("):
@@ -269,13 +269,12 @@ async def test_tails_of_files_are_saved_when_the_frontier_log_is_lost(tmp_path):
     size = (tmp_path / "pages.jsonl").stat().st_size
     with (tmp_path / "pages.jsonl").open("ab") as file:
         file.write(b'{"url": "http://x.test/"}\n')
-    rig = Rig(tmp_path, formats=("sqlite", "jsonl", "warc"))
+    rig = Rig(tmp_path, formats=("sqlite", "jsonl"))
     await rig.storage.start(None)
     assert rig.storage.last_fetches == {JOB: 1}
     await rig.storage.close()
     assert (tmp_path / "pages.jsonl").stat().st_size == size
     assert (tmp_path / f"pages.jsonl.cut-{size}").read_bytes() == b'{"url": "http://x.test/"}\n'
-    assert not list(tmp_path.glob("*.warc.gz.cut*"))
 
 
 async def test_a_user_version_of_the_future(tmp_path):

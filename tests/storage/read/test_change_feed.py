@@ -16,10 +16,10 @@ from nephila.storage.writer import Writer
 from tests.storage.storage_rig import record
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
+@pytest.fixture
+def place(database_url, tmp_path):
     """A directory and the URL of its database, if that is on a server."""
-    return tmp_path / "o", request.getfixturevalue("store") if request.param == "postgres" else ""
+    return tmp_path / "o", database_url
 
 
 def open_writer(place, clock=None, name=""):

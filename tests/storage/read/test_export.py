@@ -37,12 +37,11 @@ async def crawl(tmp_path):
     return tmp_path / "crawl"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """The same crawl in a directory and on a server."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    await make(tmp_path / "crawl", store=store)
-    return store or tmp_path / "crawl"
+    await make(tmp_path / "crawl", store=database_url)
+    return database_url or tmp_path / "crawl"
 
 
 def test_json_lines(source, tmp_path):

@@ -11,17 +11,16 @@ from nephila.storage.read import reader, recent_rows
 from tests.storage.storage_rig import JOB, key, record, running
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """Two URLs whose keys differ in what the index does not have, each fetched three times."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    async with running(tmp_path, store=store) as rig:
+    async with running(tmp_path, store=database_url) as rig:
         for fetch_no in (1, 2, 3):
             for number in (1, 2):
                 record_key = key(7)[:8] + bytes([number]) * 8
                 rig.send(record(number, url=f"http://a.test/{number}", url_key=record_key, fetch_no=fetch_no))
             await rig.storage.flush()
-    return store or tmp_path
+    return database_url or tmp_path
 
 
 def test_a_history_has_the_fetches_of_its_url_alone(source):

@@ -25,25 +25,24 @@ DATA = (
 )
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """One page per item; odd ones by another rule."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    async with running(tmp_path, store=store) as rig:
+    async with running(tmp_path, store=database_url) as rig:
         for number in range(len(DATA)):
             rig.send(record(number, url=f"http://a.test/{number}"))
         await rig.storage.flush()
     rows = [(JOB, key(n).hex(), "shop" if n % 2 else "news", 1, 0, json.dumps(one)) for n, one in enumerate(DATA)]
-    if store:
+    if database_url:
         import psycopg
 
-        with psycopg.connect(store, autocommit=True) as connection:
+        with psycopg.connect(database_url, autocommit=True) as connection:
             connection.cursor().executemany("INSERT INTO items VALUES (%s, %s, %s, %s, %s, %s)", rows)
     else:
         with closing(sqlite3.connect(tmp_path / "nephila.db")) as database:
             database.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", rows)
             database.commit()
-    return store or tmp_path
+    return database_url or tmp_path
 
 
 def walk(source, limit=2, **wanted):

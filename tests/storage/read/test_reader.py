@@ -30,12 +30,11 @@ async def crawl(tmp_path):
     return tmp_path
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """The same crawl in a directory and on a server."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    await make(tmp_path, store=store)
-    return store or tmp_path
+    await make(tmp_path, store=database_url)
+    return database_url or tmp_path
 
 
 def test_a_summary_counts_outcomes_reasons_and_hosts(source):

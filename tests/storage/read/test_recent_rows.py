@@ -11,17 +11,16 @@ from tests.storage.storage_rig import JOB, key, record, running
 COUNT = 25
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """Rows in a directory and on a server: 25 of one job, every fifth failed, and one of another job."""
-    store = request.getfixturevalue("store") if request.param == "postgres" else ""
-    async with running(tmp_path, store=store) as rig:
+    async with running(tmp_path, store=database_url) as rig:
         for number in range(COUNT):
             ended = {"outcome": Outcome.FAILED, "reason": "http_404"} if number % 5 == 0 else {"title": f"Nr {number}"}
             rig.send(record(number, url=f"http://a.test/{number}", **ended))
         rig.send(record(100, url="http://b.test/50%_x", job="other", title="Über 50%"))
         await rig.storage.flush()
-    return store or tmp_path
+    return database_url or tmp_path
 
 
 def urls(found):

@@ -35,10 +35,10 @@ async def store_pages(directory, store=""):
     return store or directory
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def source(request, tmp_path):
+@pytest.fixture
+async def source(database_url, tmp_path):
     """Rows in a directory and on a server."""
-    return await store_pages(tmp_path, request.getfixturevalue("store") if request.param == "postgres" else "")
+    return await store_pages(tmp_path, database_url)
 
 
 def read(source):
