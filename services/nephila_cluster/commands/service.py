@@ -51,8 +51,7 @@ def api(config: Config = "") -> None:
 
 def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault, 2 for wrong settings. All output is JSON lines."""
-    from nephila.kernel.runtime import logs
-
+    from nephila_cluster.service import logs
     from nephila_cluster.service.run import run_service
     from nephila_cluster.service.settings import read
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.read_pages import ReadPages
-from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
@@ -24,6 +23,7 @@ from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import open_claim_store
 from nephila_cluster.kafka.config import KafkaConfig, checked
 from nephila_cluster.kafka.metrics import METRICS as BUS
+from nephila_cluster.service import logs
 from nephila_cluster.service.metrics import METRICS as PROGRAM
 from nephila_cluster.service.program import Build, Fatal, ServiceKind, ServiceProgram
 from nephila_cluster.service.settings import ProgramSettings
@@ -52,10 +52,11 @@ def _downloader(
     """A downloader that dials while its membership is certain, and checks addresses while it has peers. `route`: the
     bus of its messages. `read_pages`: of the parser in this process."""
     from nephila.downloader.coordination import Coordination
-    from nephila.downloader.limits.late_address_check import LateAddressCheck
-    from nephila.downloader.limits.lost_requests import LostRequests
     from nephila.downloader.service import BROWSER_GROUP, GROUP, build, build_browser
     from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
+
+    from nephila_cluster.service.late_address_check import LateAddressCheck
+    from nephila_cluster.service.lost_requests import LostRequests
 
     renders = config.browser.enabled
     group, topic = (BROWSER_GROUP, REQUESTS_BROWSER) if renders else (GROUP, REQUESTS)
@@ -181,7 +182,7 @@ def tracing(service: str, member: str, ratio: float, endpoint: str) -> Iterator[
         yield lambda bus, clock: bus
         return
     # Imported here: OpenTelemetry is an extra.
-    from nephila.kernel.bus.tracing import TracedBus, to_endpoint
+    from nephila_cluster.service.tracing import TracedBus, to_endpoint
 
     provider = to_endpoint(service, member, endpoint)
     try:

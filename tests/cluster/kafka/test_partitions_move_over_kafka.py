@@ -10,7 +10,6 @@ import pytest
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
-from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.downloader.routing.router import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
@@ -19,6 +18,7 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
+from nephila_cluster.service.lost_requests import LostRequests
 
 from tests.cluster.kafka.group.test_rebalance import vanish
 from tests.contracts.buses import config_for

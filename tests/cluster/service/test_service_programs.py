@@ -15,7 +15,6 @@ from nephila.downloader.service import Downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.messages import FetchRequest
-from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff
@@ -27,8 +26,8 @@ from nephila.storage.metrics import METRICS as STORAGE
 from nephila.storage.service import Storage
 from nephila_cluster.commands import service
 from nephila_cluster.scheduler.metrics import METRICS as SCHEDULER
+from nephila_cluster.service import logs, run
 from nephila_cluster.service import program as service_program
-from nephila_cluster.service import run
 from nephila_cluster.service.program import ServiceKind, ServiceProgram
 from nephila_cluster.service.run import service_kind
 from nephila_cluster.service.settings import read

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from nephila.kernel.ring import assign_partitions
+
+from nephila_cluster.kafka.group.ring import assign_partitions
 
 
 class Claim(msgspec.Struct, array_like=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import msgspec
-from nephila.kernel.ring import assign_partitions, max_partitions
 from nephila_cluster.kafka.group.membership import Claim, Membership, plan
+from nephila_cluster.kafka.group.ring import assign_partitions, max_partitions
 
 
 class Group:

@@ -8,7 +8,6 @@ import random
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.tracing import TracedBus, is_traced, provider_of, span_id, trace_id
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.parser.config import ParserConfig
@@ -17,6 +16,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.config import StorageConfig
 from nephila.storage.service import build as build_storage
+from nephila_cluster.service.tracing import TracedBus, is_traced, provider_of, span_id, trace_id
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 

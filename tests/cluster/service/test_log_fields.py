@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.runtime.logs import about, configure
+from nephila_cluster.service.logs import about, configure
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nephila.kernel.ring import assign_partitions, max_partitions
+from nephila_cluster.kafka.group.ring import assign_partitions, max_partitions
 
 NAMES = st.sets(st.text(min_size=1, max_size=12), min_size=1, max_size=20)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.http.route import ProxyHop, Route, prefer_counted_address
-from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS
+from nephila_cluster.service.late_address_check import LateAddressCheck
 
 from tests.downloader.downloader_room import Room, answer
 from tests.jobs import crawl_job

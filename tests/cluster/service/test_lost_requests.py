@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from nephila.downloader.limits import lost_requests as module
-from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import OUTCOMES, REQUESTS
+from nephila_cluster.service import lost_requests as module
+from nephila_cluster.service.lost_requests import LostRequests
 
 
 class Log:
