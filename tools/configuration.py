@@ -114,8 +114,8 @@ def section(name: str, cls: type[msgspec.Struct], heading: str = "", above: str 
     """The table of one struct, and those of its sections."""
     from inspect import getdoc
 
-    from nephila.kernel.documents.json_schema import field_texts
     from nephila.kernel.runtime.config import section_class, variable_of
+    from nephila_control.http.json_schema import field_texts
 
     texts = field_texts(cls)
     sections = {field.name: kind for field in msgspec.structs.fields(cls) if (kind := section_class(field.type))}

@@ -22,9 +22,9 @@ import msgspec
 import yaml
 from msgspec import inspect
 from nephila.kernel.documents import field_types, job_schema
-from nephila.kernel.documents.json_schema import field_texts
 from nephila.kernel.documents.struct_reader import Section, type_of, unwrapped
 from nephila_cluster.operator.status import Condition, CrawlJobStatus, ParseRuleStatus
+from nephila_control.http.json_schema import field_texts
 from nephila_rules.runtime import rule_schema
 
 TARGET = Path(__file__).parents[1] / "charts" / "nephila" / "charts" / "nephila-crds" / "files"

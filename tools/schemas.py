@@ -21,7 +21,7 @@ DOCUMENTS = {
 
 def text(module: str, name: str) -> str:
     """The content of a schema file."""
-    json_schema = importlib.import_module("nephila.kernel.documents.json_schema").json_schema
+    json_schema = importlib.import_module("nephila_control.http.json_schema").json_schema
     schema = json_schema(getattr(importlib.import_module(module), name))
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from nephila.kernel.blobs import Blobs, open_blobs
 from nephila.kernel.bus.contract import LogBus
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila_stores.remote.blobs import Blobs, open_blobs
 
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from nephila.kernel.figures import count, span
 from nephila_control.job_types import Job
 from nephila_control.screen_types import Sample
 
+from nephila_console.figures import count, span
 from nephila_console.messages import translate as _
 from nephila_console.words import rate
 

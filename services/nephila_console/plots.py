@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup, escape
-from nephila.kernel.figures import count, span
 from nephila_control.audit_types import Precision
 from nephila_control.screen_types import Sample, TimeBin
 
+from nephila_console.figures import count, span
 from nephila_console.messages import translate as _
 
 

@@ -11,13 +11,12 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from nephila import __version__
-from nephila.kernel import figures
 from nephila_control.access.guard import allowed
 from nephila_control.api import Control
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from nephila_console import plots, words
+from nephila_console import figures, plots, words
 from nephila_console.gate import Seal
 from nephila_console.messages import LANGUAGES, language, translate, translate_count
 from nephila_console.sessions import Session

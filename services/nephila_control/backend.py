@@ -17,10 +17,10 @@ from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
-from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
 from nephila_control import job_types, screen_types, system_types
+from nephila_control.explain.explain import Explanation
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:

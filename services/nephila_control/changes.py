@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection
 
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.read.changes import FeedPage, UnknownChange, feed
 from nephila.storage.source import Source
+from nephila_harvest.change_feed import FeedPage, UnknownChange, feed
 
 from nephila_control import api, system_types
 

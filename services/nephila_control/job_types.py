@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 from nephila.kernel.messages import Context, Seed
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.explain.explain import Explanation
 
+from nephila_control.explain.explain import Explanation
 from nephila_control.requests import Name, Request, Url
 
 SEED_BATCH = 1000

@@ -13,10 +13,6 @@ from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, Quarantine
 from nephila.kernel.reasons.fault_note import cause_of
 from nephila.native import parse_url
-from nephila.scheduler.explain.explain import Explanation
-from nephila.scheduler.explain.explain import explain as explain_url
-from nephila.scheduler.explain.facts import Home
-from nephila.scheduler.explain.host_list import host_list
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.standalone import Scheduler
@@ -24,6 +20,10 @@ from nephila.storage.read import reader
 from nephila.storage.source import Source
 
 from nephila_control import api, job_types, screen_types
+from nephila_control.explain.explain import Explanation
+from nephila_control.explain.explain import explain as explain_url
+from nephila_control.explain.facts import Home
+from nephila_control.explain.host_list import host_list
 from nephila_control.job_report import job_report
 
 

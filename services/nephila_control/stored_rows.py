@@ -15,10 +15,10 @@ from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.seeds import url_errors
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import NoTables
-from nephila.storage.read import item_table, recent_rows
 from nephila.storage.source import Source
 
 from nephila_control import api, job_view, screen_types
+from nephila_control.rows import item_table, recent_rows
 
 if TYPE_CHECKING:
     from nephila.storage.read.search_answer import Fragment

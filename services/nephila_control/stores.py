@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nephila.kernel.messages import StoreState, StoreStatus
-from nephila.scheduler.explain.explain import utc
 from nephila.storage.health import REMEDIES
 
 from nephila_control import system_types
+from nephila_control.explain.explain import utc
 
 STATES: dict[StoreState, system_types.StoreState] = {
     StoreState.UNSPECIFIED: "opening",

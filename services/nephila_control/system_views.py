@@ -98,7 +98,7 @@ def network(downloaders: Iterable[Downloader]) -> system_types.Network:
 
 def webhooks(source: Source) -> system_types.WebhookList:
     """Reads the database."""
-    from nephila.storage.read.changes import changes
+    from nephila_harvest.change_feed import changes
     from nephila_harvest.webhooks.store import WebhookStore
 
     if not job_view.is_there(source):

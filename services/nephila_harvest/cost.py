@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from nephila.storage.read.cost import JobCost
+from nephila_harvest.row_costs import JobCost
 
 FETCH_BYTES = 20_000
 """Bytes of a page whose parsing takes about as long as the rest of a fetch."""

@@ -26,13 +26,13 @@ import msgspec
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.contract import Fetcher, HttpRequest
-from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 
 from nephila_proxies.endpoint import Endpoint, check_credentials, parse_endpoint, provider_of
+from nephila_proxies.fetch_once import fetch_once
 from nephila_proxies.pool import MAX_PROXIES
 from nephila_proxies.proxy_tables import is_page, lines_of_tables
 

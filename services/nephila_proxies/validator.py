@@ -15,7 +15,6 @@ import msgspec
 from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
-from nephila.downloader.http.fetch_once import fetch_once
 from nephila.downloader.http.route import Route, direct_route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tls import dial_error, tls_context
@@ -25,6 +24,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.late_pattern import late_pattern
 
 from nephila_proxies.countries import Countries
+from nephila_proxies.fetch_once import fetch_once
 from nephila_proxies.proxy import Proxy, ProxyFault
 from nephila_proxies.selection import route_through
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.ledgers.item_parts import key_of
-from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.ledgers.schema import DATABASE
 
 from nephila_rules.compare import RuleComparison
 from nephila_rules.files import read_all
+from nephila_rules.item_replacement import ItemReplacement
 from nephila_rules.run_rule import RuleRunner, items_of
 from nephila_rules.runtime.extract import Extraction
 from nephila_rules.runtime.load import RuleDocument

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from nephila.kernel import rawfile
+from nephila_stores import raw_file as rawfile
 
 from nephila_rules.stored_pages import MAX_BYTES, StoredPage
 from nephila_rules.warcs import ArchivedPage, read_warc

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 from nephila.kernel import messages as m
-from nephila.kernel import rawfile
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.native import PassOptions, page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
@@ -23,6 +22,7 @@ from nephila.parser.documents.read import read_document
 from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of, encoding_of_text
 from nephila.parser.page_to_record import MAX_LANG_CHARS
+from nephila_stores import raw_file as rawfile
 
 from nephila_rules.execution.to_messages import facts_of
 from nephila_rules.files import open_regular

@@ -13,13 +13,13 @@ from collections import OrderedDict
 from typing import Final
 
 from nephila.kernel import messages as m
-from nephila.kernel.rawfile import PREFIX, SUFFIX, RawPageHead, member
 from nephila.kernel.url_credentials import without_credentials
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import RowBatch, clean
-from nephila.storage.sinks.series import FileSeries, SeriesBackend
 
+from nephila_stores.raw_file import PREFIX, SUFFIX, RawPageHead, member
+from nephila_stores.series import FileSeries, SeriesBackend
 from nephila_stores.warcs.warc_records import gzip_member
 
 log = logging.getLogger(__name__)

@@ -21,7 +21,11 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.option_table import defaults
 from nephila.programs.option_values import settings_of
 from nephila.programs.output_directory import OutputDirectory
-from nephila.storage.read.broken_links import (
+from nephila.storage.read.export import write_rows
+from nephila.storage.read.tabular import write_csv, write_jsonl
+from nephila.storage.source import Source
+
+from nephila_tools.broken_link_rows import (
     COLUMNS,
     FRAGMENT,
     LINK,
@@ -33,10 +37,6 @@ from nephila.storage.read.broken_links import (
     stored_ends,
     unfetched_links,
 )
-from nephila.storage.read.export import write_rows
-from nephila.storage.read.tabular import write_csv, write_jsonl
-from nephila.storage.source import Source
-
 from nephila_tools.page_references import PlaceLink, References, missing_places, references_of
 
 FORMATS: Final = ("csv", "jsonl")
@@ -142,8 +142,9 @@ def _lost_places(directory: Path, source: Source, job: str | None, references: R
 
 def _checked(path: Path, urls: Iterable[str]) -> dict[str, CheckedLink]:
     """The result of each URL that the crawl did not fetch."""
-    from nephila.downloader.check_links import check_links
     from nephila.downloader.fetch_page import config_of
+
+    from nephila_tools.check_links import check_links
 
     directory = OutputDirectory(path)
     file = directory.path / NAME

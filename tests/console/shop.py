@@ -6,7 +6,7 @@ import gzip
 import hashlib
 from pathlib import Path
 
-from nephila.kernel.rawfile import RawPageHead, member
+from nephila_stores.raw_file import RawPageHead, member
 
 HOST = "http://shop.test"
 HEAD = "<!doctype html><html><head><title>{title} - Shop</title>{head}</head><body><nav><a href=/>Shop</a></nav>"

@@ -14,12 +14,12 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel import rawfile
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.outputs import FORMATS
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
+from nephila_stores import raw_file as rawfile
 from nephila_stores.postgres.link import fault
 from warcio.archiveiterator import ArchiveIterator
 

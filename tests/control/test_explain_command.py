@@ -6,11 +6,11 @@ import json
 import os
 
 import pytest
-from nephila.cli.explain.render import WIDTH
 from nephila.kernel.messages import FetchKind, Outcome, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
 from nephila.programs.output_directory import OutputDirectory, RunFile
+from nephila_control.explain.render import WIDTH
 
 from tests.cli.crawled import store
 from tests.scheduler.world import JOB, Answer, World, site

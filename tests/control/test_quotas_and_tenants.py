@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from nephila.kernel.documents.job_schema import Quota
-from nephila.scheduler.engine.invariants import check
 from nephila_control import job_view
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import World, site
 
 DAY = 86_400.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from nephila.native import parse_url
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.read import reader, recent_rows
+from nephila.storage.read import reader
+from nephila_control.rows import recent_rows
 from nephila_harvest.audit.pool import pool
 from nephila_stores.search.search import make_index, search
 

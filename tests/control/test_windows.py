@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from nephila.kernel.documents.job_schema import Quota
 from nephila.scheduler import job_facts
-from nephila.scheduler.engine.invariants import check
 from nephila_control import job_view
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import World, site
 
 HOUR, DAY = 3_600.0, 86_400.0

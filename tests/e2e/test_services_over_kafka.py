@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from nephila.kernel.rawfile import RawPage, read
+from nephila_stores.raw_file import RawPage, read
 
 from tests.e2e.test_hostile_web import free_port
 from tests.e2e.web import NEPHILA, Reply, page, run, serve

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from nephila.kernel.rawfile import RawPage, read
+from nephila_stores.raw_file import RawPage, read
 
 from tests.e2e.web import Reply, crawl, page, rows, run, serve
 

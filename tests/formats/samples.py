@@ -24,12 +24,12 @@ from typing import Any
 import msgspec
 from nephila.kernel.documents.job_document import spec_of
 from nephila.programs.output_directory import OutputDirectory
-from nephila.programs.recorded_frontier import recorded_frontier
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.jobs import queue_entry
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.rows import STORED_COLUMNS
 from nephila.storage.sinks.markdown_file import row_markdown
+from nephila_control.recorded_frontier import recorded_frontier
 
 from tests.e2e.web import Web, page, serve
 

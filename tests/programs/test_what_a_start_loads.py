@@ -24,7 +24,7 @@ NEVER = (
     "nephila.downloader.http.response.decode",
     "nephila_harvest",
     "nephila_cluster.kafka",
-    "nephila.kernel.documents.json_schema",
+    "nephila_control.http.json_schema",
     "nephila_cluster.operator",
     "nephila.programs.workers",
     "nephila_stores.postgres.ledger",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from nephila.kernel.rawfile import RawPageHead, member
 from nephila_rules.stored_bodies import StoredBodies
+from nephila_stores.raw_file import RawPageHead, member
 
 
 def raw(url: str, body: bytes = b"<p>x", **head) -> bytes:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel import rawfile
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
@@ -19,6 +18,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.service import build
 from nephila_rules.run_rule import RuleRunner
 from nephila_rules.stored_pages import StoredPage, pages_of
+from nephila_stores import raw_file as rawfile
 
 from tests.jobs import crawl_job
 from tests.rules.execution.rule_rig import URL, rule

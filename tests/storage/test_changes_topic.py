@@ -7,8 +7,8 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import CHANGES, RECORDS
 from nephila.native import partition_of
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.changes import changes
 from nephila.storage.service import build
+from nephila_harvest.change_feed import changes
 
 from tests.storage.storage_rig import key, record
 

@@ -9,10 +9,10 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.blobs import DirectoryBlobs, open_blobs
 from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
+from nephila_stores.remote.blobs import DirectoryBlobs, open_blobs
 
 from tests.storage.storage_rig import record
 

@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 import sys
 
-from nephila.kernel.rawfile import RawPage, read
+from nephila_stores.raw_file import RawPage, read
 
 from tests.storage.storage_rig import key, page, record, rows, running
 

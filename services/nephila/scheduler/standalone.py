@@ -29,10 +29,10 @@ from nephila.scheduler.durability.file_log import FileLog, FileSnapshots
 from nephila.scheduler.durability.recovery import open_frontier
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import Slots
+from nephila.scheduler.engine.exclusion_trial import ExclusionTrial, Partition
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
-from nephila.scheduler.explain.exclusion_trial import ExclusionTrial, Partition
 from nephila.scheduler.frontier.frontier import FrontierCounters
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.member import Member, MemberState

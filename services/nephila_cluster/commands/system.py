@@ -10,11 +10,11 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError
-from nephila.scheduler.explain.explain import utc
 from nephila_control import requests, system_types
 from nephila_control.commands.client import call
 from nephila_control.commands.jobs.table import print_table
 from nephila_control.commands.target import ControlTarget, with_target
+from nephila_control.explain.explain import utc
 from nephila_control.stores import store_text
 
 

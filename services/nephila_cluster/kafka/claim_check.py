@@ -16,10 +16,10 @@ import random
 import time
 from typing import Protocol
 
-from nephila.kernel.blobs import Blobs, check_reachable, open_blobs
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.runtime.waits import sleep
+from nephila_stores.remote.blobs import Blobs, check_reachable, open_blobs
 
 log = logging.getLogger(__name__)
 

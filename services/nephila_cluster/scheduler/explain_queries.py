@@ -22,13 +22,13 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url
+from nephila.scheduler.engine.exclusion_trial import MAX_PATTERNS, STEP_S, ExclusionTrial, Partition
 from nephila.scheduler.engine.forget_urls import forget_urls
 from nephila.scheduler.engine.release_quarantine import release_quarantine
-from nephila.scheduler.explain.exclusion_trial import MAX_PATTERNS, STEP_S, ExclusionTrial, Partition
-from nephila.scheduler.explain.explain import Explanation, explain
-from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.owner import PartitionOwner
+from nephila_control.explain.explain import Explanation, explain
+from nephila_control.explain.facts import Home
 
 WAITING = 16
 """Queries that wait; a further one replaces the oldest, which gets no answer."""

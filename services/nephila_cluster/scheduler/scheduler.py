@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.layout import Layout
 from nephila.kernel.live_settings import DEPTH
@@ -36,6 +35,7 @@ from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
 from nephila.scheduler.tenants.shares import Shares
 from nephila.scheduler.tenants.tenants import tenants
+from nephila_stores.remote.blobs import check_reachable, open_blobs
 
 from nephila_cluster.scheduler.addresses.address_lock_topic import AddressLockTopic
 from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue

@@ -22,12 +22,12 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from nephila.kernel.blobs import Blobs
 from nephila.kernel.layout import Layout
 from nephila.kernel.member_names import is_file_name
 from nephila.kernel.messages import FrontierBirth, FrontierFile, FrontierManifest, FrontierSnapshot
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.scheduler.durability.commit_log import disk_error, write_snapshot
+from nephila_stores.remote.blobs import Blobs
 
 from nephila_cluster.kafka.wire import CODECS
 

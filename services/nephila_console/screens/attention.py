@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from nephila.kernel.figures import count, share
 from nephila.kernel.runtime.errors import UserError
 from nephila_control import job_types, requests, rule_types, screen_types, system_types
 from nephila_control.api import Control
 
+from nephila_console.figures import count, share
 from nephila_console.messages import translate as _
 from nephila_console.words import ago, path, rate
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila.kernel.figures import count
 from nephila_control import requests, screen_types, system_types
 from starlette.responses import Response
 
+from nephila_console.figures import count
 from nephila_console.messages import translate as _
 from nephila_console.screens.attention import Need, needs_of
 from nephila_console.view import View

@@ -7,12 +7,12 @@ import asyncio
 import difflib
 from typing import Any, NamedTuple
 
-from nephila.kernel.figures import span
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UsageError
 from nephila_control import job_types, requests, screen_types
 from starlette.responses import Response
 
+from nephila_console.figures import span
 from nephila_console.messages import translate as _
 from nephila_console.screens.attention import optional
 from nephila_console.view import View

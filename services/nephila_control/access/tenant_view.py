@@ -16,12 +16,12 @@ from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.errors import UserError
-from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.read import reader
 
 from nephila_control import api, job_types, job_view, screen_types, system_types
 from nephila_control.access.change_log import ChangeLog
 from nephila_control.backend import Backend, DeadLetters
+from nephila_control.explain.explain import Explanation
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ from nephila.kernel.topics import (
     Topic,
 )
 from nephila.native import UrlError, parse_url
-from nephila.scheduler.explain.explain import Explanation
 from nephila.storage.source import Source
 
 from nephila_control import job_types, job_view, screen_types, system_types
@@ -44,6 +43,7 @@ from nephila_control.cluster.held_jobs import HeldJobs
 from nephila_control.cluster.log import TopicChangeLog
 from nephila_control.cluster.members import Members
 from nephila_control.cluster.queries import Queries
+from nephila_control.explain.explain import Explanation
 from nephila_control.job_report import finished, job_report
 from nephila_control.series import JobSeries
 from nephila_control.stores import store_problems

@@ -22,10 +22,10 @@ from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outco
 from nephila.kernel.runtime.errors import NotReadyError, UsageError
 from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
 from nephila.native import UrlError, parse_url
-from nephila.scheduler.explain.exclusion_trial import EXAMPLES
-from nephila.scheduler.explain.explain import Explanation
+from nephila.scheduler.engine.exclusion_trial import EXAMPLES
 
 from nephila_control import api, job_types
+from nephila_control.explain.explain import Explanation
 
 FORGET_BATCH = 100
 """URLs of one query: with 8,192 characters each they fit into a message."""

@@ -14,7 +14,7 @@ from nephila.cli.output import print_json
 from nephila_control.commands.target import ControlTarget, with_target
 
 if TYPE_CHECKING:
-    from nephila.scheduler.explain.explain import Explanation
+    from nephila_control.explain.explain import Explanation
 
 
 @with_target()
@@ -25,8 +25,9 @@ def explain(
     json: Json = False,
 ) -> None:
     """Explain what became of a URL: seen, scope, robots.txt, queue, pace, budget, fetches."""
-    from nephila.cli.explain.render import show
     from nephila.kernel.seeds import seed_url
+
+    from nephila_control.explain.render import show
 
     answer = _explanation(target, seed_url(url), job)
     if target.is_directory:

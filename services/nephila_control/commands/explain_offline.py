@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import OutputDirectory, RunFile
-from nephila.programs.recorded_frontier import recorded_frontier
+
+from nephila_control.recorded_frontier import recorded_frontier
 
 if TYPE_CHECKING:
-    from nephila.scheduler.explain.explain import Explanation
+    from nephila_control.explain.explain import Explanation
 
 
 def explain_directory(directory: OutputDirectory, href: str, name: str) -> Explanation:
     """Explains a URL in the named job, else in the job with the most facts about it. Raises `UserError`."""
-    from nephila.scheduler.explain.explain import explain as explain_url
-    from nephila.scheduler.explain.facts import Home
-
     from nephila_control import job_view
+    from nephila_control.explain.explain import explain as explain_url
+    from nephila_control.explain.facts import Home
 
     run = directory.read()
     now, utc_now = time.monotonic(), time.time()

@@ -10,12 +10,12 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.explain.explain import utc
 
 from nephila_control import system_types
 from nephila_control.commands.client import call
 from nephila_control.commands.rows import Limit
 from nephila_control.commands.target import ControlTarget, with_target
+from nephila_control.explain.explain import utc
 
 
 @with_target()

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from nephila import __version__
 from nephila.kernel.documents.job_schema import CrawlJob
-from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.documents.struct_reader import Section
 from nephila_harvest.sites.site_schema import Site
 from nephila_rules.runtime.rule_schema import ParseRule
@@ -18,6 +17,7 @@ from nephila_control.api import OPERATIONS
 from nephila_control.declaration import PREFIX, Operation
 from nephila_control.http.change_feeds import FORMATS
 from nephila_control.http.errors import CODES, ErrorAnswer
+from nephila_control.http.json_schema import json_schema
 
 DOCUMENTS: dict[type[Section], tuple[tuple[str, str, str], ...]] = {
     CrawlJob: (("ApplyJob", "job", "Document"), ("JobDetail", "document", "Document")),

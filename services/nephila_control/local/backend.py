@@ -29,12 +29,12 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.page import trafilatura_text
 from nephila.programs.control_port import Parts, RuleFiles
 from nephila.scheduler import job_facts
-from nephila.scheduler.explain.explain import Explanation
-from nephila.scheduler.explain.facts import Home
 from nephila.storage.source import Source
 
 from nephila_control import api, job_types, job_view, screen_types, system_types
 from nephila_control.backend import Backend, DeadLetters, is_held, next_generation
+from nephila_control.explain.explain import Explanation
+from nephila_control.explain.facts import Home
 from nephila_control.local.explain import LocalExplain
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.series import JobSeries

@@ -8,12 +8,12 @@ from typing import Any
 
 from nephila.kernel.runtime.clock import Clock
 from nephila.scheduler import job_facts
-from nephila.scheduler.explain.explain import Explanation
-from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.source import Source
 
 from nephila_control import api, job_view
+from nephila_control.explain.explain import Explanation
+from nephila_control.explain.facts import Home
 
 
 class LocalExplain:

@@ -35,9 +35,8 @@ def cost(
 ) -> None:
     """Show what was spent, and per useful item: items of rules, else pages that are no near-copies. CPU-seconds and
     stored bytes are shares of those of the directory."""
-    from nephila.storage.read.cost import costs as jobs_of
-
     from nephila_harvest.cost import Totals, costs
+    from nephila_harvest.row_costs import costs as jobs_of
 
     source, only = find_rows(out)
     labels, totals = _facts(Path(out)) if Path(out).is_dir() else ({}, Totals(None, None))

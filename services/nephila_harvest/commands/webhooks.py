@@ -52,8 +52,7 @@ def run(
 @app.command("list")
 def list_webhooks(out: Out = str(DEFAULT_OUT), json: Json = False) -> None:
     """Show the position of each webhook, its failures and its dead letters."""
-    from nephila.storage.read.changes import changes
-
+    from nephila_harvest.change_feed import changes
     from nephila_harvest.webhooks.store import WebhookStore
 
     source, _ = find_rows(out)
@@ -84,8 +83,7 @@ def replay(
     json: Json = False,
 ) -> None:
     """Deliver changes again, with the same ids; a sender that runs continues from there."""
-    from nephila.storage.read.changes import changes
-
+    from nephila_harvest.change_feed import changes
     from nephila_harvest.webhooks.store import WebhookStore
 
     if bool(since) == dead:

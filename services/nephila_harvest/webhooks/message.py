@@ -12,7 +12,8 @@ import hmac
 
 import msgspec
 from nephila import __version__
-from nephila.storage.read.changes import FeedRow
+
+from nephila_harvest.change_feed import FeedRow
 
 _encode = msgspec.json.Encoder().encode
 

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.waits import Backoff, wait
-from nephila.storage.read.changes import FeedPart, FeedRow, changes
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
 
+from nephila_harvest.change_feed import FeedPart, FeedRow, changes
 from nephila_harvest.webhooks.config import Webhook, WebhooksConfig, key_of
 from nephila_harvest.webhooks.message import body_of, headers_of
 from nephila_harvest.webhooks.store import FeedPosition, WebhookStore

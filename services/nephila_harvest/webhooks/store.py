@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.changes import ChangeRow
-from nephila.storage.read.changes import FeedRow
 from nephila.storage.source import Source, display_name, require_driver
 
+from nephila_harvest.change_feed import FeedRow
 from nephila_harvest.webhooks.database import Database
 
 _LOCK_FILE = "webhooks.lock"

@@ -215,7 +215,7 @@ app.command()(live.status)
 @app.command()
 def schema(json: AlwaysJson = True) -> None:
     """Print the JSON Schema of a rule, for editors and CI."""
-    from nephila.kernel.documents.json_schema import json_schema
+    from nephila_control.http.json_schema import json_schema
 
     from nephila_rules.runtime.rule_schema import ParseRule
 

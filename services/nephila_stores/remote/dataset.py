@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from nephila.kernel.blobs import Blobs, open_blobs
 from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.storage.config import StorageConfig
@@ -26,6 +25,7 @@ from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCHED_AT, JOB, TEXT, Row, RowBatch
 from nephila.storage.sinks.parquet_file import ParquetFile, require_arrow
 
+from nephila_stores.remote.blobs import Blobs, open_blobs
 from nephila_stores.remote.spool import Spool
 
 log = logging.getLogger(__name__)

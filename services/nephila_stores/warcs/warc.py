@@ -17,8 +17,8 @@ from pathlib import Path
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import RowBatch
-from nephila.storage.sinks.series import FileSeries, SeriesBackend
 
+from nephila_stores.series import FileSeries, SeriesBackend
 from nephila_stores.warcs.captures import Captures
 from nephila_stores.warcs.cdxj import cdxj_line, index_path, lines_of_file, write_index
 from nephila_stores.warcs.warc_records import (

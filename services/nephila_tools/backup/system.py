@@ -31,7 +31,6 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 from nephila import __version__
-from nephila.kernel.blobs import Blobs
 from nephila.kernel.bus.contract import LogBus, Receipt, all_of, newest
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import FrontierClaim, FrontierManifest, FrontierRecord, MemberState, MemberStatus
@@ -55,6 +54,7 @@ from nephila_cluster.kafka.wire import CODECS, FORMATS
 from nephila_cluster.scheduler.changelog import LogFilter
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore
 from nephila_cluster.system_log import System, open_log, read
+from nephila_stores.remote.blobs import Blobs
 
 from nephila_tools.backup import archive, rows
 from nephila_tools.backup.archive import Archive, Manifest

@@ -14,11 +14,11 @@ from pathlib import Path
 from nephila.kernel.messages import ForgottenUrl, UrlState
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import OutputDirectory
-from nephila.programs.recorded_frontier import recorded_frontier
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.engine import forget_urls
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.ledgers.schema import DATABASE, check_whole, recount
+from nephila_control.recorded_frontier import recorded_frontier
 from nephila_control.stopped_frontier import held_scheduler
 
 from nephila_tools.check import lost_urls

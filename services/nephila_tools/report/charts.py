@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from nephila.kernel.figures import count, share, span
+from nephila_console.figures import count, share, span
 
 from nephila_tools.report.facts import OUTCOMES, Timeline
 from nephila_tools.report.markup import instant

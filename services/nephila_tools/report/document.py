@@ -7,9 +7,9 @@ from http import HTTPStatus
 from importlib import resources
 from typing import Final
 
-from nephila.kernel.figures import count, share, size, span
 from nephila.kernel.reasons.status_words import status_of
 from nephila.kernel.reasons.table import row_of, words
+from nephila_console.figures import count, share, size, span
 
 from nephila_tools.report.charts import shares, timeline
 from nephila_tools.report.facts import BROKEN, TOP, BrokenFact, Facts, PageFact, host_of

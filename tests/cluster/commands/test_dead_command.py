@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.messages import FetchRequest, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import PAGES, REQUESTS
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import BlobClaimStore
+from nephila_stores.remote.blobs import DirectoryBlobs
 
 from tests.contracts.buses import config_for
 from tests.waits import until

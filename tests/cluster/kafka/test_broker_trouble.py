@@ -7,7 +7,6 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from nephila.kernel import blobs
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError
@@ -15,6 +14,7 @@ from nephila.kernel.topics import SEEDS
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import open_claim_store
+from nephila_stores.remote import blobs
 
 from tests.contracts.buses import config_for
 from tests.waits import until

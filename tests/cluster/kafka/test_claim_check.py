@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from nephila.kernel.blobs import DirectoryBlobs, open_blobs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError
 from nephila_cluster.kafka import claim_check
 from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import DAY_S, SPARE_S, BlobClaimStore, open_claim_store, sweep
+from nephila_stores.remote.blobs import DirectoryBlobs, open_blobs
 
 
 @pytest.fixture(params=["directory", "obstore"])

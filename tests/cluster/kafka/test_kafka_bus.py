@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaProducer, errors
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
-from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import SystemClock
@@ -26,6 +25,7 @@ from nephila_cluster.kafka.claim_check import BlobClaimStore
 from nephila_cluster.kafka.client import consumer
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.wire import FORMATS, headers_of
+from nephila_stores.remote.blobs import DirectoryBlobs
 
 from tests.contracts.buses import config_for
 from tests.waits import until

@@ -32,7 +32,6 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.member import MemberState
 from nephila.scheduler.partition.owner_state import OwnerState
@@ -40,6 +39,7 @@ from nephila_cluster.scheduler.scheduler import ClusterScheduler
 
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
 from tests.jobs import crawl_job
+from tests.scheduler.invariants import check
 from tests.scheduler.world import links_of
 
 THREAD_S = 0.0005

@@ -7,10 +7,10 @@ import random
 import shutil
 
 import pytest
-from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
+from nephila_stores.remote.blobs import DirectoryBlobs
 
 from tests.cluster.scheduler.cluster_rig import PARTITIONS, World, ends, jobs_of, web
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.storage.read.cost import JobCost
 from nephila_harvest.cost import FETCH_BYTES, Labels, Totals, costs
+from nephila_harvest.row_costs import JobCost
 
 JOBS = [
     JobCost("s.a", fetches=10, bytes=1000, pages=9, near_copies=1, text_chars=300, items=4),

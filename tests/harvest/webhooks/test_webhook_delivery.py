@@ -13,8 +13,8 @@ import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.changes import changes
 from nephila.storage.writer import Writer
+from nephila_harvest.change_feed import changes
 from nephila_harvest.send_webhooks import health_application
 from nephila_harvest.webhooks.config import Webhook, WebhooksConfig
 from nephila_harvest.webhooks.message import signature

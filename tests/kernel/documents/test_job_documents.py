@@ -22,8 +22,8 @@ from nephila.kernel.documents.job_document import (
     urls_of,
 )
 from nephila.kernel.documents.job_schema import CrawlJob, HostBudget, JobSpec, Parse, Politeness, Scope, Traps
-from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.runtime.errors import UsageError
+from nephila_control.http.json_schema import json_schema
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: news}\nspec:\n  seeds: [https://news.example/]\n"

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.runtime.errors import UsageError
+from nephila_control.http.json_schema import json_schema
 from nephila_rules.runtime.load import HASHED, distinct, from_json, from_text, load
 from nephila_rules.runtime.rule_schema import ParseRule
 

@@ -12,8 +12,8 @@ from nephila.kernel.documents.job_schema import Recrawl
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import World, chain, site
 
 HOUR = 3600.0

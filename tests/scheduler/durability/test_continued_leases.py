@@ -27,13 +27,13 @@ from nephila.scheduler.durability.recovery import restore
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.in_flight import DELETED, LifeState
 from nephila.scheduler.jobs.seen import new_seen
 
 from tests.jobs import crawl_job
 from tests.scheduler.deployments import deployed
+from tests.scheduler.invariants import check
 
 NOW, UTC = 50.0, 1_800_000_000.0
 CONFIG = SchedulerConfig()

@@ -14,11 +14,11 @@ from nephila.kernel.messages import FetchKind, FetchRequest, Outcome, Quarantine
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.jobs import crawl_job
 from tests.scheduler.durability.observed_state import in_flight, observed
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World
 
 HOSTS = [f"h{i}.test" for i in range(6)]

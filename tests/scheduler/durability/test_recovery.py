@@ -19,10 +19,10 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import _HEADER, CommitLog, _encode, frame, read_snapshot, write_snapshot
 from nephila.scheduler.durability.snapshots import snapshots
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.standalone import Scheduler
 
 from tests.jobs import crawl_job
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World, chain, site
 
 

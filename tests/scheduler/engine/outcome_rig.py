@@ -19,7 +19,6 @@ from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.admission import add_seed
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
@@ -30,6 +29,7 @@ from nephila.scheduler.politeness.host_pace import MARGIN_S
 
 from tests.jobs import crawl_job
 from tests.scheduler.deployments import deployed
+from tests.scheduler.invariants import check
 
 JOB = "t"
 UTC_OFFSET = 1_700_000_000.0

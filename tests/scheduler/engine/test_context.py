@@ -5,9 +5,9 @@ from __future__ import annotations
 from nephila.kernel.documents.job_schema import Recrawl
 from nephila.kernel.messages import Context, FetchRequest, Render, Seed
 from nephila.kernel.topics import SEEDS
-from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.engine.test_order_of_urls import later, pass_time
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World
 
 LOGIN = Context(session="member", stage="list", proxy_class="residential")

@@ -6,9 +6,9 @@ import pytest
 from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import FetchKind, FetchResult, Outcome, Receipt, Receipts, Seed
 from nephila.kernel.topics import JOBS, RECEIPTS, SEEDS
-from nephila.scheduler.engine.invariants import check
 
 from tests.jobs import crawl_job
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
 

@@ -11,9 +11,9 @@ from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.engine import dispatch
-from nephila.scheduler.engine.invariants import check
 
 from tests.jobs import changed, crawl_job
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World, site
 
 HOST = {f"/{i}": [f"/{j}" for j in range(12)] for i in range(12)}

@@ -10,8 +10,8 @@ from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, Fetch
 from nephila.kernel.outcomes import gone
 from nephila.kernel.topics import OUTCOMES
 from nephila.native import parse_url
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
 ADDRESS = "192.0.2.1"

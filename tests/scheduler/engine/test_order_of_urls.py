@@ -9,8 +9,8 @@ from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World, links_of, site
 
 

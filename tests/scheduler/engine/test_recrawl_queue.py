@@ -13,8 +13,8 @@ from nephila.kernel.documents.job_schema import Recrawl, Scope
 from nephila.kernel.messages import FetchRequest, FetchResult, LinkSource, Outcome, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS, RECORDS
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World, links_of, site
 
 HOUR = 3600.0

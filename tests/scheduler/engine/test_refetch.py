@@ -10,9 +10,9 @@ from nephila.kernel.documents.job_schema import Recrawl, Scope
 from nephila.kernel.documents.job_schema import Seed as SeedOfJob
 from nephila.kernel.messages import Outcome, UrlState
 from nephila.native import parse_url
-from nephila.scheduler.engine.invariants import check
 
 from tests.jobs import changed
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World, site
 
 PAGES = {"/": ["/a", "/b"], "/a": ["/c"], "/b": [], "/c": []}

@@ -6,10 +6,10 @@ import pytest
 from nephila.kernel.documents.job_schema import Parse, Scope
 from nephila.kernel.messages import Context, FetchRequest, LinkSource, Outcome, Record, Render
 from nephila.kernel.topics import OUTLINKS, RECORDS
-from nephila.scheduler.engine.invariants import check
 
 from tests.links import outlinks
 from tests.scheduler.engine.test_order_of_urls import later
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World
 
 STYLES = ["http://cdn.test/site.css", "http://a.test/site.css", "http://a.test/private/site.css"]

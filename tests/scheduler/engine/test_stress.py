@@ -10,8 +10,8 @@ import pytest
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World
 
 HOSTS = [f"h{i}.test" for i in range(7)]

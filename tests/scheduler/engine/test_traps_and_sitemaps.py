@@ -13,8 +13,8 @@ from nephila.kernel.documents.job_schema import Traps
 from nephila.kernel.messages import FetchKind, FetchRequest, LinkSource, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World, links_of, site
 
 

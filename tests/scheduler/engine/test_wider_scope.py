@@ -6,9 +6,9 @@ import pytest
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.scheduler.engine import admission
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.jobs import held_links
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import World, site
 
 DEPTH = 6

@@ -21,7 +21,6 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, RECORDS, REQUESTS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import _encode, frame
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.in_flight import DELETED
 from nephila.scheduler.jobs.queue_entry import unpack
 from nephila.scheduler.standalone import Scheduler
@@ -38,6 +37,7 @@ from tests.scheduler.frontier.frontier_model import (
     Model,
     Way,
 )
+from tests.scheduler.invariants import check
 
 
 def finish(coroutine: Any) -> None:

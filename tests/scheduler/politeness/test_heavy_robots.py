@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nephila.kernel.messages import FetchKind
 from nephila.native import IMPLEMENTATION
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.politeness.robots_cache import RobotsCache
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World
 
 LONG = b"User-agent: *\nDisallow: /no\n" + b"Disallow: /x\n" * 80

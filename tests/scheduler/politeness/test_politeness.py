@@ -14,10 +14,10 @@ from nephila.kernel.reasons.table import row_of_outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.politeness.host_pace import MARGIN_S, HostPace, from_state, is_refusal, took_s
 
 from tests.jobs import crawl_job
+from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
 CONFIG = SchedulerConfig()

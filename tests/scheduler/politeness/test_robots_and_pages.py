@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.messages import FetchKind, FetchResult
-from nephila.scheduler.engine.invariants import check
 
+from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World
 
 HOSTS = 600

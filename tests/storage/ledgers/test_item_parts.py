@@ -16,9 +16,9 @@ from nephila.kernel import messages as m
 from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.native import parse_url
 from nephila.storage.config import StorageConfig
-from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.read.items import export_items
 from nephila.storage.writer import Writer
+from nephila_rules.item_replacement import ItemReplacement
 
 from tests.storage.storage_rig import JOB, record
 

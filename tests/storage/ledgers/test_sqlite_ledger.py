@@ -10,11 +10,11 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.ledgers.sqlite import PAGE_BYTES, Sqlite
 from nephila.storage.ledgers.statements import MultiInsert
 from nephila.storage.rows import RowBatch, row_of
 from nephila.storage.writer import Writer
+from nephila_rules.item_replacement import ItemReplacement
 
 from tests.storage.storage_rig import JOB, key, record, rows
 

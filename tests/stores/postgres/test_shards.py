@@ -12,10 +12,10 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.outputs import check_outputs, ledger_of
-from nephila.storage.read.changes import feed
 from nephila.storage.read.reader import count
 from nephila.storage.source import display_name, shard_of, without_password
 from nephila.storage.writer import Writer
+from nephila_harvest.change_feed import feed
 from nephila_stores.postgres.ledger import Postgres
 
 from tests.storage.storage_rig import key, record

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 import pytest
-from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.messages import MemberState, Setting
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, MEMBERS, SETTINGS
 from nephila_cluster.system_log import System
+from nephila_stores.remote.blobs import DirectoryBlobs
 from nephila_tools.backup import archive, system
 from nephila_tools.backup.archive import Archive
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from nephila.kernel.figures import share, size, span
 from nephila.kernel.messages import Outcome, Record
 from nephila.native import parse_url
 from nephila.programs.output_directory import OutputDirectory, RunFile
+from nephila_console.figures import share, size, span
 from nephila_tools.report.charts import timeline
 from nephila_tools.report.facts import BINS, BROKEN, Timeline, gather
 from nephila_tools.report.markup import link

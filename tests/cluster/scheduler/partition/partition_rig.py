@@ -20,7 +20,6 @@ from nephila.native import parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.file_log import FileLog
-from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.standalone import file_parts
@@ -32,6 +31,7 @@ from nephila_cluster.scheduler.topic_parts import topic_parts
 from tests.cluster.scheduler.cluster_rig import check_owner
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
 from tests.jobs import crawl_job
+from tests.scheduler.invariants import check
 
 PARTITION = 1
 LIMIT_BYTES = 1 << 20

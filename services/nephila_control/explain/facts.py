@@ -8,7 +8,6 @@ import shlex
 from typing import Literal, NamedTuple
 
 import msgspec
-
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url

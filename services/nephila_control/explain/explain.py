@@ -11,13 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
-
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
 from nephila.kernel.reasons.table import kind_of, row_of, words
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.explain import facts
-from nephila.scheduler.explain.facts import (
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
+from nephila.scheduler.jobs.queue_entry import Entry
+
+from nephila_control.explain import facts
+from nephila_control.explain.facts import (
     BudgetFact,
     DepthFact,
     Home,
@@ -29,10 +32,7 @@ from nephila.scheduler.explain.facts import (
     ScopeFact,
     TrapFact,
 )
-from nephila.scheduler.explain.kinds import Kind
-from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.job_holds import Hold
-from nephila.scheduler.jobs.queue_entry import Entry
+from nephila_control.explain.kinds import Kind
 
 OWNER = "this program"
 """Owner of a partition where one program has all of them."""

@@ -10,11 +10,11 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-
 from nephila.kernel.runtime.errors import UNREADABLE
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
-from nephila.storage.read.patterns import contains, pattern
 from nephila.storage.source import Source
+
+from nephila_control.rows.patterns import contains, pattern
 
 LOOKED_AT: Final = 20_000
 """Items of one query with a filter or an order: some 100 ms."""

@@ -12,8 +12,8 @@ from nephila.kernel.topics import JOBS
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.recovery import restore
-from nephila.scheduler.explain.explain import Explanation, explain
-from nephila.scheduler.explain.facts import Home, LeaseFact
+from nephila_control.explain.explain import Explanation, explain
+from nephila_control.explain.facts import Home, LeaseFact
 
 from tests.jobs import crawl_job
 from tests.scheduler.world import JOB, Answer, World, site

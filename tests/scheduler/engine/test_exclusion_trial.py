@@ -6,8 +6,8 @@ import pytest
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.explain import exclusion_trial
-from nephila.scheduler.explain.exclusion_trial import EXAMPLES, ExclusionTrial, Partition
+from nephila.scheduler.engine import exclusion_trial
+from nephila.scheduler.engine.exclusion_trial import EXAMPLES, ExclusionTrial, Partition
 
 from tests.scheduler.world import JOB, Answer, World, site
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.scheduler.explain.host_list import host_list
+from nephila_control.explain.host_list import host_list
 
 from tests.scheduler.world import JOB, Answer, World, site
 

@@ -8,10 +8,10 @@ from contextlib import closing
 from io import BytesIO
 
 import pytest
-from nephila.storage.read import item_table
 from nephila.storage.read.item_columns import FIXED, ItemColumns
-from nephila.storage.read.item_table import Wanted
 from nephila.storage.read.items_parquet import ItemsParquet
+from nephila_control.rows import item_table
+from nephila_control.rows.item_table import Wanted
 
 from tests.storage.storage_rig import JOB, key, record, running
 

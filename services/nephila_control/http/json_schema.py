@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import msgspec
-
 from nephila.kernel.documents.struct_reader import Section, type_of
 
 

@@ -10,8 +10,8 @@ from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.changes import UnknownChange, changes
 from nephila.storage.writer import Writer
+from nephila_harvest.change_feed import UnknownChange, changes
 
 from tests.storage.storage_rig import record
 

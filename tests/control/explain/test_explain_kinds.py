@@ -16,11 +16,11 @@ from nephila.kernel.topics import RECEIPTS
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.recovery import restore
-from nephila.scheduler.explain import facts
-from nephila.scheduler.explain.explain import Explanation, explain
-from nephila.scheduler.explain.facts import LOOKED_AT, Home
-from nephila.scheduler.explain.kinds import Kind
 from nephila.scheduler.frontier.host_table import novelty_of
+from nephila_control.explain import facts
+from nephila_control.explain.explain import Explanation, explain
+from nephila_control.explain.facts import LOOKED_AT, Home
+from nephila_control.explain.kinds import Kind
 
 from tests.scheduler.world import JOB, Answer, World, site
 

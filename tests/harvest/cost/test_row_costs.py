@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.cost import costs
 from nephila.storage.writer import Writer
+from nephila_harvest.row_costs import costs
 
 from tests.storage.storage_rig import record
 

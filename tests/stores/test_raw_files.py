@@ -7,8 +7,8 @@ import hashlib
 import random
 
 import pytest
-from nephila.kernel import rawfile
-from nephila.kernel.rawfile import DamagedMember, RawPage, RawPageHead, member, read
+from nephila_stores import raw_file as rawfile
+from nephila_stores.raw_file import DamagedMember, RawPage, RawPageHead, member, read
 
 
 def pages(*bodies):

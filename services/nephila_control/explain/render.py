@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
-
 from nephila.cli.terminal import sanitize
 from nephila.kernel.reasons.table import words
-from nephila.scheduler.explain.explain import utc
+
+from nephila_control.explain.explain import utc
 
 if TYPE_CHECKING:
-    from nephila.scheduler.explain.explain import Explanation
+    from nephila_control.explain.explain import Explanation
 
 WIDTH = 110
 LONGEST = 2000

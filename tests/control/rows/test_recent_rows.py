@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.messages import Outcome
-from nephila.storage.read import recent_rows
+from nephila_control.rows import recent_rows
 
 from tests.storage.storage_rig import JOB, key, record, running
 

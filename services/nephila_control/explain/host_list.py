@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.explain.facts import PauseCause, pause_cause
+
+from nephila_control.explain.facts import PauseCause, pause_cause
 
 LOOKED_AT: Final = 5_000
 """Hosts of each kind that are looked at, at most."""

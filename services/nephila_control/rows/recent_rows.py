@@ -9,10 +9,11 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, only_jobs, open_for_reading
-from nephila.storage.read.patterns import contains, pattern
 from nephila.storage.read.steps import JOBS, OF_ANY_JOB, SPAN
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
+
+from nephila_control.rows.patterns import contains, pattern
 
 LOOKED_AT: Final = 200_000
 """Fetches of one query without a search: some 50 ms."""

@@ -6,9 +6,9 @@ import os
 import socket
 
 import pytest
-from nephila.kernel import blobs as blobs_module
-from nephila.kernel.blobs import DirectoryBlobs, ObjectBlobs, open_blobs
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError
+from nephila_stores.remote import blobs as blobs_module
+from nephila_stores.remote.blobs import DirectoryBlobs, ObjectBlobs, open_blobs
 
 
 @pytest.fixture(params=["directory", "obstore memory", "obstore directory", "s3"])

@@ -6,7 +6,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from nephila.storage.read import reader, recent_rows
+from nephila.storage.read import reader
+from nephila_control.rows import recent_rows
 
 from tests.storage.storage_rig import JOB, key, record, running
 
