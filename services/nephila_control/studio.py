@@ -26,7 +26,6 @@ from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.ledgers.schema import DATABASE
 from nephila.storage.read.reader import stored_row
 from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL, Row
-from nephila.storage.sinks.markdown_file import markdown_text, row_markdown
 from nephila.storage.source import Source
 from nephila_rules import working_copy
 from nephila_rules.apply import extract_stored
@@ -40,6 +39,7 @@ from nephila_rules.studio import rule
 from nephila_rules.studio.browser_steps import browser_of
 from nephila_rules.studio.draft import Draft
 from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
+from nephila_stores.formats.markdown_file import markdown_text, row_markdown
 
 from nephila_control import job_types, requests, screen_types, system_types
 from nephila_control import studio_types as types

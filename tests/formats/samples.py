@@ -28,8 +28,8 @@ from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.jobs import queue_entry
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.rows import STORED_COLUMNS
-from nephila.storage.sinks.markdown_file import row_markdown
 from nephila_control.recorded_frontier import recorded_frontier
+from nephila_stores.formats.markdown_file import row_markdown
 
 from tests.e2e.web import Web, page, serve
 

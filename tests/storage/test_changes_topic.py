@@ -8,9 +8,8 @@ from nephila.kernel.topics import CHANGES, RECORDS
 from nephila.native import partition_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.service import build
-from nephila_harvest.change_feed import changes
 
-from tests.storage.storage_rig import key, record
+from tests.storage.storage_rig import key, record, rows
 
 
 async def publish(directory, *records):
@@ -38,7 +37,7 @@ async def test_a_record_is_acked_after_its_change_was_taken(tmp_path):
     found, before, after = await publish(tmp_path, record(1), record(2))
     assert [(change.url_key, change.change) for _, change in found] == [(key(1), "new"), (key(2), "new")]
     assert [partition for partition, _ in found] == [partition_of(key(1), 64), partition_of(key(2), 64)]
-    assert [change.id for _, change in found] == [row.change.id for row in changes(tmp_path).rows]
+    assert [change.id for _, change in found] == [row["id"] for row in rows(tmp_path, "changes", "seq")]
     assert (before, after) == ([False, False], [True, True])
 
 
@@ -50,4 +49,4 @@ async def test_a_record_delivered_again_repeats_its_change_with_the_same_id(tmp_
     assert [(change.id, change.diff) for _, change in again[:1]] == [(first[1][1].id, first[1][1].diff)]
     assert [change.url_key for _, change in again] == [key(1), key(2)]
     assert after == [True, True]
-    assert len(changes(tmp_path).rows) == 3
+    assert len(rows(tmp_path, "changes", "seq")) == 3

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.extensions import is_installed
 from nephila.storage.config import StorageConfig
 from nephila.storage.rows import iso
 from nephila.storage.writer import Writer
@@ -24,6 +25,7 @@ from tests.storage.structured import structured
 URLS = range(4)
 SIMHASHES = {text: number.to_bytes(8, "big") for text, number in ((b"one", 8), (b"two\nlines", 9), (b"three", 1 << 63))}
 """Two of the texts are near-copies."""
+TEXTS = ("markdown", "chunks") if is_installed("row-markdown") else ()
 TABLES = {
     "pages": "url",
     "fetches": "url_key, fetch_no, attempt",
@@ -82,9 +84,7 @@ def life(seed: int, mode: m.NearCopies, count: int = 40) -> list[m.Record]:
 def stored(directory: Path, records: Sequence[m.Record], sizes: Sequence[int]) -> dict[str, Any]:
     """All tables and lines, and the counters, after flushes of these sizes."""
     clock = ManualClock()
-    writer = Writer(
-        StorageConfig(directory=directory, formats=("sqlite", "jsonl", "markdown", "chunks"), fsync=False), clock
-    )
+    writer = Writer(StorageConfig(directory=directory, formats=("sqlite", "jsonl", *TEXTS), fsync=False), clock)
     writer.open()
     counters: Counter[str] = Counter()
     outcomes: list[m.Outcome] = []
@@ -108,7 +108,7 @@ def stored(directory: Path, records: Sequence[m.Record], sizes: Sequence[int]) -
     return {
         **tables,
         "files": {path.name: path.read_bytes() for path in (directory / "markdown").rglob("*.md")},
-        "chunks": sorted((directory / "chunks.jsonl").read_bytes().splitlines()),
+        "chunks": [sorted(path.read_bytes().splitlines()) for path in directory.glob("chunks.jsonl")],
         "lines": sorted(map(json.dumps, newest_items(lines(directory)))),
         "counters": +counters,
         "outcomes": outcomes,

@@ -51,10 +51,7 @@ async def test_files_are_synced_before_the_commit_and_receipts_come_after_it(
     [
         "jsonl",
         "items",
-        "parquet",
-        "markdown",
-        "chunks",
-        *(pytest.param(name, marks=pytest.mark.whole) for name in ("warc", "raw")),
+        *(pytest.param(name, marks=pytest.mark.whole) for name in ("warc", "raw", "parquet", "markdown", "chunks")),
     ],
 )
 async def test_a_power_cut_after_a_flush_loses_no_committed_byte(

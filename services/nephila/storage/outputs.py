@@ -47,13 +47,13 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 """Databases; one of them is always used."""
 
 SINKS: dict[str, Callable[[StorageConfig, Ledger], Sink]] = {
-    "chunks": _sink("nephila.storage.sinks.chunks:Chunks"),
+    "chunks": _sink("nephila_stores.formats.chunks:Chunks"),
     "dataset": _sink("nephila_stores.remote.dataset:Dataset"),
     "items": _sink("nephila.storage.sinks.item_files:ItemFiles"),
     "jsonl": _sink("nephila.storage.sinks.jsonl:Jsonl"),
-    "markdown": _sink("nephila.storage.sinks.markdown:Markdown"),
+    "markdown": _sink("nephila_stores.formats.markdown:Markdown"),
     "opensearch": _sink("nephila_stores.remote.opensearch:OpenSearch"),
-    "parquet": _sink("nephila.storage.sinks.parquet:Parquet"),
+    "parquet": _sink("nephila_stores.formats.parquet:Parquet"),
     "raw": _sink("nephila_stores.bodies:Bodies"),
     "search": _sink("nephila_stores.search.search_index:SearchIndex"),
     "warc": _sink("nephila_stores.warcs.warc:Warc"),

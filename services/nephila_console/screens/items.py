@@ -11,9 +11,9 @@ from typing import IO, Any
 import msgspec
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.read.item_columns import FIXED, ItemColumns
-from nephila.storage.read.items_parquet import ItemsParquet
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 from nephila_control import screen_types
+from nephila_stores.formats.items_parquet import ItemsParquet
 from starlette.responses import Response, StreamingResponse
 
 from nephila_console.view import View

@@ -23,8 +23,8 @@ from nephila.kernel.runtime.failpoints import reach
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCHED_AT, JOB, TEXT, Row, RowBatch
-from nephila.storage.sinks.parquet_file import ParquetFile, require_arrow
 
+from nephila_stores.formats.parquet_file import ParquetFile, require_arrow
 from nephila_stores.remote.blobs import Blobs, open_blobs
 from nephila_stores.remote.spool import Spool
 

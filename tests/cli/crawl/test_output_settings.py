@@ -21,7 +21,12 @@ from nephila.cli.main import main
             "the format opensearch needs a server: set storage.opensearch_url",
             marks=pytest.mark.whole,
         ),
-        ("chunks", {"CHUNK_OVERLAP": "5000"}, "storage.chunk_overlap 5000 is not between 0 and half of"),
+        pytest.param(
+            "chunks",
+            {"CHUNK_OVERLAP": "5000"},
+            "storage.chunk_overlap 5000 is not between 0 and half of",
+            marks=pytest.mark.whole,
+        ),
         ("sqlite", {"RETENTION": "90d"}, "storage.retention needs a PostgreSQL database; set storage.store"),
     ],
 )

@@ -48,7 +48,7 @@ def test_csv_is_harmless_unless_told_otherwise(nephila, directory):
         assert list(csv.DictReader(io.StringIO(ran.out)))[1]["title"] == title
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("format", ["jsonl", "csv", pytest.param("parquet", marks=pytest.mark.whole)])
 def test_a_file_is_named_with_its_rows(nephila, directory, tmp_path, format):
     """On standard error, as standard output is for data."""
     target = tmp_path / f"pages.{format}"
@@ -57,6 +57,7 @@ def test_a_file_is_named_with_its_rows(nephila, directory, tmp_path, format):
     assert target.stat().st_size
 
 
+@pytest.mark.whole
 def test_markdown_makes_a_file_per_page(nephila, directory, tmp_path):
     """Below the given directory."""
     assert nephila("export", directory, "--format", "markdown", "-o", str(tmp_path / "md")).code == 0
@@ -78,6 +79,7 @@ def test_mistakes_are_explained(nephila, directory, tmp_path):
     assert (ran.code, ran.err.count("\n")) == (1, 1)
 
 
+@pytest.mark.whole
 def test_chunks_are_of_the_given_size(nephila, directory):
     """A size and an overlap that do not fit are refused with the names of the options."""
     lines = nephila("export", directory, "--format", "chunks", "--chunk-chars", "100", "--chunk-overlap", "0").out

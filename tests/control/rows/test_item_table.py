@@ -9,9 +9,9 @@ from io import BytesIO
 
 import pytest
 from nephila.storage.read.item_columns import FIXED, ItemColumns
-from nephila.storage.read.items_parquet import ItemsParquet
 from nephila_control.rows import item_table
 from nephila_control.rows.item_table import Wanted
+from nephila_stores.formats.items_parquet import ItemsParquet
 
 from tests.storage.storage_rig import JOB, key, record, running
 

@@ -18,7 +18,6 @@ from nephila.native import parse_url
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.items import export_items
 from nephila.storage.writer import Writer
-from nephila_rules.item_replacement import ItemReplacement
 
 from tests.storage.storage_rig import JOB, record
 
@@ -238,16 +237,3 @@ def test_parts_are_no_items(shop: Shop, tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as stream:
         assert export_items(shop.store or tmp_path, "jsonl", stream, JOB) == 1
     assert json.loads((tmp_path / "out").read_text())["data"] == {"name": "n1", "stars": 4}
-
-
-def test_items_that_are_put_in_place_later(tmp_path: Path) -> None:
-    """Another version of a rule on the stored pages: items are completed from the parts there are, and the reverse."""
-    shop = Shop(tmp_path, "")
-    shop.take(product(1, "reviews"), part("reviews", 1, stars=4))
-    shop.writer.close()
-    first, second = product(1, "reviews"), part("reviews", 1, stars=2, more="x")
-    with ItemReplacement(tmp_path, write=True) as table:
-        for one in (first, second):
-            data = [item.decode() for item in one.items]
-            table.put(JOB, one.url_key.hex(), one.rule, 7, data)
-    assert shop.items == [{"name": "n1", "stars": 2, "more": "x"}]

@@ -15,9 +15,8 @@ import pyarrow.parquet
 import pytest
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.storage.read.export import export
+from nephila.storage.read.export import Layout, export
 from nephila.storage.rows import COLUMNS
-from nephila.storage.sinks import markdown_file
 
 from tests.storage.storage_rig import record, running
 
@@ -70,7 +69,7 @@ async def test_facts_of_a_page(tmp_path):
     assert found["meta"]["author"]
     assert "comments" not in found["meta"]
     columns = ("published", "authors", "comments", "meta.author", "meta.x")
-    export(tmp_path / "crawl", "csv", tmp_path / "o.csv", columns=columns)
+    export(tmp_path / "crawl", "csv", tmp_path / "o.csv", layout=Layout(columns))
     with (tmp_path / "o.csv").open(newline="") as file:
         names, values = csv.reader(file)
     assert tuple(names) == columns
@@ -100,7 +99,7 @@ async def test_csv_cells_are_no_formulas(tmp_path):
         rig.send(record(1, title="=HYPERLINK(1)", text=b'a "quoted", line\r\nand another'))
         await rig.storage.flush()
     export(tmp_path, "csv", tmp_path / "a.csv")
-    export(tmp_path, "csv", tmp_path / "b.csv", raw_csv=True)
+    export(tmp_path, "csv", tmp_path / "b.csv", layout=Layout(raw_csv=True))
     titles = []
     for name in ("a.csv", "b.csv"):
         with (tmp_path / name).open(newline="", encoding="utf-8") as stream:
@@ -110,6 +109,7 @@ async def test_csv_cells_are_no_formulas(tmp_path):
     assert titles == ["'=HYPERLINK(1)", "=HYPERLINK(1)"]
 
 
+@pytest.mark.whole
 def test_parquet(crawl, tmp_path):
     """To a file; by default beside the database, since Parquet is of no use in a terminal."""
     assert export(crawl, "parquet", tmp_path / "o.parquet") == 450
@@ -120,6 +120,7 @@ def test_parquet(crawl, tmp_path):
     assert (crawl / "export.parquet").is_file()
 
 
+@pytest.mark.whole
 def test_markdown_files(source, tmp_path):
     """A directory with a file per page, below its host."""
     assert export(source, "markdown", tmp_path / "md") == 450
@@ -129,6 +130,7 @@ def test_markdown_files(source, tmp_path):
     assert files[0].read_text().startswith('---\nurl: "http://h0.test/p/')
 
 
+@pytest.mark.whole
 async def test_markdown_names_are_harmless(tmp_path):
     """No path leaves the directory, for any URL."""
     async with running(tmp_path / "crawl") as rig:
@@ -141,17 +143,14 @@ async def test_markdown_names_are_harmless(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["crawl", "md"]
 
 
-def test_markdown_front_matter_is_yaml():
-    """No character of a title is forbidden in YAML or read as a line end."""
-    title = "a" + "".join(map(chr, (*range(0x80, 0xA1), 0x7F, 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF))) + "--- ż😀"
-    row = tuple(title if name == "title" else "" for name in COLUMNS)
-    line = markdown_file.document(row).decode().split("\n")[1]
-    assert json.loads(line.removeprefix("title: ")) == title
-    assert line.endswith('--- ż😀"')
-    assert not re.search("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", line)
+@pytest.mark.whole
+def test_markdown_goes_to_a_directory(crawl, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file"):
+        export(crawl, "markdown", tmp_path / "file")
 
 
-@pytest.mark.parametrize("format", ["jsonl", "csv", "markdown"])
+@pytest.mark.parametrize("format", ["jsonl", "csv", pytest.param("markdown", marks=pytest.mark.whole)])
 def test_standard_output(crawl, capsysbinary, format):
     """The default, and "-"."""
     assert export(crawl, format) == 450
@@ -164,10 +163,10 @@ def test_text_is_made_safe_for_a_terminal_only(crawl, capsysbinary, monkeypatch)
     """A pipe or a file gets every byte as it is stored."""
     export(crawl, "csv")
     plain = capsysbinary.readouterr().out.decode()
-    export(crawl, "csv", shown=str.upper)
+    export(crawl, "csv", layout=Layout(shown=str.upper))
     assert capsysbinary.readouterr().out.decode() == plain
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    export(crawl, "csv", shown=str.upper)
+    export(crawl, "csv", layout=Layout(shown=str.upper))
     assert capsysbinary.readouterr().out.decode() == plain.upper() != plain
 
 
@@ -222,9 +221,6 @@ def test_wrong_requests_are_one_line(crawl, tmp_path):
         export(crawl, "jsonl", tmp_path / "no" / "o.jsonl")
     with pytest.raises(UserError, match="is a directory"):
         export(crawl, "jsonl", tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="is a file"):
-        export(crawl, "markdown", tmp_path / "file")
     Path(tmp_path / "nephila.db").write_bytes(b"no database " * 100)
     with pytest.raises(UserError, match="is not an SQLite database"):
         export(tmp_path, "csv")

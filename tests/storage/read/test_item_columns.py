@@ -75,6 +75,7 @@ def test_a_list_can_have_a_row_for_each_element(directory):
     assert [line["data"]["variants"] for line in lines if line["data"]["name"] == "c"] == DATA[2]["variants"]
 
 
+@pytest.mark.whole
 def test_parquet_has_lists_of_structs_timestamps_and_dates(directory):
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(io.BytesIO(exported(directory, "parquet")))

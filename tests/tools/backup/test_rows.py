@@ -12,7 +12,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.read_connection import open_each
-from nephila.storage.read.export import export
+from nephila.storage.read.export import Layout, export
 from nephila.storage.writer import Writer
 from nephila_tools.backup import rows
 from nephila_tools.check.system import rows_of
@@ -48,7 +48,7 @@ def filled(postgres: Server, prefix: str, directory: Path) -> str:
 
 def urls(store: str, out: Path) -> list[str]:
     """The URLs of an export."""
-    assert export(store, "csv", out, columns=("url",)) == PAGES
+    assert export(store, "csv", out, layout=Layout(("url",))) == PAGES
     return sorted(out.read_text().split()[1:])
 
 

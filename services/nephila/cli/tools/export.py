@@ -166,7 +166,6 @@ class _Choices(NamedTuple):
 def _check(choices: _Choices) -> None:
     """Options that fit together. Raises `UsageError`."""
     from nephila.storage.read.export import ARCHIVES, FORMATS
-    from nephila.storage.sinks.chunks import check_chunk_size
 
     if not choices.format:
         raise UsageError("--format is missing: jsonl, csv, parquet, markdown, chunks, blocks, cdxj or wacz")
@@ -181,7 +180,7 @@ def _check(choices: _Choices) -> None:
     if choices.explode and not choices.items:
         raise UsageError("--explode needs --items")
     if choices.format == "chunks":
-        check_chunk_size(*choices.chunk, ("--chunk-chars", "--chunk-overlap"))
+        extension("chunk-size")(*choices.chunk, ("--chunk-chars", "--chunk-overlap"))
 
 
 def _writer(choices: _Choices) -> Callable[[_Choices, Source, str | None], None]:
@@ -202,25 +201,22 @@ def _broken_links(choices: _Choices, checks: tuple[bool, bool, bool]) -> None:
 
 
 def _pages(choices: _Choices, source: Source, job: str | None) -> None:
+    from nephila.storage.read.export import Layout
     from nephila.storage.read.export import export as write
-    from nephila.storage.sinks.markdown_file import RowMarkdown
 
-    texts = RowMarkdown(choices.links)
+    layout = Layout(choices.columns, choices.raw_csv, chunk=choices.chunk, shown=escape_controls)
+    texts = extension("row-markdown")(choices.links) if choices.format in ("markdown", "chunks") else None
     rows = write(
         source,
         choices.format,
         choices.target,
         all_outcomes=choices.all_outcomes,
         job=job,
-        raw_csv=choices.raw_csv,
         changes=choices.changes,
         since=choices.since,
-        text=texts,
-        chunk=choices.chunk,
-        columns=choices.columns,
-        shown=escape_controls,
+        layout=layout._replace(text=texts) if texts else layout,
     )
-    if texts.plain:
+    if texts and texts.plain:
         note(
             f"{texts.plain:,} of {texts.rows:,} pages are plain text: their rows have no structure, because the Python "
             "fallback stored them; they get it when they are fetched again"

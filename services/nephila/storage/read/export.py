@@ -1,5 +1,6 @@
-"""Exports the rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, in bounded memory.
+"""Exports the rows of a finished or running crawl, in bounded memory.
 
+JSON lines and CSV are written here; the other formats are rows of `kernel/runtime/extensions.py`.
 Rows come in the order in which they were first stored (on a server: of job and key; of several servers, one after the
 other). Each chunk is read in a
 transaction of its own, so that a running crawl can checkpoint its write-ahead log. A file is written under a temporary
@@ -15,24 +16,20 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar, cast
+from typing import IO, Any, Final, Literal, NamedTuple, TypeVar, cast
 
 from nephila.kernel.page_facts.facts import FACTS
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extensions import extension
 from nephila.storage.faults import write_fault
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
 from nephila.storage.read import items
-from nephila.storage.read.block_lines import write_blocks
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, STORED_COLUMNS, Row, iso
-from nephila.storage.sinks import markdown_file
-from nephila.storage.sinks.chunks import write_chunks
 from nephila.storage.sinks.facts import facts_of
 from nephila.storage.sinks.jsonl import append_line, json_object
-from nephila.storage.sinks.parquet_file import ParquetFile
 from nephila.storage.source import Source
 
 FORMATS = ("jsonl", "csv", "parquet", "markdown", "chunks", "blocks")
@@ -49,6 +46,25 @@ Shown = Callable[[str], str]
 """Makes a text safe for a terminal."""
 
 
+class Layout(NamedTuple):
+    """How rows are written."""
+
+    columns: Sequence[str] = ()
+    """Columns of CSV and JSON lines, in their order; empty: all."""
+    raw_csv: bool = False
+    text: Callable[[Row], str] = lambda row: ""
+    """Returns the Markdown of a row; "" stands for its plain text."""
+    chunk: tuple[int, int] = (2000, 200)
+    """Characters of a chunk, and of its overlap."""
+    shown: Shown | None = None
+
+
+PLAIN: Final = Layout()
+Writer = Callable[[Path | None, Iterator[Row], Layout], int]
+"""Writes rows to a path, or to standard output where it is None, and returns their number. Raises `OSError` and
+`UserError`."""
+
+
 def export(
     source: Source,
     format: str,
@@ -56,25 +72,19 @@ def export(
     *,
     all_outcomes: bool = False,
     job: str | None = None,
-    raw_csv: bool = False,
     changes: bool = False,
     since: str = "",
-    text: markdown_file.MarkdownOf = lambda row: "",
-    chunk: tuple[int, int] = (2000, 200),
-    columns: Sequence[str] = (),
-    shown: Shown | None = None,
+    layout: Layout = PLAIN,
 ) -> int:
     """Write the rows and return their number: those that hold a page, or with `all_outcomes` all rows.
 
     `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC by default; "" = always), each
     once; `change` is "new" if the page had no text before `since`, else "changed". `out`: None or "-" is standard
     output, for Parquet DIR/export.parquet (./export.parquet if the rows are on a server). A Markdown export to standard
-    output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page;
-    `text` returns the Markdown of a row, "" for its plain text. `chunk`: size and overlap of chunks in characters. CSV
+    output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page. CSV
     cells that a spreadsheet would compute as a formula get a leading apostrophe, because their text comes from the web;
-    `raw_csv` writes them unchanged. `columns`: only these columns or facts (`FACTS`), for CSV and JSON lines; meta.NAME
-    is a value of `meta`. A line of JSON has all facts that the page states. `shown` makes text safe if standard output
-    is a terminal.
+    `raw_csv` writes them unchanged. `columns`: columns or facts (`FACTS`); meta.NAME is a value of `meta`. A line of
+    JSON has all facts that the page states. `shown` makes text safe if standard output is a terminal.
 
     Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
@@ -82,9 +92,10 @@ def export(
         raise UsageError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
     if format == "parquet" and out in (None, STDOUT):
         out = (source if isinstance(source, Path) else Path()) / "export.parquet"
-    if columns and format not in ("csv", "jsonl"):
+    if layout.columns and format not in WRITERS:
         raise UsageError("--columns go with --format csv and jsonl")
-    for name in columns:
+    write = WRITERS.get(format) or extension(f"export-{format}")
+    for name in layout.columns:
         if name not in (*COLUMNS, *FACTS) and not name.startswith(_META):
             raise UsageError(f"--columns {name!r} is none of {', '.join((*COLUMNS, *FACTS))}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
@@ -92,16 +103,8 @@ def export(
         begin = _instant(since) if changes else None
         with open_each(source, check=True) as places:
             rows = chain.from_iterable(_rows(connection, all_outcomes, job, begin) for connection in places)
-            if format == "chunks":
-                write = partial(write_chunks, text=text, chars=chunk[0], overlap=chunk[1])
-                return _to_stdout(write, rows, shown) if target is None else _to_whole_file(target, write, rows)
-            if format == "blocks":
-                return (
-                    _to_stdout(write_blocks, rows, shown)
-                    if target is None
-                    else _to_whole_file(target, write_blocks, rows)
-                )
-            return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
+            written: int = write(target, rows, layout)
+            return written
     except OSError as error:
         raise _plain(error, target) from error
 
@@ -133,7 +136,7 @@ def write_rows(out: Path | None, write: Callable[[IO[bytes]], int], shown: Shown
     try:
         if out is None:
             return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
-        return _whole(out, lambda part: _stream_to(part, write))
+        return whole_file(out, lambda part: _stream_to(part, write))
     except OSError as error:
         raise _plain(error, out) from error
 
@@ -141,7 +144,7 @@ def write_rows(out: Path | None, write: Callable[[IO[bytes]], int], shown: Shown
 def write_file(out: Path, write: Callable[[Path], T]) -> T:
     """Write a file, which appears as a whole. Raises `UserError`."""
     try:
-        return _whole(out, write)
+        return whole_file(out, write)
     except OSError as error:
         raise _plain(error, out) from error
 
@@ -151,42 +154,27 @@ def _stream_to(part: Path, write: Callable[[IO[bytes]], int]) -> int:
         return write(stream)
 
 
-def _write(
-    format: str,
-    target: Path | None,
-    rows: Iterator[Row],
-    columns: Sequence[str],
-    *,
-    raw_csv: bool,
-    shown: Shown | None,
-    text: markdown_file.MarkdownOf,
-) -> int:
-    if format == "parquet":
-        assert target is not None
-        return _whole(target, lambda part: _parquet(part, rows))
-    if format == "markdown" and target is not None:
-        if target.suffix != ".jsonl":
-            return markdown_file.write_directory(target, rows, text)
-        return _to_whole_file(target, partial(markdown_file.write_lines, text=text), rows)
-    write = (
-        partial(markdown_file.write_stream, text=text) if format == "markdown" else _writers(columns, raw_csv)[format]
-    )
-    if target is None:
-        return _to_stdout(write, rows, shown)
-    return _to_whole_file(target, write, rows)
+def _csv(target: Path | None, rows: Iterator[Row], layout: Layout) -> int:
+    names = layout.columns or COLUMNS
 
-
-def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[bytes], Iterator[Row]], int]]:
-    names = columns or COLUMNS
-
-    def csv(stream: IO[bytes], rows: Iterator[Row]) -> int:
+    def write(stream: IO[bytes], rows: Iterator[Row]) -> int:
         chosen = (list(map(cell, row)) for row in _chosen(rows, names))
-        return write_csv(stream, names, chosen if columns else (row[: len(COLUMNS)] for row in rows), raw=raw_csv)
+        cells = chosen if layout.columns else (row[: len(COLUMNS)] for row in rows)
+        return write_csv(stream, names, cells, raw=layout.raw_csv)
 
-    def jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
-        return write_jsonl(stream, names, _chosen(rows, columns)) if columns else _jsonl(stream, rows)
+    return to_output(target, write, rows, layout.shown)
 
-    return {"jsonl": jsonl, "csv": csv}
+
+def _json_lines(target: Path | None, rows: Iterator[Row], layout: Layout) -> int:
+    def write(stream: IO[bytes], rows: Iterator[Row]) -> int:
+        names = layout.columns
+        return write_jsonl(stream, names, _chosen(rows, names)) if names else _jsonl(stream, rows)
+
+    return to_output(target, write, rows, layout.shown)
+
+
+WRITERS: Final[dict[str, Writer]] = {"jsonl": _json_lines, "csv": _csv}
+"""Formats that the core writes itself."""
 
 
 def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
@@ -250,14 +238,16 @@ def _chosen(rows: Iterator[Row], columns: Sequence[str]) -> Iterator[list[Any]]:
         yield [values.get(name) for name in columns]
 
 
-def _parquet(part: Path, rows: Iterator[Row]) -> int:
-    with ParquetFile(part) as file:
-        file.extend(rows)
-        return file.written
-
-
-def _to_whole_file(target: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
-    return _whole(target, lambda part: _to_file(part, write, rows))
+def to_output(
+    target: Path | None,
+    write: Callable[[IO[bytes], Iterator[Row]], int],
+    rows: Iterator[Row],
+    shown: Shown | None = None,
+) -> int:
+    """Write rows to a file, which appears as a whole, or to standard output. Raises `OSError`, `UserError`."""
+    if target is None:
+        return _to_stdout(write, rows, shown)
+    return whole_file(target, lambda part: _to_file(part, write, rows))
 
 
 def _to_file(part: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
@@ -303,7 +293,7 @@ def _to_stdout(
     return written
 
 
-def _whole(target: Path, write: Callable[[Path], T]) -> T:
+def whole_file(target: Path, write: Callable[[Path], T]) -> T:
     """Write to a temporary name and rename; a target that is no ordinary file (a pipe, a device) is written
     directly."""
     if target.is_dir():
@@ -327,4 +317,4 @@ def _plain(error: OSError, target: Path | None) -> BaseException:
     return UserError(str(fault).replace(" and run again with --resume", " and export again"))
 
 
-__all__ = ["ARCHIVES", "FORMATS", "STDOUT", "export", "export_items"]
+__all__ = ["ARCHIVES", "FORMATS", "STDOUT", "Layout", "export", "export_items", "to_output", "whole_file"]

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import IO, Any, Final, NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extensions import extension
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
 from nephila.storage.read.item_columns import FIXED, ItemColumns, exploded
-from nephila.storage.read.items_parquet import ItemsParquet
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 from nephila.storage.source import Source
 
@@ -83,9 +83,9 @@ def export_items(
         if explode and kinds and not any(name == explode or name.startswith(f"{explode}.") for name in kinds):
             raise UsageError(f"--explode {explode!r} is none of {', '.join(kinds)}")
         if format == "parquet":
-            with ItemsParquet(stream, all_columns) as file:
+            with extension("items-parquet")(stream, all_columns) as file:
                 file.extend(rows())
-            return file.written
+            return int(file.written)
         if format == "jsonl" and not columns:
             return _jsonl(stream, rows())
         header = all_columns.header

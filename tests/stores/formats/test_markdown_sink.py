@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.storage.config import StorageConfig
-from nephila.storage.sinks.markdown import STAGED
+from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
+from nephila_stores.formats import markdown_file
+from nephila_stores.formats.markdown import STAGED
 
 from tests.storage.records import not_modified, put, record
 
@@ -99,3 +104,13 @@ def test_a_journal_of_somebody_else_deletes_no_file_outside_the_folder(tmp_path,
     again.close()
     assert victim.read_text() == "theirs"
     assert not journal.exists()
+
+
+def test_markdown_front_matter_is_yaml():
+    """No character of a title is forbidden in YAML or read as a line end."""
+    title = "a" + "".join(map(chr, (*range(0x80, 0xA1), 0x7F, 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF))) + "--- ż😀"
+    row = tuple(title if name == "title" else "" for name in COLUMNS)
+    line = markdown_file.document(row).decode().split("\n")[1]
+    assert json.loads(line.removeprefix("title: ")) == title
+    assert line.endswith('--- ż😀"')
+    assert not re.search("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", line)

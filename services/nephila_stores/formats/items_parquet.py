@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import IO, Any, Final
 
 from nephila.storage.read.item_columns import FIXED, ItemColumns, Kind, day, instant, kind_of
-from nephila.storage.sinks.parquet_file import require_arrow
+
+from nephila_stores.formats.parquet_file import require_arrow
 
 _INTEGERS: Final = ("rule_version", "ordinal")
 _GROUP_ROWS: Final = 5000

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import IO, Final
 
 import msgspec
-
 from nephila.native import UrlError, blocks
 from nephila.storage.rows import STRUCTURE, TEXT, URL, Row
-from nephila.storage.sinks.markdown_file import LINE_COLUMNS, line_of, plain_text
+
+from nephila_stores.formats.markdown_file import LINE_COLUMNS, line_of, plain_text
 
 _encode: Final = msgspec.json.Encoder().encode
 

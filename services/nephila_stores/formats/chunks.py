@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import IO, Final
 
 import msgspec
-
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, SHA256, Row, RowBatch
-from nephila.storage.sinks.chunk_text import chunks_of
 from nephila.storage.sinks.line_file import LineFile
-from nephila.storage.sinks.markdown_file import MarkdownOf, markdown_text, row_markdown
+
+from nephila_stores.formats.chunk_text import chunks_of
+from nephila_stores.formats.markdown_file import MarkdownOf, markdown_text, row_markdown
 
 NAME: Final = "chunks.jsonl"
 MIN_CHARS: Final = 100

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
-
 from nephila.kernel.member_names import is_member_name
 from nephila.kernel.runtime.errors import UNREADABLE
 from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import JOB, SHA256, URL_KEY, RowBatch
-from nephila.storage.sinks.markdown_file import FOLDER, document, path_of, row_markdown
+
+from nephila_stores.formats.markdown_file import FOLDER, document, path_of, row_markdown
 
 STAGED: Final = ".staged"
 """(job, url_key, file) of the files of a flush that is not committed, as JSON."""

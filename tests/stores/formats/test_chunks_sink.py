@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.export import export
+from nephila.storage.read.export import Layout, export
 from nephila.storage.writer import Writer
 
 from tests.storage.storage_rig import key, record
@@ -55,9 +55,9 @@ def test_an_export_gives_the_same_chunks(tmp_path):
     """From the rows, with the Markdown that it is given; to a file and in the same form."""
     found = crawl(tmp_path, record(1, text=b"One. Two. " * 50), chunk_chars=120, chunk_overlap=20)
     assert len(found) > 4
-    export(tmp_path, "chunks", tmp_path / "out.jsonl", chunk=(120, 20))
+    export(tmp_path, "chunks", tmp_path / "out.jsonl", layout=Layout(chunk=(120, 20)))
     assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().splitlines()] == found
-    export(tmp_path, "chunks", tmp_path / "md.jsonl", text=lambda row: "# H\n\nx")
+    export(tmp_path, "chunks", tmp_path / "md.jsonl", layout=Layout(text=lambda row: "# H\n\nx"))
     assert [json.loads(line)["headings"] for line in (tmp_path / "md.jsonl").read_bytes().splitlines()] == [["H"]]
 
 

@@ -17,7 +17,8 @@ from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.rows import COLUMNS, RowBatch
-from nephila.storage.sinks.parquet_file import ParquetFile
+
+from nephila_stores.formats.parquet_file import ParquetFile
 
 _ROWS = f"""
 SELECT {", ".join("pages." + name for name in COLUMNS)} FROM fetches CROSS JOIN pages

@@ -8,7 +8,7 @@ import nephila
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from nephila.storage.sinks.chunk_text import Chunk, chunks_of
+from nephila_stores.formats.chunk_text import Chunk, chunks_of
 
 PAGE = """# Guide
 
