@@ -71,11 +71,11 @@ def test_debugging_shows_the_traceback(nephila, monkeypatch):
 
 def test_an_unknown_option_is_answered_with_a_close_one(nephila):
     """Exit code 2, the option, what was probably meant, where to look."""
-    ran = nephila("url", "parse", "--bas", "x")
+    ran = nephila("export", "--colums", "x")
     assert ran.code == 2
-    assert ran.err.startswith("nephila: No such option: --bas")
-    assert "--base" in ran.err
-    assert ran.err.endswith("Try 'nephila url parse --help'.\n")
+    assert ran.err.startswith("nephila: No such option: --colums")
+    assert "--columns" in ran.err
+    assert ran.err.endswith("Try 'nephila export --help'.\n")
     assert ran.err.count("\n") == 1
 
 

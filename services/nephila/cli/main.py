@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "extract": Command(
         CRAWL,
-        "nephila.cli.tools.extract:extract",
+        "nephila_tools.single.extract:extract",
         "Title, main text, metadata and links of one document, no crawl.",
     ),
     "explain": Command(
@@ -65,7 +65,7 @@ COMMANDS = {
     ),
     "export": Command(
         RESULTS,
-        "nephila.cli.tools.export:export",
+        "nephila.cli.export:export",
         "Write the result of a crawl as JSONL, CSV, Parquet or Markdown.",
     ),
     "report": Command(
@@ -100,7 +100,7 @@ COMMANDS = {
     ),
     "diff": Command(
         RESULTS,
-        "nephila.cli.tools.diff:diff",
+        "nephila_tools.single.diff:diff",
         "Show the changes of a page between its last two versions.",
     ),
     "cost": Command(
@@ -200,12 +200,12 @@ COMMANDS = {
     ),
     "url": Command(
         TOOLS,
-        "nephila.cli.tools.url:app",
+        "nephila_tools.single.url:app",
         "Canonical form, host key, URL key and partition of a URL.",
     ),
     "robots": Command(
         TOOLS,
-        "nephila.cli.tools.robots:app",
+        "nephila_tools.single.robots:app",
         "Check URLs against a robots.txt.",
     ),
 }

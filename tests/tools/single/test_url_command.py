@@ -6,7 +6,7 @@ import hashlib
 import json
 
 import pytest
-from nephila.cli.tools.batch import lines
+from nephila_tools.single.batch import lines
 
 
 def md5(data: bytes) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
-
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 

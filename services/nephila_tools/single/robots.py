@@ -15,14 +15,14 @@ from typing import Annotated, Any, Unpack
 
 import msgspec
 import typer
-
 from nephila.cli.options import Json, values, with_options
 from nephila.cli.output import print_json, print_pairs
-from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
 from nephila.kernel.net.robots import Robots, RobotsVerdict
 from nephila.kernel.net.robots import parse as parse_robots
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import CommandOptions
+
+from nephila_tools.single.batch import answer_batch, line_decoder, scalar_text
 
 app = typer.Typer(add_completion=False, help="What a robots.txt allows.")
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import typer
-
 from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-
 from nephila.cli.options import Json
 from nephila.cli.output import print_json, print_pairs
-from nephila.cli.tools.batch import answer_batch, line_decoder, scalar_text
 from nephila.kernel.runtime.errors import UsageError, UserError
+
+from nephila_tools.single.batch import answer_batch, line_decoder, scalar_text
 
 app = typer.Typer(add_completion=False, help="The identity of a URL: how it is written, keyed and placed.")
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, Unpack
 
 import typer
-
 from nephila.cli.options import Json, values, with_options
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize_lines
-from nephila.cli.tools.batch import lines, scalar_text
 from nephila.kernel import mime
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import CommandOptions
+
+from nephila_tools.single.batch import lines, scalar_text
 
 
 @with_options("extract")
