@@ -25,10 +25,10 @@ ROWS: Final = (
     ("tools", "console", "doors"),
     ("control",),
     ("harvest", "cluster"),
-    ("rules", "stores", "browser", "proxies", "documents"),
+    ("rules", "stores", "browser", "login", "proxies", "documents"),
 )
 CORE: Final = "nephila"
-WIDTH, ROW, BOX, HEIGHT = 1120, 130, 176, 54
+WIDTH, ROW, BOX, HEIGHT = 1240, 130, 176, 54
 STYLE: Final = """
 text { font: 15px system-ui, sans-serif; fill: #1c2430; text-anchor: middle }
 .lines { font-size: 12px; fill: #596579 }

@@ -26,9 +26,8 @@ from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.scheduler.durability import commit_log
 from nephila.scheduler.durability.commit_log import VERSION as FRONTIER
 from nephila.scheduler.durability.commit_log import frame
-from nephila.scheduler.frontier import host_table, queue_entry
+from nephila.scheduler.frontier import host_table
 from nephila.scheduler.jobs import queue_entry
-from nephila.storage.sinks import markdown_file
 from nephila_cluster.kafka.wire import CODECS, UnknownFormat, headers_of, message_of, unseal
 from nephila_stores.formats import markdown_file
 

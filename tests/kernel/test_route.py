@@ -21,10 +21,12 @@ PASSED_ON = (
         "nephila/kernel/bus/workers/",
         "nephila_cluster/programs/outlink_router.py",
         "nephila_cluster/service/fetchparse.py",
+        "nephila_cluster/service/lost_requests.py",
     ),
     *("nephila/downloader/fetch_page.py", "nephila_doors/lending/"),
 )
-"""Buses in front of a bus, which publish for the service behind them, the fetch of one page without a scheduler, and
+"""Buses in front of a bus, which publish for the service behind them, the outcomes of a downloader
+that crashed, the fetch of one page without a scheduler, and
 the frontier that is lent to Scrapy, which has the bus of its own program."""
 
 

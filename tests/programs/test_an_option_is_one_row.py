@@ -35,7 +35,6 @@ BESIDE = {
         "user_agent": LIFTS,
     },
     "crawl/resolve.py": {"proxy": REDACTED},
-    "recorded_frontier.py": {"user_agent": "a run that was not yet started names no agent"},
 }
 """File of the programs → options that it reads beside the table, and why. A name that is gone is taken off the list."""
 Row = tuple[str, Any, Option]

@@ -116,7 +116,10 @@ async def test_a_robots_txt_is_judged_by_its_status() -> None:
     assert room.outcomes[0].reason == "http_403"
 
 
-@pytest.mark.parametrize(("seed", "login", "reason"), [(False, False, "blocked"), (True, False, ""), (False, True, "")])
+@pytest.mark.parametrize(
+    ("seed", "login", "reason"),
+    [(False, False, "blocked"), (True, False, ""), pytest.param(False, True, "", marks=pytest.mark.whole)],
+)
 async def test_a_login_page_counts_where_nobody_logs_in(seed: bool, login: bool, reason: str) -> None:
     """Not for a seed, which may be a login page, and not for a job with a login, which renews its session."""
     room = Room()

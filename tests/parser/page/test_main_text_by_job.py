@@ -15,7 +15,7 @@ from nephila.native import page_pass
 from nephila.parser.page import trafilatura_text
 from nephila.parser.page.text import text_hash
 from nephila.parser.sandbox import ChildError, Task
-from nephila.programs.crawl.stored import check_text_library
+from nephila.programs.crawl.stored import check_packages
 
 from tests.jobs import crawl_job
 from tests.parser.parser_room import FakePass, Room
@@ -154,7 +154,7 @@ async def test_without_the_library_one_line_and_our_text(
     """At submission it is refused; a parser that is told by others says it once for the job, and never for a page."""
     monkeypatch.setattr(trafilatura_text, "is_installed", lambda: False)
     with pytest.raises(UsageError, match="pip install"):
-        check_text_library(spec_of(TRAFILATURA))
+        check_packages(spec_of(TRAFILATURA))
     with caplog.at_level(logging.WARNING):
         room = await Room(PAGE).start(TRAFILATURA)
         assert [room.record().text for _ in range(3)] == [b"subject"] * 3

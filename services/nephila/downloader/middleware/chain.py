@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from nephila.downloader.middleware.config import MiddlewareConfig
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders, JobRequests
-from nephila.downloader.middleware.login import SiteLogin
+from nephila.downloader.middleware.job_login import JobLogin
 from nephila.downloader.middleware.rendered_login import BrowserLogin
 from nephila.downloader.middleware.throttle import Throttle
 from nephila.downloader.middleware.user.user_files import UserMiddleware
@@ -27,6 +28,7 @@ from nephila.downloader.routing.router import Router
 from nephila.kernel import messages as m
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.extensions import extension
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +49,19 @@ class Dependencies(msgspec.Struct, frozen=True):
     """Of a downloader that renders pages."""
 
 
+def _site_login(parts: Dependencies) -> Middleware:
+    login: Middleware = extension("login")(
+        parts.clock, parts.router, parts.fetcher, parts.browser, parts.config.secrets, parts.previous
+    )
+    return login
+
+
 CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
     lambda parts: HostHeaders(parts.http),
     lambda parts: JobRequests(parts.http),
     lambda parts: Auth(parts.config),
     lambda parts: Cookies(parts.config, parts.clock),
-    lambda parts: SiteLogin(
-        parts.clock, parts.router, parts.fetcher, parts.browser, parts.config.secrets, parts.previous
-    ),
+    lambda parts: JobLogin(partial(_site_login, parts)),
     lambda parts: Throttle(parts.config, parts.clock),
     lambda parts: Validators(),
     lambda parts: WebBotAuth(parts.config, parts.clock),

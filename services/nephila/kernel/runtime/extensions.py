@@ -39,6 +39,7 @@ EXTENSIONS: Final = {
     "export-markdown": Extension("nephila_stores.formats.exports:export_markdown", "--format markdown"),
     "export-parquet": Extension("nephila_stores.formats.exports:export_parquet", "--format parquet"),
     "items-parquet": Extension("nephila_stores.formats.items_parquet:ItemsParquet", "--format parquet"),
+    "login": Extension("nephila_login.site_login:SiteLogin", "spec.login"),
     "postgres-ledger": Extension("nephila_stores.postgres.ledger:Postgres", "rows in PostgreSQL"),
     "postgres-reading": Extension("nephila_stores.postgres.reading:reading", "rows in PostgreSQL"),
     "postgres-shards": Extension("nephila_stores.postgres.shards:Shards", "rows in PostgreSQL"),

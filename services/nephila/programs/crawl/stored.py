@@ -16,7 +16,7 @@ from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.config import secret_variable
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.runtime.extensions import extension
+from nephila.kernel.runtime.extensions import absence, extension
 from nephila.parser.page import trafilatura_text
 from nephila.programs.crawl.plan import COPIES, LINKS, Plan
 from nephila.programs.crawl.request import CrawlRequest
@@ -100,8 +100,10 @@ def check_rules(names: list[str], directory: Path | None, functions: str) -> dic
     return versions
 
 
-def check_text_library(spec: JobSpec) -> None:
-    """Check that the library for the job's main text is installed. Raises `UsageError`."""
+def check_packages(spec: JobSpec) -> None:
+    """Check that what the job's login and its main text need is installed. Raises `UsageError`."""
+    if spec.login is not None and (reason := absence("login")):
+        raise UsageError(f"spec.login: {reason}")
     if trafilatura_text.lacks_library(spec):
         raise UsageError(trafilatura_text.MISSING)
 
@@ -123,7 +125,7 @@ def _read_configs(draft: Draft, directory: Path) -> ServiceConfigs:
         archive=archive_name(draft.job.uid, run),
     )
     check_outputs(configs.storage)
-    check_text_library(spec)
+    check_packages(spec)
     return configs
 
 

@@ -1,4 +1,4 @@
-"""Cookies and logins: which requests carry them, and when a login is repeated."""
+"""Logins: which requests wait for them, and when a login is repeated."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from nephila.downloader.http.contract import HttpRequest, HttpResponse, SiteCookie
-from nephila.downloader.middleware.cookie_jar import CookieJar
-from nephila.downloader.middleware.cookies import JarOfSite
-from nephila.downloader.middleware.login import PAUSES_S, SiteLogin
-from nephila.downloader.middleware.login_form import read_login_page
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.middleware.job_login import JobLogin
 from nephila.downloader.middleware.secrets import SecretError, from_environment
-from nephila.kernel import messages as m
 from nephila.kernel.documents.job_schema import Politeness
 from nephila.kernel.documents.login_schema import Login, LoginField
 from nephila.kernel.messages import FetchResult
-from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
+from nephila_login.login_form import read_login_page
+from nephila_login.site_login import PAUSES_S
 
 from tests.downloader.downloader_room import Room, answer
 from tests.jobs import crawl_job
@@ -129,7 +125,7 @@ async def test_neither_password_nor_cookies_leave_the_site(monkeypatch: pytest.M
 async def test_a_login_form_that_leads_elsewhere_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """A form whose action is another site's ends the URL as failed(login), and nothing is posted."""
     room, site = await logged_in(monkeypatch)
-    monkeypatch.setattr("test_login_and_cookies.FORM", FORM.replace(b"/session", b"http://evil.test/steal"))
+    monkeypatch.setattr("test_logins.FORM", FORM.replace(b"/session", b"http://evil.test/steal"))
     room.request("http://a.test/1")
     await site.run()
     assert site.asked == ["GET /login"]
@@ -246,29 +242,6 @@ async def test_scripts_that_get_401_or_403_show_a_lost_session(
     await site.run()
     assert site.asked.count("POST /session") == 2
     assert room.outcomes[-1].reason == end
-
-
-def test_cookies_of_a_browser_reach_the_jar_of_its_site() -> None:
-    """New and changed ones of the site are stored, deleted ones deleted; a renewed one of another page stays."""
-    jar, clock = CookieJar(), ManualClock()
-    now = clock.now()
-    jar.set_all(["old=1", "gone=1", "renewed=1"], "www.a.test", "/", secure=True, now=now)
-    access = JarOfSite(jar, "www.a.test", "", clock)
-    before = access.read()
-    jar.set_all(["renewed=2"], "www.a.test", "/", secure=True, now=now)
-    names = {one.name: one for one in before}
-    after = [
-        names["old"]._replace(value="2"),
-        names["renewed"],
-        SiteCookie("new", "1", "a.test", False, "/", True, now + 60),
-        SiteCookie("tracker", "1", "ads.test", False, "/", True, now + 60),
-        SiteCookie("wide", "1", "test", False, "/", True, now + 60),
-    ]
-    access.write(before, after)
-    jar.check()
-    assert jar.header("www.a.test", "/", True, now) == "old=2; renewed=2; new=1"
-    assert jar.header("api.a.test", "/", True, now) == "new=1"
-    assert jar.header("ads.test", "/", True, now) == ""
 
 
 async def test_a_lost_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,14 +364,14 @@ async def test_a_changed_job_cancels_the_login_of_the_old_one(monkeypatch: pytes
 
 async def test_requests_that_are_aborted_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request without a response, such as one of a revoked partition, is removed when newer ones come."""
-    monkeypatch.setattr("nephila.downloader.middleware.login.MAX_SENT", 10)
+    monkeypatch.setattr("nephila_login.site_login.MAX_SENT", 10)
     room, site = await logged_in(monkeypatch, per_host=0, per_address=0)
     room.request("http://a.test/1")
     await site.run()
     for number in range(50):
         room.request(f"http://a.test/{number}", url_key=number.to_bytes(16, "big"))
     await room.settle()
-    login = room.downloader.chain.find(SiteLogin)
+    login = room.downloader.chain.find(JobLogin).login
     assert len(login._sessions["j"].sent) == 10
 
 
@@ -518,7 +491,7 @@ async def test_a_login_page_in_an_impossible_charset_is_read_as_utf_8(
 async def test_a_login_with_an_unexpected_error_is_not_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The URLs end with a reason, and the site gets no request for each of them."""
     room, _ = await logged_in(monkeypatch)
-    monkeypatch.setattr("nephila.downloader.middleware.login.read_login_page", lambda page, encoding: 1 / 0)
+    monkeypatch.setattr("nephila_login.site_login.read_login_page", lambda page, encoding: 1 / 0)
     room.request("http://a.test/1")
     await room.settle()
     room.fetcher.fetches.pop(0).on_done(answer(200, FORM))
@@ -578,49 +551,6 @@ async def test_a_secret_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     room.request("http://a.test/1")
     await site.run()
     assert len(room.pages) == 1
-
-
-async def test_cookies_of_a_job_without_login() -> None:
-    """Stored for a job that enables them, not for another, and deleted with the job."""
-    room = Room()
-    await room.downloader.start()
-    room.bus.publish(JOBS, 0, crawl_job(uid="j", cookies=True))
-    for job in ("j", "k"):
-        for _ in range(2):
-            room.request("http://a.test/", job=job)
-            await room.settle()
-            made = answer(200, b"x", set_cookie="a=1; path=/\nb=2; Expires=Fri, 07 Aug 2037 08:04:19 GMT; path=/")
-            room.fetcher.fetches[-1].on_done(made)
-    assert [fetch.request.own_headers() for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
-    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", deleted=True))
-    room.bus.publish(JOBS, 0, crawl_job(uid="j", cookies=True))
-    room.request("http://a.test/")
-    await room.settle()
-    assert room.fetcher.fetches[-1].request.own_headers() == {}
-
-
-async def test_cookies_of_a_file_and_headers_of_hosts(tmp_path: Path) -> None:
-    """Each goes to the hosts it names, and no further."""
-    (tmp_path / "c.txt").write_text("a.test\tFALSE\t/\tFALSE\t0\tsid\t1\n")
-    headers = ("a.test Authorization: Bearer x", "*.b.test X-Key: y", "c.test:8080 X-Key: z", "Accept-Language: de")
-    room = Room(cookies=str(tmp_path / "c.txt"), headers=headers, allow_private=True, per_address=0)
-    await room.downloader.start()
-    for host in ("a.test", "w.b.test", "b.test", "c.test", "c.test:8080"):
-        room.request(f"http://{host}/", host=host)
-        await room.settle()
-    assert [fetch.request.own_headers() for fetch in room.fetcher.fetches[:5]] == [
-        {"Authorization": "Bearer x", "Cookie": "sid=1"},
-        {"X-Key": "y"},
-        {},
-        {},
-        {"X-Key": "z"},
-    ]
-
-
-def test_a_cookie_file_that_is_missing() -> None:
-    """Said at the start, in one line."""
-    with pytest.raises(UsageError, match="cannot read the cookies /none"):
-        Room(cookies="/none")
 
 
 def test_the_form_is_the_one_with_the_fields() -> None:

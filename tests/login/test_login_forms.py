@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.downloader.middleware.login_form import MAX_FIELDS, Submission, read_login_page
+from nephila_login.login_form import MAX_FIELDS, Submission, read_login_page
 
 
 def sent(html: str, encoding: str = "utf-8") -> Submission:

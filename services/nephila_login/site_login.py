@@ -30,14 +30,11 @@ from secrets import token_hex
 from typing import Any
 
 import re2
-
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.route import NO_ROUTE
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.block_pages import is_captcha_page
 from nephila.downloader.middleware.contract import Middleware, PausedError
-from nephila.downloader.middleware.login_form import read_login_page
-from nephila.downloader.middleware.login_pages import LoginPages, LoginRefusedError
 from nephila.downloader.middleware.rendered_login import BrowserLogin, RenderedLogin
 from nephila.downloader.middleware.secrets import SecretError, from_environment, from_file
 from nephila.downloader.outcome import REDIRECTS, location_of
@@ -49,6 +46,9 @@ from nephila.kernel.documents.login_schema import Login, LoginField
 from nephila.kernel.net.public_suffix import site_of
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
+
+from nephila_login.login_form import read_login_page
+from nephila_login.login_pages import LoginPages, LoginRefusedError
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 import re2
-
 from nephila.native import form_encoded, query_in
 
 MAX_FORMS = 50

@@ -11,7 +11,6 @@ from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, H
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.middleware.contract import Middleware
-from nephila.downloader.middleware.login_form import Submission
 from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.downloader.proxy_port import NoProxyError
 from nephila.downloader.routing.router import Router
@@ -23,6 +22,8 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import sleep
 from nephila.native import sniff_encoding, to_utf8
+
+from nephila_login.login_form import Submission
 
 MAX_HOPS = 5
 PAGE_BYTES = 512 << 10

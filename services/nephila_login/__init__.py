@@ -1,0 +1,1 @@
+"""Logins of jobs: a session per site, opened before its first page and renewed when it is lost."""
