@@ -20,6 +20,7 @@ from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import PassOptions, recoded, to_utf8
 from nephila.parser.config import ParserConfig
@@ -27,7 +28,6 @@ from nephila.parser.documents.content import DocumentContent
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import read_document
 from nephila.parser.in_progress import HTML, NO_PASS, TEXT, PageCall, PageInProgress, PageKind, Work
-from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.parser.links.extra_links import extra_links_of, kinds_of, tree_of
 from nephila.parser.links.requisites import requisite_links, requisites_of_style
 from nephila.parser.page import trafilatura_text
@@ -42,6 +42,7 @@ from nephila.parser.rule_engine import RuleEngine
 from nephila.parser.sandbox import ChildError, Task
 from nephila.parser.sandbox.child_queue import ChildProcessQueue
 from nephila.parser.sandbox.task import UNAVAILABLE
+from nephila.parser.scheme_port import SchemeRecords
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class PageSteps:
     ) -> None:
         self.config = config
         self.rules = rules
-        self.schemes = SchemeRecords()
+        self.schemes: SchemeRecords | None = None
         self.builder = RecordBuilder(config, clock, classify)
         self._page_pass = page_pass
         self._pass_options = config.pass_options
@@ -82,9 +83,12 @@ class PageSteps:
 
     def update_job(self, job: m.CrawlJob) -> None:
         """A job is new, has changed or is deleted."""
-        self.schemes.update_job(job)
-        self.rules.update_job(job)
         spec = spec_of(job)
+        if self.schemes is None and spec.schemes is not None and not job.deleted:
+            self.schemes = extension("scheme-records")()
+        if self.schemes is not None:
+            self.schemes.update_job(job)
+        self.rules.update_job(job)
         self.builder.update_job(job.uid, spec)
         if not job.deleted and trafilatura_text.lacks_library(spec):
             log.error("parser: job %s: %s; it stores the main text by density", job.uid, trafilatura_text.MISSING)
@@ -283,7 +287,8 @@ class PageSteps:
 
     def scheme_item(self, p: PageInProgress) -> Answer:
         """Item of a page of a keyword scheme."""
-        self.schemes.complete(p.record, p.links)
+        if self.schemes is not None:
+            self.schemes.complete(p.record, p.links)
         return None
 
     def number_of_links(self, p: PageInProgress) -> Answer:

@@ -21,6 +21,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 from nephila.storage.append_file import keep_tail
@@ -41,8 +42,9 @@ from nephila.storage.changes import (
     is_durable,
 )
 from nephila.storage.config import StorageConfig
-from nephila.storage.evaluation import SchemeEvaluation, Slice, leads_of
+from nephila.storage.evaluation import Evaluation, JobEvaluation, Slice
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
+from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import Key, Ledger
 from nephila.storage.near_copies import NearCopies, skipped_record
 from nephila.storage.outputs import choose, ledger_of
@@ -105,10 +107,14 @@ class Writer:
         self._ledger = ledger_of(config)
         self._near_copies = NearCopies(self._ledger, config.near_copy_entries, config.near_copy_distance)
         self._sinks: list[Sink] = choose(config, self._ledger)
-        self.evaluation = SchemeEvaluation(self._ledger, config.writer, self._clock)
+        self.evaluation = JobEvaluation(self._make_evaluation)
         self._broken: BaseException | None = None
         self._lost = False
         self._in_doubt: dict[str, int] = {}
+
+    def _make_evaluation(self) -> Evaluation:
+        evaluation: Evaluation = extension("scheme-evaluation")(self._ledger, self._config.writer, self._clock)
+        return evaluation
 
     @property
     def _all(self) -> tuple[Sink | Ledger, ...]:
@@ -191,22 +197,24 @@ class Writer:
         with self._failing():
             if self._lost:
                 self._reopen()
-            return self.evaluation.next()
+            return None if self.evaluation.loaded is None else self.evaluation.loaded.next()
 
     def commit_evaluation(self, part: Slice) -> None:
         """Make evaluated pages durable, unless their rows have changed since. Raises as `commit`."""
+        evaluation = self.evaluation.loaded
+        assert evaluation is not None
         with self._failing():
             self._check_files_in_place()
             if self._lost and self._reopen():
-                self.evaluation.committed(part)
+                evaluation.committed(part)
                 return
             self._ledger.durable({part.job: part.fetches})
-            if self.evaluation.is_current(part):
+            if evaluation.is_current(part):
                 self._write(part.batch)
-                self.evaluation.committed(part)
+                evaluation.committed(part)
             else:
                 self._ledger.rollback()
-                self.evaluation.repeat(part)
+                evaluation.repeat(part)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -291,7 +299,8 @@ class Writer:
                 result.new[OUTCOMES[stored.outcome]] -= 1
             else:
                 batch.added[record.job] += 1
-        self.evaluation.stored(batch, records, durable)
+        if self.evaluation.loaded is not None:
+            self.evaluation.loaded.stored(batch, records, durable)
         batch.changes = self._changes(batch, feed)
         result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]
         return batch, result
@@ -370,7 +379,7 @@ class Writer:
             jobs.setdefault(record.job, []).append(record.url_key.hex())
             if record.context is not None and record.context.platform:
                 # The pages that it leads to are evaluated again if they are stored.
-                jobs[record.job] += leads_of(record)
+                jobs[record.job] += scheme_pages.leads_of(record)
         return self._ledger.durable(jobs)
 
     def _write(self, batch: RowBatch) -> None:

@@ -22,9 +22,9 @@ from nephila_control.commands.target import ControlTarget, with_target
 
 if TYPE_CHECKING:
     from nephila.kernel.documents.scheme_schema import Schemes
-    from nephila.storage.evaluation import EvaluationReport
 
     from nephila_harvest.schemes.applying import AppliedScheme
+    from nephila_harvest.schemes.evaluation import EvaluationReport
     from nephila_harvest.schemes.planner import NavigationSeed
     from nephila_harvest.schemes.progress import SchemeProgress
 

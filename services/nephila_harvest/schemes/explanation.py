@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 from nephila.kernel.documents.scheme_schema import Schemes
-from nephila.kernel.keywords.matcher import KeywordMatcher, lacking, platforms_of
-from nephila.kernel.keywords.scheme_items import ALSO, FIELDS, MATCHED, SEARCH
 from nephila.storage.ledgers.read_connection import ReadConnection
+
+from nephila_harvest.schemes.matcher import KeywordMatcher, lacking, platforms_of
+from nephila_harvest.schemes.scheme_items import ALSO, FIELDS, MATCHED, SEARCH
 
 
 class Owner(msgspec.Struct):

@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 from nephila.kernel.documents.scheme_schema import Schemes
-from nephila.kernel.keywords.scheme_items import SchemeEvaluator
-from nephila.storage.evaluation import Doubt, EvaluationReport, combined
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.read_connection import ReadConnection
+
+from nephila_harvest.schemes.evaluation import Doubt, EvaluationReport, combined
+from nephila_harvest.schemes.scheme_items import SchemeEvaluator
 
 REMEDIES: Final[Mapping[Doubt, str]] = {
     Doubt.OLDER_RULE: "their fields are those of an earlier rule of the platform; to read them by the present rule, "

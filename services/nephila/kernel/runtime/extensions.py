@@ -55,6 +55,8 @@ EXTENSIONS: Final = {
     "rule-judge": Extension("nephila_rules.fit.judge:RuleJudge", "items by rules"),
     "rule-functions": Extension("nephila_rules.runtime.function_directory:FunctionDirectory", "functions of rules"),
     "rule-versions": Extension("nephila_rules.function_check:checked_versions", "items by rules"),
+    "scheme-evaluation": Extension("nephila_harvest.schemes.evaluation:SchemeEvaluation", "spec.schemes"),
+    "scheme-records": Extension("nephila_harvest.schemes.scheme_records:SchemeRecords", "spec.schemes"),
     "search": Extension("nephila_stores.search.search:find", "search"),
 }
 """Extensions by name."""

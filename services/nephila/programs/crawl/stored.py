@@ -101,9 +101,10 @@ def check_rules(names: list[str], directory: Path | None, functions: str) -> dic
 
 
 def check_packages(spec: JobSpec) -> None:
-    """Check that what the job's login and its main text need is installed. Raises `UsageError`."""
-    if spec.login is not None and (reason := absence("login")):
-        raise UsageError(f"spec.login: {reason}")
+    """Check that what the job's login, schemes and main text need is installed. Raises `UsageError`."""
+    for key, part, package in (("login", spec.login, "login"), ("schemes", spec.schemes, "scheme-records")):
+        if part is not None and (reason := absence(package)):
+            raise UsageError(f"spec.{key}: {reason}")
     if trafilatura_text.lacks_library(spec):
         raise UsageError(trafilatura_text.MISSING)
 

@@ -7,6 +7,9 @@ The report of an evaluation is a row of the table `meta`, written in the transac
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from nephila.kernel import messages as m
+from nephila.kernel.stages import CONTENT
+from nephila.storage.ledgers.item_parts import key_of
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import RowBatch
 
@@ -123,3 +126,12 @@ def _listed(names: Iterable[str]) -> str:
 
 def _name(job: str, writer: str) -> str:
     return f"{_REPORT}{job}:{writer}"
+
+
+def leads_of(record: m.Record) -> list[str]:
+    """url_keys of the content pages that a page of results leads to; of a redirect to a content page its target."""
+    leads = bytes(record.leads)
+    keys = [leads[at : at + 16].hex() for at in range(0, len(leads), 16)]
+    if record.final_url and record.context is not None and record.context.stage == CONTENT:
+        keys.append(key_of(record.final_url))
+    return keys

@@ -15,14 +15,14 @@ from nephila.kernel.documents.scheme_schema import NamedScheme, Part, PlatformUs
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, RULES
-from nephila.parser.keywords.scheme_records import SchemeRecords
 from nephila.storage.config import StorageConfig
-from nephila.storage.evaluation import Doubt, EvaluationReport, combined
 from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.writer import Writer
+from nephila_harvest.schemes.evaluation import Doubt, EvaluationReport, combined
+from nephila_harvest.schemes.scheme_records import SchemeRecords
 
 from tests.jobs import crawl_job
 from tests.storage.storage_rig import JOB, key, record, rows, running

@@ -1,5 +1,5 @@
 """Records of keyword schemes: a content page that matches a scheme is an item of its platform
-(`kernel/keywords/scheme_items.py`). A page that matches none is stored without an item. A navigation page has no item;
+(`scheme_items.py`). A page that matches none is stored without an item. A navigation page has no item;
 its own are for its stop rules.
 """
 
@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.keywords.scheme_items import SEARCH, ContentPage, SchemeEvaluator, evaluator_of
 from nephila.kernel.stages import CONTENT, NAVIGATION
+
+from nephila_harvest.schemes.scheme_items import SEARCH, ContentPage, SchemeEvaluator, evaluator_of
 
 _decode_item = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.documents.scheme_schema import NamedScheme, Part, PlatformUse, Schemes, SchemeSpec
-from nephila.kernel.keywords.matcher import KeywordMatcher, lacking
-from nephila.kernel.keywords.scheme_items import evaluator_of
-from nephila.parser.keywords.scheme_records import SchemeRecords
+from nephila_harvest.schemes.matcher import KeywordMatcher, lacking
+from nephila_harvest.schemes.scheme_items import evaluator_of
+from nephila_harvest.schemes.scheme_records import SchemeRecords
 
 from tests.jobs import crawl_job
 

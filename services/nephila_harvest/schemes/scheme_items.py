@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
-
 from nephila.kernel.documents.scheme_schema import NamedScheme, Schemes
-from nephila.kernel.keywords.matcher import KeywordMatcher
+
+from nephila_harvest.schemes.matcher import KeywordMatcher
 
 SEARCH: Final = "search"
 """Key of a row's metadata with the stage, platform, scheme, group and page of its URL; of a content page also with

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
-
 from nephila.kernel.documents.scheme_schema import Group, NamedScheme, SchemeSpec
 from nephila.native import KeywordSet
 

@@ -1,1 +1,0 @@
-"""Keyword schemes on content pages: the records that they become."""
