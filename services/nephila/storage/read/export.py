@@ -50,13 +50,16 @@ class Layout(NamedTuple):
     """How rows are written."""
 
     columns: Sequence[str] = ()
-    """Columns of CSV and JSON lines, in their order; empty: all."""
+    """Columns or facts (`FACTS`) of CSV and JSON lines, in their order; meta.NAME is a value of `meta`. Empty: all."""
     raw_csv: bool = False
+    """CSV cells that a spreadsheet would compute as a formula are unchanged. Otherwise they get a leading apostrophe,
+    because their text comes from the web."""
     text: Callable[[Row], str] = lambda row: ""
     """Returns the Markdown of a row; "" stands for its plain text."""
     chunk: tuple[int, int] = (2000, 200)
     """Characters of a chunk, and of its overlap."""
     shown: Shown | None = None
+    """Makes text safe if standard output is a terminal."""
 
 
 PLAIN: Final = Layout()
@@ -81,10 +84,8 @@ def export(
     `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC by default; "" = always), each
     once; `change` is "new" if the page had no text before `since`, else "changed". `out`: None or "-" is standard
     output, for Parquet DIR/export.parquet (./export.parquet if the rows are on a server). A Markdown export to standard
-    output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page. CSV
-    cells that a spreadsheet would compute as a formula get a leading apostrophe, because their text comes from the web;
-    `raw_csv` writes them unchanged. `columns`: columns or facts (`FACTS`); meta.NAME is a value of `meta`. A line of
-    JSON has all facts that the page states. `shown` makes text safe if standard output is a terminal.
+    output is one stream, to a path ending in .jsonl JSON lines, to another path a directory with one file per page. A
+    line of JSON has all facts that the page states.
 
     Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
@@ -94,7 +95,7 @@ def export(
         out = (source if isinstance(source, Path) else Path()) / "export.parquet"
     if layout.columns and format not in WRITERS:
         raise UsageError("--columns go with --format csv and jsonl")
-    write = WRITERS.get(format) or extension(f"export-{format}")
+    write = WRITERS.get(format) or extension("export-writer")(format)
     for name in layout.columns:
         if name not in (*COLUMNS, *FACTS) and not name.startswith(_META):
             raise UsageError(f"--columns {name!r} is none of {', '.join((*COLUMNS, *FACTS))}, meta.NAME")
