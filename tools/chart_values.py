@@ -58,6 +58,8 @@ NAME = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 LABEL = r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?"
 CIDR = r"([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}|[0-9a-fA-F:]+/[0-9]{1,3}"
 DURATION = r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+"
+BACKUP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z"
+"""The name of a backup: its time."""
 HOST = r"(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 ADDRESS = r"[A-Za-z0-9.-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}"
 
@@ -120,6 +122,7 @@ BY_NAME: dict[str, dict[str, Any]] = {
     "parentRefs": NAMED,
     "secretName": text(NAME),
     "className": text(NAME),
+    "from": text(BACKUP),
     "replicas": {"minimum": 0},
     "minReplicas": {"minimum": 1},
     "maxReplicas": {"minimum": 1},

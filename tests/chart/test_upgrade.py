@@ -50,6 +50,7 @@ OTHERS: dict[str, Any] = {
     "blobStore.persistence.accessModes": ["ReadWriteOnce"],
     "backup.persistence.accessModes": ["ReadWriteMany"],
     "backup.schedule": "30 4 * * *",
+    "restore.from": "2026-11-23T16-40-00Z",
     "operator.namespaces": ["team"],
     "downloader.keda.enabled": False,  # beside autoscaling
     "parser.keda.enabled": False,
@@ -65,6 +66,7 @@ BASES: dict[str, dict[str, Any]] = {
     "parser.autoscaling": {"parser": {"keda": {"enabled": False}}},
     "storage.persistence": {"storage": {"replicas": 1, "persistence": {"size": "5Gi"}}},
     "backup": {"backup": {"enabled": True}},
+    "restore": {"backup": {"enabled": True}},
     "browser": {"browser": {"enabled": True}},
     "api.ingress": {"api": {"ingress": {"host": "crawl.example.org"}}},
     "api.httpRoute": {"api": {"httpRoute": {"hostnames": ["a.example"], "parentRefs": [{"name": "a"}]}}},

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-from typing import Any
 
 from tests.cluster.release import Release
 from tests.cluster.sections import start
 from tests.cluster.web import Web
-
-SERVICES = ("scheduler", "downloader", "parser", "storage", "operator")
-STOPPED = [f"{one}.replicas=0" for one in SERVICES]
 
 
 def backup(release: Release, web: Web) -> None:
@@ -36,11 +31,11 @@ def backup(release: Release, web: Web) -> None:
     lost = [one for one in claims if one != release.component("backup")]
     release.kubectl("delete", "job/now", "--ignore-not-found", "--timeout=60s")
     release.kubectl("delete", "pvc", *lost, "--timeout=60s")
-    release.install(*values, *STOPPED)
-    release.step(f"uninstall, {len(lost)} claims deleted, install with no service", began)
+    release.install(*values, "restore.enabled=true")
+    release.step(f"uninstall, {len(lost)} claims deleted, install with a restore", began)
     began = time.monotonic()
-    _restore(release)
-    release.step("nephila restore and pg_restore", began, f"{release.rows():,} rows")
+    _wait_restore(release)
+    release.step("the Job of the restore", began, f"{release.rows():,} rows")
     began = time.monotonic()
     release.install(*values)
     found = release.wait_rows(web.goal, release.options.limit)
@@ -52,43 +47,9 @@ def backup(release: Release, web: Web) -> None:
     release.rule("pages requested", verdict.pages, web.goal, f"{verdict.again} requested again, after the backup")
 
 
-def _restore(release: Release) -> None:
-    """Both commands of docs/operations.md, in pods with the claim and the settings of the release."""
-    newest = "newest=$(ls -d /backups/*Z | sort | tail -n 1); "
-    database = f"postgresql://nephila@{release.component('postgres')}/nephila"
-    cli = f"nephila-cli:{release.options.tag}"
-    frontier = f'{newest} nephila restore "$newest" --bootstrap /etc/nephila/system.yaml --without-rows'
-    _run(release, "restore-frontier", cli, frontier)
-    rows = f'{newest} pg_restore --exit-on-error --no-owner --dbname={database} "$newest.rows.dump"'
-    _run(release, "restore-rows", release.options.postgres_image, rows)
-
-
-def _run(release: Release, name: str, image: str, script: str) -> None:
-    """A pod until its end. Ends the run with its log if it fails."""
-    secret = {"name": release.component("postgres"), "key": "password"}
-    volumes: list[dict[str, Any]] = [
-        {"name": "backups", "persistentVolumeClaim": {"claimName": release.component("backup")}},
-        {"name": "blobs", "persistentVolumeClaim": {"claimName": release.component("blobs")}},
-        {"name": "config", "configMap": {"name": release.component("config")}},
-    ]
-    places = {"backups": "/backups", "blobs": "/blobs", "config": "/etc/nephila"}
-    container = {
-        "name": name,
-        "image": image,
-        "command": ["sh", "-euc", script],
-        "env": [
-            {"name": "PGPASSWORD", "valueFrom": {"secretKeyRef": secret}},
-            {"name": "HOME", "value": "/tmp"},  # noqa: S108 - of the pod
-        ],
-        "volumeMounts": [{"name": one, "mountPath": path} for one, path in places.items()],
-    }
-    security = {"runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001}
-    spec = {"restartPolicy": "Never", "securityContext": security, "containers": [container], "volumes": volumes}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
-    release.kubectl("apply", "-f", "-", text=json.dumps(pod))
-    phase = "{.status.phase}"
-    release.until(lambda: release.get(f"pod/{name}", phase) in ("Succeeded", "Failed"), 180)
-    log = release.kubectl("logs", f"pod/{name}", check=False)
-    if release.get(f"pod/{name}", phase) != "Succeeded":
-        raise SystemExit(f"{name}: {log[-3000:]}")
-    print(log.strip()[-400:])
+def _wait_restore(release: Release) -> None:
+    """Wait for the end of the Job. Ends the run with its log if it fails."""
+    selector = f"app.kubernetes.io/instance={release.name},app.kubernetes.io/component=restore"
+    words = ["wait", "--for=condition=complete", "--timeout=180s", "job", "-l", selector]
+    if not release.kubectl(*words, check=False):
+        raise SystemExit(release.kubectl("logs", "--all-containers", "-l", selector, check=False)[-3000:])

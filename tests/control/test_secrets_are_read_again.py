@@ -11,6 +11,7 @@ import trustme
 from nephila.kernel.runtime import config
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.secret_files import current
+from nephila.storage.faults import StoreLost
 from nephila_cluster.kafka.client.security import connection_options, renew_credentials
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_control.access.authority import Authority, administrator
@@ -53,6 +54,22 @@ def test_a_database_is_connected_to_with_the_rotated_password(tmp_path: Path, mo
         with pytest.raises(UserError, match="password authentication failed"):
             link.connect(url)
     assert passwords == ["old", "new"]
+
+
+def test_a_password_in_a_file_of_its_own_is_read_at_each_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The URL has none, as in the chart; one in the URL comes first. A file that is away now is a lost connection."""
+    file = tmp_path / "password"
+    monkeypatch.setenv("PGPASSWORD_FILE", str(file))
+    parts = {"user": "u", "host": "db.test", "dbname": "x"}
+    for text in ("old", "new"):
+        file.write_text(f"{text}\n")
+        assert link.parameters("postgresql://u@db.test/x") == {**parts, "password": text}
+    assert link.parameters("postgresql://u:own@db.test/x") == {**parts, "password": "own"}
+    file.unlink()
+    with pytest.raises(StoreLost, match="PGPASSWORD_FILE"):
+        link.parameters("postgresql://u@db.test/x")
 
 
 def test_kafka_gets_the_rotated_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ class PostgresSystem(System):
             program.wait(60)
 
 
-_JOB = """
+UNTIL_IDLE = """
 import subprocess, sys, json, time
 for _ in range(400):
     done = subprocess.run([sys.executable, "-m", "nephila", "jobs", "list", "--json", "--bootstrap", "system.yaml"],
@@ -152,7 +152,9 @@ def test_a_backup_of_a_running_system_leads_to_the_same_rows(tmp_path, broker, s
             assert (rest.returncode, "has a frontier already" in rest.stderr) == (2, True)
             before = len(web.requests)
             second.start(*SERVICES)
-            waited = subprocess.run([sys.executable, "-c", _JOB], cwd=second.folder, capture_output=True, check=False)
+            waited = subprocess.run(
+                [sys.executable, "-c", UNTIL_IDLE], cwd=second.folder, capture_output=True, check=False
+            )
             assert waited.returncode == 0, waited.stdout
             assert second.table() == undisturbed
             asked = [r.path for r in web.requests[before:] if r.path != "/robots.txt"]

@@ -21,7 +21,7 @@ spec:
       {{- include "nephila.selectorLabels" $scope | nindent 6 }}
   template:
     {{- include "nephila.pod" $scope | nindent 4 }}
-{{- if $section.autoscaling.enabled }}
+{{- if and $section.autoscaling.enabled (not .root.Values.restore.enabled) }}
 {{- if $section.keda.enabled }}{{ fail (printf "%s.autoscaling and %s.keda are both enabled; enable one" .component .component) }}{{ end -}}
 {{- if gt (int $section.autoscaling.minReplicas) (int $section.autoscaling.maxReplicas) }}{{ fail (printf "%s.autoscaling.minReplicas is above maxReplicas" .component) }}{{ end }}
 ---

@@ -157,6 +157,48 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{- /* URL of the database of the dev mode; its password is in a file. */ -}}
+{{- define "nephila.databaseUrl" -}}
+postgresql://nephila@{{ include "nephila.fullname" . }}-postgres/nephila
+{{- end -}}
+
+{{- /* Variables of libpq for TLS to an external database. The files are those of nephila.databaseVolumes. */ -}}
+{{- define "nephila.databaseEnv" -}}
+{{- $tls := .Values.database.external.tls -}}
+{{- if eq .Values.database.mode "external" -}}
+{{- with $tls.mode }}
+- {name: PGSSLMODE, value: {{ . }}}
+{{- end }}
+{{- if $tls.existingSecret }}
+- {name: PGSSLROOTCERT, value: /etc/nephila-database-tls/ca.crt}
+{{- if $tls.clientCertificate }}
+- {name: PGSSLCERT, value: /etc/nephila-database-tls/tls.crt}
+- {name: PGSSLKEY, value: /etc/nephila-database-tls/tls.key}
+{{- end }}
+{{- else if or $tls.clientCertificate (hasPrefix "verify" $tls.mode) }}
+{{- fail "database.external.tls.existingSecret is required with clientCertificate, verify-ca and verify-full" }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "nephila.databaseMounts" -}}
+- {name: database, mountPath: /etc/nephila-database, readOnly: true}
+{{- if and (eq .Values.database.mode "external") .Values.database.external.tls.existingSecret }}
+- {name: database-tls, mountPath: /etc/nephila-database-tls, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "nephila.databaseVolumes" -}}
+- name: database
+  secret: {secretName: {{ include "nephila.databaseSecret" . }}, defaultMode: 0440}
+{{- if eq .Values.database.mode "external" }}
+{{- with .Values.database.external.tls.existingSecret }}
+- name: database-tls
+  secret: {secretName: {{ . }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "nephila.tokenSecret" -}}
 {{- .Values.api.existingSecret | default (printf "%s-api" (include "nephila.fullname" .)) -}}
 {{- end -}}
@@ -270,24 +312,11 @@ spec:
         {{- if $database }}
         {{- if eq $values.database.mode "external" }}
         - {name: {{ $database }}_FILE, value: /etc/nephila-database/{{ $values.database.external.existingSecretKey }}}
-        {{- with $values.database.external.tls.mode }}
-        - {name: PGSSLMODE, value: {{ . }}}
-        {{- end }}
-        {{- if $values.database.external.tls.existingSecret }}
-        - {name: PGSSLROOTCERT, value: /etc/nephila-database-tls/ca.crt}
-        {{- if $values.database.external.tls.clientCertificate }}
-        - {name: PGSSLCERT, value: /etc/nephila-database-tls/tls.crt}
-        - {name: PGSSLKEY, value: /etc/nephila-database-tls/tls.key}
-        {{- end }}
-        {{- else if or $values.database.external.tls.clientCertificate (hasPrefix "verify" $values.database.external.tls.mode) }}
-        {{- fail "database.external.tls.existingSecret is required with clientCertificate, verify-ca and verify-full" }}
-        {{- end }}
         {{- else }}
-        - name: PGPASSWORD
-          valueFrom:
-            secretKeyRef: {name: {{ include "nephila.databaseSecret" $root }}, key: password}
-        - {name: {{ $database }}, value: "postgresql://nephila@{{ include "nephila.fullname" $root }}-postgres/nephila"}
+        - {name: {{ $database }}, value: {{ include "nephila.databaseUrl" $root | quote }}}
+        - {name: PGPASSWORD_FILE, value: /etc/nephila-database/password}
         {{- end }}
+        {{- include "nephila.databaseEnv" $root | nindent 8 }}
         {{- end }}
         {{- with concat $values.pod.extraEnv ($section.extraEnv | default list) }}
         {{- toYaml . | nindent 8 }}
@@ -329,11 +358,8 @@ spec:
         {{- end }}
         {{- end }}
         {{- include "nephila.kafkaMounts" $root | nindent 8 }}
-        {{- if and $database (eq $values.database.mode "external") }}
-        - {name: database, mountPath: /etc/nephila-database, readOnly: true}
-        {{- if $values.database.external.tls.existingSecret }}
-        - {name: database-tls, mountPath: /etc/nephila-database-tls, readOnly: true}
-        {{- end }}
+        {{- if $database }}
+        {{- include "nephila.databaseMounts" $root | nindent 8 }}
         {{- end }}
         {{- if and $fetches $values.downloader.secrets.existingSecret }}
         - {name: job-secrets, mountPath: /secrets, readOnly: true}
@@ -366,13 +392,8 @@ spec:
     {{- end }}
     {{- end }}
     {{- include "nephila.kafkaVolumes" $root | nindent 4 }}
-    {{- if and $database (eq $values.database.mode "external") }}
-    - name: database
-      secret: {secretName: {{ include "nephila.databaseSecret" $root }}, defaultMode: 0440}
-    {{- with $values.database.external.tls.existingSecret }}
-    - name: database-tls
-      secret: {secretName: {{ . }}, defaultMode: 0440}
-    {{- end }}
+    {{- if $database }}
+    {{- include "nephila.databaseVolumes" $root | nindent 4 }}
     {{- end }}
     {{- if and $fetches $values.downloader.secrets.existingSecret }}
     - name: job-secrets

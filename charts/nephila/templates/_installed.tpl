@@ -2,12 +2,17 @@
 is known of the release, and the values count. */ -}}
 
 {{- /* The line `replicas` of a Deployment or StatefulSet: (root, kind, name, replicas, scaled). A number that somebody else
-has set (kubectl scale, an autoscaler) stays, until the value itself changes. `scaled`: an autoscaler of this release sets it. */ -}}
+has set (kubectl scale, an autoscaler) stays, until the value itself changes. `scaled`: an autoscaler of this release sets it,
+from 1 on after a restore: it leaves a Deployment of none as it is. */ -}}
 {{- define "nephila.replicas" -}}
 {{- $live := lookup "apps/v1" .kind .root.Release.Namespace .name | default dict -}}
 {{- $value := int .replicas -}}
 {{- $before := dig "metadata" "annotations" "nephila.dev/replicas" (toString $value) $live -}}
-{{- if and $live (or .scaled (eq $before (toString $value))) -}}
+{{- if .root.Values.restore.enabled -}}
+replicas: 0
+{{- else if and .scaled (eq $before "restore") -}}
+replicas: 1
+{{- else if and $live (or .scaled (eq $before (toString $value))) -}}
 replicas: {{ dig "spec" "replicas" $value $live | int }}
 {{- else if not .scaled -}}
 replicas: {{ $value }}
@@ -16,7 +21,8 @@ replicas: {{ $value }}
 
 {{- /* metadata of what has replicas: (root, component, name, replicas). The annotation is the value of this revision. */ -}}
 {{- define "nephila.scaledMetadata" -}}
-{{- include "nephila.metadata" (merge (dict "annotations" (dict "nephila.dev/replicas" (.replicas | int | toString))) .) -}}
+{{- $value := .root.Values.restore.enabled | ternary "restore" (.replicas | int | toString) -}}
+{{- include "nephila.metadata" (merge (dict "annotations" (dict "nephila.dev/replicas" $value)) .) -}}
 {{- end -}}
 
 {{- /* volumeClaimTemplates of a StatefulSet, as a list, which is empty for an emptyDir: (root, name, size, storageClass). */ -}}

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import psycopg
+from nephila.kernel.runtime.config import secret_variable
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.secret_files import current
 from nephila.storage.faults import StoreLost, StoreSlow
@@ -18,6 +19,9 @@ from nephila.storage.source import display_name
 from psycopg.conninfo import conninfo_to_dict
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+
+VARIABLE: Final = "PGPASSWORD"
+"""Name in libpq of the variable for a password that the URL does not have; PGPASSWORD_FILE names a file with it."""
 
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
@@ -47,13 +51,7 @@ def connect(url: str, *, readonly: bool = False, fsync: bool = True) -> Connecti
 
     The server ends a session that is idle in a transaction for 15 s: a frozen writer must not hold its locks.
     """
-    try:
-        # A password that was rotated since the start is in the file that the URL came from.
-        settings = conninfo_to_dict(current(url))
-    except psycopg.ProgrammingError:
-        raise UsageError(
-            f"{display_name(url)} is no URL of a database; it is of the form postgresql://user@host:5432/database"
-        ) from None
+    settings = parameters(url)
     try:
         connection = psycopg.connect("", autocommit=True, **{**_DEFAULTS, **settings})
     except psycopg.Error as error:
@@ -65,6 +63,22 @@ def connect(url: str, *, readonly: bool = False, fsync: bool = True) -> Connecti
         connection.close()
         raise
     return connection
+
+
+def parameters(url: str) -> dict[str, Any]:
+    """The parameters of libpq with the present password: that of the URL, or of the file that PGPASSWORD_FILE names.
+    Reads the disk. Raises `UsageError` for an invalid URL, `StoreLost` for a file that cannot be read now."""
+    try:
+        settings: dict[str, Any] = conninfo_to_dict(current(url))
+    except psycopg.ProgrammingError:
+        raise UsageError(
+            f"{display_name(url)} is no URL of a database; it is of the form postgresql://user@host:5432/database"
+        ) from None
+    try:
+        password = secret_variable(VARIABLE)
+    except UsageError as error:
+        raise StoreLost(str(error)) from None
+    return {"password": password, **settings} if password else settings
 
 
 def _prepare(connection: Connection, url: str, *, readonly: bool, fsync: bool) -> None:
@@ -123,8 +137,8 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
         remedy = "the server may require TLS: set sslmode=verify-full and sslrootcert in the URL"
     elif "password" in text or "authentication" in text:
         remedy = (
-            "give the password in NEPHILA_STORAGE__STORE_FILE, which is read again at each attempt, or in "
-            "NEPHILA_STORAGE__STORE, PGPASSWORD or ~/.pgpass"
+            "give the password in the file of NEPHILA_STORAGE__STORE_FILE or PGPASSWORD_FILE, which is read again at "
+            "each attempt, or in NEPHILA_STORAGE__STORE, PGPASSWORD or ~/.pgpass"
         )
     elif "database" in text and "does not exist" in text:
         remedy = "make it with createdb, or name another one"

@@ -84,7 +84,7 @@ def _dbname(url: str) -> str:
 
 def _run(program: str, url: str, words: list[str]) -> None:
     require_driver()
-    from psycopg.conninfo import conninfo_to_dict
+    from nephila_stores.postgres.link import parameters
 
     path = shutil.which(program)
     if path is None:
@@ -92,8 +92,8 @@ def _run(program: str, url: str, words: list[str]) -> None:
             f"no {program} in PATH: install the client of PostgreSQL (apt-get install postgresql-client), at least as "
             "new as the server; or save the rows by other means and use --without-rows"
         )
-    parameters = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
-    environment = {**os.environ, **{_VARIABLES[name]: parameters[name] for name in _VARIABLES if name in parameters}}
+    values = {name: str(value) for name, value in parameters(url).items() if value is not None}
+    environment = {**os.environ, **{_VARIABLES[name]: values[name] for name in _VARIABLES if name in values}}
     try:
         done = subprocess.run([path, *words], env=environment, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -50,6 +50,7 @@ from nephila.kernel.topics import (
 from nephila.scheduler.durability.commit_log import frame, frames
 from nephila.storage.source import display_name
 from nephila_cluster.kafka.config import KafkaConfig
+from nephila_cluster.kafka.grow import grow
 from nephila_cluster.kafka.wire import CODECS, FORMATS
 from nephila_cluster.scheduler.changelog import LogFilter
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore
@@ -244,7 +245,8 @@ def _write(written: Archive, name: str, kind: type, messages: Iterable[Any]) -> 
 
 
 def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool) -> None:
-    """Fill a system without a frontier. Raises `UserError`, and `UsageError` when something is there already."""
+    """Fill a system without a frontier; it grows to the partitions of the backup. Raises `UserError`, and `UsageError`
+    when something is there already."""
     saved = {file.name for file in manifest.files}
     beside = archive.rows_beside(path)
     dumps = [path / archive.FILES / name for name in sorted(saved) if rows.is_dump(name)]
@@ -270,11 +272,12 @@ def restore(path: Path, manifest: Manifest, settings: str, *, without_rows: bool
 
     async def main() -> None:
         async with open_log(system, config) as bus:
-            if bus.layout.count != count:
-                raise UsageError(
-                    f"{path} is of a system that has grown to {count} partitions, and this one has {bus.layout.count}: "
-                    f"nephila service topics grow --to {count} --wait 0, then repeat the command"
-                )
+            present = bus.layout.count
+            if present != count:
+                await _require_empty(bus, system, saved)
+        if present != count:
+            await grow(config, count, wait_s=0.0)
+        async with open_log(system, config) as bus:
             await load(bus, system, files, saved)
 
     try:
