@@ -15,6 +15,7 @@ RECEIPTS = f"{total('nephila_scheduler_urls_outstanding')} / {total('nephila_sch
 SLOTS = f"{total('nephila_downloader_requests_in_flight')} / {total('nephila_downloader_admission_limit')}"
 POLITE = f"({WAITING} + {BLOCKED}) / ({WAITING} + {BLOCKED} + {READY})"
 OURS = 'namespace="$namespace",pod=~"$pod"'
+TENANT_FETCHES = rate("nephila_scheduler_tenant_fetches_total", "tenant")
 CPU = f'sum by (pod) (rate(container_cpu_usage_seconds_total{{{OURS},container!=""}}[$__rate_interval]))'
 ALL_CPU = f'sum(rate(container_cpu_usage_seconds_total{{{OURS},container!=""}}[$__rate_interval]))'
 REQUESTS = f'sum by (pod) (kube_pod_container_resource_requests{{{OURS},resource="cpu"}})'
@@ -167,6 +168,44 @@ LIMITS = (
                 f"1000 * {rate('nephila_downloader_wire_bytes_total')} / {PAGES}",
                 "bytes",
                 text="Traffic that a provider may charge for.",
+            ),
+        ),
+        "Tenants": (
+            Panel(
+                "Fetches by tenant",
+                TENANT_FETCHES,
+                "reqps",
+                "{{tenant}}",
+                "Pages that the jobs of a tenant fetch. Jobs without a tenant are left out.",
+            ),
+            Panel(
+                "Cost per hour by tenant",
+                f"{TENANT_FETCHES} / on () group_left () {FETCHES} * on () group_left () ({ALL_CPU} * $price)",
+                legend="{{tenant}}",
+                text="CPU in use by the variable price, divided by the fetches of the tenants.",
+            ),
+            Panel(
+                "Bytes received by tenant",
+                rate("nephila_scheduler_tenant_wire_bytes_total", "tenant"),
+                "Bps",
+                "{{tenant}}",
+                "Traffic of its pages.",
+            ),
+            Panel(
+                "Browsers in use by tenant",
+                rate("nephila_scheduler_tenant_browser_seconds_total", "tenant"),
+                "short",
+                "{{tenant}}",
+                "Seconds in a browser per second.",
+            ),
+            Panel(
+                "Quota of tenants in use",
+                f"max by (tenant) (nephila_scheduler_tenant_quota_used_ratio{HERE})",
+                "percentunit",
+                "{{tenant}}",
+                "Pages, bytes or browser time of the period, whichever is most. At 100 % the jobs of the tenant wait.",
+                warn=0.8,
+                alarm=1.0,
             ),
         ),
     },

@@ -58,8 +58,8 @@ class Control(Operated):
         """Create or change a job."""
 
     @operation("GET", "/jobs", Role.VIEWER, JOBS, tenants=True)
-    async def list_jobs(self, request: requests.Empty) -> job_types.JobList:
-        """How all jobs stand."""
+    async def list_jobs(self, request: job_types.ListJobs) -> job_types.JobList:
+        """How all jobs stand, or those of one owner."""
 
     @operation("GET", "/directories", Role.VIEWER, SITES, tenants=True)
     async def list_directories(self, request: requests.Empty) -> site_types.DirectoryList:

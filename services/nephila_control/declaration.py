@@ -31,6 +31,8 @@ class Logged(NamedTuple):
     """
     result: Callable[[Any], str] = lambda answer: ""
     """The change in the words of the answer; used without a state."""
+    author: Callable[[Any], str] = lambda request: ""
+    """For whom the caller makes the change, as the request says."""
     batches: bool = False
     """One change comes as many requests: those of one caller within a minute are one entry of the log."""
 

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nephila import __version__
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, JobStatus
 
 from nephila_control import job_types, system_types
@@ -35,6 +36,7 @@ def job_report(job: CrawlJob, status: JobStatus, rate: float) -> job_types.Job:
         links_held=status.links_held,
         links_lost=status.links_lost,
         tenant=job.tenant,
+        owner=spec_of(job).owner,
         site=job.site,
     )
 

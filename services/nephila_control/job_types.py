@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
+from nephila.kernel.documents.job_schema import JobOwner
 from nephila.kernel.messages import Context, Seed
 from nephila.kernel.runtime.errors import UsageError
 
@@ -29,11 +30,20 @@ class JobName(Request):
     name: Name
 
 
+class ListJobs(Request):
+    """The jobs of one owner, or all."""
+
+    owner: JobOwner = ""
+    """`spec.owner` of the jobs; empty: all."""
+
+
 class ApplyJob(Request):
     """Create a job or change it: the document is the whole desired state."""
 
     job: dict[str, Any]
     """A CrawlJob document (docs/crawljob.schema.json). Seeds in files are the client's to read and send."""
+    author: Annotated[str, Meta(max_length=253, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    """For whom the caller applies it, for the log of changes: the operator names the author of a CrawlJob."""
     seeds_follow: bool = False
     """More seeds come with `add_seeds`; the last request of them has `last`."""
 
@@ -158,6 +168,8 @@ class Job(msgspec.Struct, kw_only=True):
     links_lost: int = 0
     """Links that the scope refuses: held for a wider scope, and not held because of the limit."""
     tenant: str = ""
+    owner: str = ""
+    """Person or team that answers for the job."""
     site: str = ""
     """Site that the job belongs to."""
     browser_s: float = 0.0
@@ -186,7 +198,7 @@ class Job(msgspec.Struct, kw_only=True):
 
 
 class JobList(msgspec.Struct, kw_only=True):
-    """All jobs by name."""
+    """Jobs by name."""
 
     jobs: list[Job]
 

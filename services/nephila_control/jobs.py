@@ -16,7 +16,7 @@ from nephila.kernel.seeds import url_errors
 from nephila.scheduler.jobs.scope import compile_patterns
 from nephila.scheduler.tenants.tenants import check_tenant
 
-from nephila_control import api, job_types, job_view, requests
+from nephila_control import api, job_types, job_view
 from nephila_control.backend import is_held, next_generation
 from nephila_control.forget import urls_to_forget
 from nephila_control.job_checks import source_seeds, with_exclusions
@@ -79,8 +79,9 @@ class JobOperations(OperationPart):
         job = self._backend.spec(uid)
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
-    async def list_jobs(self, request: requests.Empty) -> job_types.JobList:
-        return job_types.JobList(jobs=job_list(self._backend, self._shared.job_faults))
+    async def list_jobs(self, request: job_types.ListJobs) -> job_types.JobList:
+        jobs = job_list(self._backend, self._shared.job_faults)
+        return job_types.JobList(jobs=[job for job in jobs if not request.owner or job.owner == request.owner])
 
     async def get_job(self, request: job_types.JobName) -> job_types.JobDetail:
         job = self._job(request.name)

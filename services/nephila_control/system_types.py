@@ -409,6 +409,9 @@ class ControlLogEntry(msgspec.Struct, kw_only=True):
     """Seconds since 1970 UTC."""
     who: str
     """Name of the token, of the user of a session, or of the socket."""
+    author: str = ""
+    """For whom `who` made the change, as `who` says: the author of a CrawlJob, of which `who` is the operator. Empty:
+    for itself."""
     operation: str
     subject: str
     """The object, as "job news"."""

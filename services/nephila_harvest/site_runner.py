@@ -21,7 +21,7 @@ from nephila.kernel.runtime.waits import wait
 from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.rows import iso
 from nephila.storage.source import Source
-from nephila_control import api, job_types, job_view, requests, screen_types
+from nephila_control import api, job_types, job_view, screen_types
 from nephila_control.api import Control
 from nephila_control.sites import list_answer, list_line
 
@@ -221,7 +221,7 @@ class SiteRunner:
         self._on_line(f"{name}: removed")
 
     async def _watch(self) -> None:
-        jobs = {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
+        jobs = {job.name: job for job in (await self._control.list_jobs(job_types.ListJobs())).jobs}
         for run in list(self._open.values()):
             job, age_s = jobs.get(run.name), self._clock.now() - run.started_at
             paused = job is not None and job.state == "paused"
@@ -247,7 +247,7 @@ class SiteRunner:
         jobs: dict[str, job_types.Job] | None = None
         while True:
             if jobs is None and self._planner.next_event(now) <= now:
-                jobs = {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
+                jobs = {job.name: job for job in (await self._control.list_jobs(job_types.ListJobs())).jobs}
             start = self._planner.take(now)
             if start is None:
                 return

@@ -259,11 +259,24 @@ async def test_a_job_is_created_listed_and_shown(rig):
     """With the words that all implementations share, and its document."""
     answer = await apply(rig)
     assert (answer.name, answer.verdict, answer.held, answer.refused) == ("news", "created", False, [])
-    (job,) = (await rig.control.list_jobs(requests.Empty())).jobs
+    (job,) = (await rig.control.list_jobs(job_types.ListJobs())).jobs
     assert (job.name, job.state, job.queued, job.generation) == ("news", "paused", 1, answer.generation)
     detail = await rig.control.get_job(name("news"))
     assert detail.status.observed_generation == answer.generation
     assert job_document.from_json(detail.document).job == job_document.from_json(document(paused=True)).job
+
+
+async def test_the_jobs_of_an_owner_are_listed(rig):
+    """A job without one is in the list of all."""
+    await apply(rig)
+    await apply(rig, "shop", owner="anna@example.org")
+    listed = (await rig.control.list_jobs(job_types.ListJobs(owner="anna@example.org"))).jobs
+    assert [(job.name, job.owner) for job in listed] == [("shop", "anna@example.org")]
+    assert (await rig.control.list_jobs(job_types.ListJobs(owner="anna"))).jobs == []
+    assert {job.name: job.owner for job in (await rig.control.list_jobs(job_types.ListJobs())).jobs} == {
+        "news": "",
+        "shop": "anna@example.org",
+    }
 
 
 async def test_the_same_document_changes_nothing_and_another_is_a_generation(rig):
@@ -285,7 +298,7 @@ async def test_a_job_is_resumed_paused_and_deleted(rig):
     assert (await rig.control.pause_job(name("news"))).verdict == "paused"
     deleted = await rig.control.delete_job(name("news"))
     assert (deleted.verdict, deleted.generation) == ("deleted", created.generation + 3)
-    assert (await rig.control.list_jobs(requests.Empty())).jobs == []
+    assert (await rig.control.list_jobs(job_types.ListJobs())).jobs == []
     assert (await apply(rig)).verdict == "created"
 
 
@@ -306,7 +319,7 @@ async def test_a_keyword_scheme_is_deleted(rig):
     assert after["schemes"] == {**before["schemes"], "schemes": before["schemes"]["schemes"][1:]}
     assert {**after, "schemes": 0} == {**before, "schemes": 0}
     assert await applying.delete(target, "storms", "schemes") == []
-    assert [job.name for job in (await rig.control.list_jobs(requests.Empty())).jobs] == ["news"]
+    assert [job.name for job in (await rig.control.list_jobs(job_types.ListJobs())).jobs] == ["news"]
     with pytest.raises(UserError, match="has no schemes"):
         await applying.delete(target, "storms", "schemes")
 
@@ -336,7 +349,7 @@ async def test_a_bad_document_is_one_line_and_changes_nothing(rig, job, says):
     with pytest.raises(UsageError, match=says) as error:
         await rig.control.apply_job(job_types.ApplyJob(job=job))
     assert "\n" not in str(error.value)
-    assert (await rig.control.list_jobs(requests.Empty())).jobs == []
+    assert (await rig.control.list_jobs(job_types.ListJobs())).jobs == []
 
 
 async def test_seeds_are_added_and_bad_ones_are_refused(rig):

@@ -53,9 +53,9 @@ async def test_what_was_answered_is_there_after_a_restart(broker, tmp_path):
         assert (await control.apply_job(job_types.ApplyJob(job=job))).generation == 2
         await control.change_settings(system_types.ChangeSettings(settings={"log_level": "debug"}))
         with pytest.raises(UserError, match="refuses the token"):
-            await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(requests.Empty())
+            await at_url(f"http://127.0.0.1:{program.server.port}", "x" * 16).list_jobs(job_types.ListJobs())
     async with served(config, token) as (control, _):
-        (job,) = (await control.list_jobs(requests.Empty())).jobs
+        (job,) = (await control.list_jobs(job_types.ListJobs())).jobs
         assert (job.name, job.state, job.generation) == ("news", "paused", 2)
         assert [one.name for one in (await control.list_rules(requests.Empty())).rules] == ["shop"]
         assert (await control.get_settings(requests.Empty())).settings == {"log_level": "debug"}

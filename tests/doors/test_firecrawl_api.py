@@ -15,7 +15,7 @@ from firecrawl import Firecrawl
 from firecrawl.v2.utils import error_handler as errors
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.waits import Backoff
-from nephila_control import job_types, requests, rule_types
+from nephila_control import job_types, rule_types
 from nephila_control.access.authority import Authority, administrator, digest
 from nephila_control.http.application import application
 from nephila_control.http.server import tcp_server
@@ -159,7 +159,7 @@ async def test_crawls_of_yesterday_are_deleted_with_the_next_one(tmp_path):
             await rig.control.apply_job(job_types.ApplyJob(job=document))
         answer = await client._request("POST", "/v2/crawl", b'{"url": "http://z.test/", "limit": 1}', HEADERS)
         assert answer.status_code == 200
-        names = {job.name for job in (await rig.control.list_jobs(requests.Empty())).jobs}
+        names = {job.name for job in (await rig.control.list_jobs(job_types.ListJobs())).jobs}
         assert old not in names
         assert {today, "news"} < names
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila_control import requests
+from nephila_control import job_types
 from nephila_doors import scrapes
 from nephila_doors.scrapes import Busy, NotStored, Scrapes, WaitTimeout
 from nephila_doors.site_map import MapRequest, site_map
@@ -89,5 +89,5 @@ async def test_the_map_of_a_site_fetches_one_page_and_the_sitemaps(tmp_path):
         assert set(rig.web.paths("a.test")) == {"/robots.txt", "/", "/map.xml"}
         only = await site_map(rig.control, SystemClock(), MapRequest(url="a.test", search="GREEN", limit=1))
         assert [one.url for one in only] == ["http://a.test/green"]
-        jobs = (await rig.control.list_jobs(requests.Empty())).jobs
+        jobs = (await rig.control.list_jobs(job_types.ListJobs())).jobs
         assert [one.name[:4] for one in jobs] == ["map-"]

@@ -33,6 +33,16 @@ UNANSWERED: dict[str, str] = {
         "no webhooks are configured",
     ),
     **dict.fromkeys(("Lists of directories by verdict", "Directories with a fault"), "no sites are configured"),
+    **dict.fromkeys(
+        (
+            "Fetches by tenant",
+            "Cost per hour by tenant",
+            "Bytes received by tenant",
+            "Browsers in use by tenant",
+            "Quota of tenants in use",
+        ),
+        "no job of the run has a tenant",
+    ),
     "Stored pages evaluated by changed schemes": "no schemes are configured",
     "Near-copies": "no job of the run compares texts",
     "Pages checked too late": "no job of the run has a freshness objective",

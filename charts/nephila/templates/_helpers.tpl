@@ -29,11 +29,13 @@ app.kubernetes.io/component: {{ .component }}
 {{- merge $fixed (.labels | default dict) .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
-{{- /* metadata of an object: (root, component, name, and namespace, labels, annotations). Nothing is written behind it: the last key may be
+{{- /* metadata of an object: (root, component, name, and namespace, labels, annotations; ofCluster: it has no namespace). Nothing is written behind it: the last key may be
 `labels` or `annotations`. */ -}}
 {{- define "nephila.metadata" -}}
 name: {{ .name }}
+{{- if not .ofCluster }}
 namespace: {{ .namespace | default .root.Release.Namespace }}
+{{- end }}
 labels:
   {{- include "nephila.labels" . | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}

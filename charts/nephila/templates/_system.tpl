@@ -36,6 +36,7 @@
 {{- with .Values.crawler.userAgent }}{{ $_ := set $system "user_agent" . }}{{ end -}}
 {{- with .Values.crawler.contact }}{{ $_ := set $system "contact" . }}{{ end -}}
 {{- with .Values.crawler.networks }}{{ $_ := set $system "networks" . }}{{ end -}}
+{{- with .Values.crawler.tenants }}{{ $_ := set $system "tenants" . }}{{ end -}}
 {{- toYaml $system -}}
 {{- end -}}
 
@@ -57,8 +58,9 @@ restart it. */ -}}
 {{- if not (has $section $own) -}}{{- $_ := unset $system $section -}}{{- end -}}
 {{- end -}}
 {{- if not (or $fetches (eq .component "scheduler")) -}}
-{{- range $name := list "per_address" "address_gap_s" "networks" "tenants" -}}{{- $_ := unset $system $name -}}{{- end -}}
+{{- range $name := list "per_address" "address_gap_s" "networks" -}}{{- $_ := unset $system $name -}}{{- end -}}
 {{- end -}}
+{{- if not (has .component (list "scheduler" "api")) -}}{{- $_ := unset $system "tenants" -}}{{- end -}}
 {{- if (index .root.Values .component).logLevel -}}{{- $_ := unset $system "log_level" -}}{{- end -}}
 {{- toYaml $system -}}
 {{- end -}}

@@ -59,7 +59,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     downloader's."""
     tenants: tuple[str, ...] = ()
     """Quotas and shares of tenants: "news pages=100000 bytes=5000000000 browserSeconds=3600 per=day share=2". per is
-    day or month (UTC)."""
+    day or month (UTC). namespaces=press,radio: of Kubernetes, whose CrawlJobs have the tenant; the operator reads
+    them."""
     crawl_delay_max_s: float = 300.0
     """Maximum Crawl-delay; a site that wants less traffic has Disallow."""
     robots_ttl_s: float = 86_400.0

@@ -72,6 +72,15 @@ def _ended(scheduler: AnyScheduler) -> Mapping[str, float]:
     return counts
 
 
+def _quota_shares(scheduler: AnyScheduler) -> Mapping[str, float]:
+    """Each frontier knows a part of the use of the others, so the largest share counts."""
+    utc, shares = scheduler.clock.now(), dict[str, float]()
+    for frontier in scheduler.frontiers:
+        for name, share in frontier.quotas.used_shares(utc).items():
+            shares[name] = max(shares.get(name, 0.0), share)
+    return shares
+
+
 JOBS_SHOWN = 50
 """Jobs with a label of their own in the metrics by job: those with most work. All others count as `OTHER_JOBS`."""
 OTHER_JOBS = "(others)"
@@ -242,6 +251,34 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
         "URLs whose page, record or receipt was lost on the bus; they are fetched again. A rise: the broker lost data.",
         lambda s: s.counters.lost_messages,
         counter=True,
+    ),
+    Metric(
+        "tenant_fetches_total",
+        "Fetches of pages by tenant. A rise: its jobs use more of the system.",
+        lambda s: {name: use.fetches for name, use in s.counters.tenants.items()},
+        "tenant",
+        counter=True,
+    ),
+    Metric(
+        "tenant_wire_bytes_total",
+        "Bytes received for pages by tenant. A rise above that of its fetches: its pages are larger.",
+        lambda s: {name: use.wire_bytes for name, use in s.counters.tenants.items()},
+        "tenant",
+        counter=True,
+    ),
+    Metric(
+        "tenant_browser_seconds_total",
+        "Seconds in a browser by tenant. A rise: more of its pages are rendered.",
+        lambda s: {name: use.browser_s for name, use in s.counters.tenants.items()},
+        "tenant",
+        counter=True,
+    ),
+    Metric(
+        "tenant_quota_used_ratio",
+        "Share of the quota of a tenant that is used up in this period: of pages, bytes or browser time, whichever is "
+        "most. At 1 its jobs wait for the next period.",
+        _quota_shares,
+        "tenant",
     ),
     Metric("commits_total", "Commits written. Flat: nothing happens.", lambda s: s.commits, counter=True),
     Metric(

@@ -23,6 +23,12 @@ class OperatorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     alone."""
     unlabelled: bool = True
     """Serve resources without that label."""
+    tenants: tuple[str, ...] = ()
+    """Tenants, as in scheduler.tenants. Those with `namespaces=` belong to these namespaces alone: a CrawlJob there has
+    its tenant, and one elsewhere cannot have it."""
+    author_annotation: bool = False
+    """The annotation `nephila.dev/author` of a CrawlJob is the user that wrote it: an admission policy checks it, as
+    `admission.enabled` of the chart does. Otherwise the log of changes names the client of `managedFields`."""
     lease: str = "nephila-operator"
     """Name of the Lease by which one of several operators is elected."""
     lease_s: float = 15.0

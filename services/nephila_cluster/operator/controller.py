@@ -17,8 +17,10 @@ from typing import Any, Final, Literal, Protocol
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 from nephila.kernel.runtime.waits import Backoff
+from nephila.scheduler.tenants.tenants import tenants
 from nephila_control import job_types, rule_types
 
+from nephila_cluster.operator.author import author_of
 from nephila_cluster.operator.cluster import Absent, Conflict, Kind, timestamp
 from nephila_cluster.operator.config import OperatorConfig
 from nephila_cluster.operator.observer import Observer
@@ -26,6 +28,7 @@ from nephila_cluster.operator.ownership import Ownership
 from nephila_cluster.operator.plan import Again, ReconcilePlan, Refusal, find, is_deleted
 from nephila_cluster.operator.reconcile_job import ObservedJob, reconcile_job
 from nephila_cluster.operator.reconcile_rule import ObservedRule, reconcile_rule
+from nephila_cluster.operator.tenancy import Tenancy
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,8 @@ class Controller:
     ) -> None:
         self._resources = resources
         self._ownership = ownership
+        self._tenancy = Tenancy(tenants(config.tenants, "operator.tenants"), ownership.home)
+        self._author_annotation = config.author_annotation
         self._observer = observer
         self._clock = clock
         self._intervals: dict[Kind, float] = {
@@ -180,8 +185,10 @@ class Controller:
         if clash := self._ownership.clash(body):
             refusal = None if is_deleted(body) else Refusal(clash, final=True)
             seen = ObservedJob(refusal=refusal) if kind == "CrawlJob" else ObservedRule(refusal=refusal)
+        elif kind == "CrawlJob" and not is_deleted(body) and (fault := self._tenancy.fault(body)):
+            seen = replace(seen, refusal=Refusal(fault, final=True))
         for _ in range(MAX_STEPS):
-            plan = self._plan(self._ownership.local(body), seen, self._refused_rules(body))
+            plan = self._plan(body, seen)
             if plan.finalizers is not None:
                 body = await self._resources.set_finalizers(kind, body, plan.finalizers)
                 self._store(key, body)
@@ -221,13 +228,13 @@ class Controller:
                 refused[str(self._ownership.local(rule)["metadata"]["name"])] = str(accepted.get("message", ""))
         return refused
 
-    def _plan(
-        self, body: dict[str, Any], seen: ObservedJob | ObservedRule, refused_rules: Mapping[str, str]
-    ) -> ReconcilePlan:
-        now = timestamp(self._clock.now())
-        if isinstance(seen, ObservedJob):
-            return reconcile_job(body, replace(seen, refused_rules=refused_rules), now)
-        return reconcile_rule(body, seen, now)
+    def _plan(self, body: dict[str, Any], seen: ObservedJob | ObservedRule) -> ReconcilePlan:
+        now, local = timestamp(self._clock.now()), self._ownership.local(body)
+        if isinstance(seen, ObservedRule):
+            return reconcile_rule(local, seen, now)
+        author = author_of(body, by_annotation=self._author_annotation)
+        seen = replace(seen, author=author, refused_rules=self._refused_rules(body))
+        return reconcile_job(self._tenancy.bound(local), seen, now)
 
     async def _observe(self, kind: Kind, name: str) -> ObservedJob | ObservedRule:
         return await (self._observer.job(name) if kind == "CrawlJob" else self._observer.rule(name))

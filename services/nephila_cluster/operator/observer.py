@@ -95,7 +95,7 @@ class Observer:
         return None
 
     async def _list_jobs(self) -> dict[str, job_types.Job]:
-        return {job.name: job for job in (await self._control.list_jobs(requests.Empty())).jobs}
+        return {job.name: job for job in (await self._control.list_jobs(job_types.ListJobs())).jobs}
 
     async def _list_rules(self) -> dict[str, rule_types.Rule]:
         return {rule.name: rule for rule in (await self._control.list_rules(requests.Empty())).rules}

@@ -1,8 +1,8 @@
 """One CrawlJob: its spec and the state of its job → the next request and the new status. Pure.
 
-The job is created or changed when the spec has a new generation or the job is absent. A pause with `nephila jobs pause`
-stays until the spec changes. Invariants: a job is created only while the resource holds the finalizer; a spec that is
-refused leaves the job as it is.
+The job is created or changed when the spec has a new generation, its namespace another tenant, or the job is absent. A
+pause with `nephila jobs pause` stays until the spec changes. Invariants: a job is created only while the resource holds
+the finalizer; a spec that is refused leaves the job as it is.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class ObservedJob(Observed):
     """None: there is no such job."""
     applied: job_types.JobApplied | None = None
     """The answer to the request of this reconciliation."""
+    author: str = ""
+    """For whom the operator applies the spec."""
     refused_rules: Mapping[str, str] = field(default_factory=dict)
     """Rule of the job → why the newest spec of its ParseRule is refused."""
 
@@ -88,10 +90,10 @@ def reconcile_job(body: Mapping[str, Any], seen: ObservedJob, now: str) -> Recon
         return report(verdict, "retry")
     if seen.applied is not None:
         return report(("True", "Applied", _answer(seen.applied)), "interval")
-    if is_accepted(body) and seen.job is not None:
+    if is_accepted(body) and seen.job is not None and seen.job.tenant == document["spec"].get("tenant", ""):
         before = find(body["status"], "Accepted")
         return report(("True", before["reason"], before["message"]), "interval")
-    return ReconcilePlan(request=job_types.ApplyJob(job=document))
+    return ReconcilePlan(request=job_types.ApplyJob(job=document, author=seen.author))
 
 
 def _read(document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:

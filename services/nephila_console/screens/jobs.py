@@ -23,6 +23,8 @@ from nephila_console.words import path
 
 FILE = "job"
 """Name of the form in error lines, before line and column."""
+OFFERED_OWNERS = 200
+"""Owners in the list of the filter."""
 
 
 class Problem(NamedTuple):
@@ -34,8 +36,10 @@ class Problem(NamedTuple):
 
 async def jobs(view: View) -> Response:
     """GET /console/jobs"""
-    listed, fixed = await asyncio.gather(view.control.list_jobs(requests.Empty()), _is_fixed(view))
-    rows = listed.jobs
+    listed, fixed = await asyncio.gather(view.control.list_jobs(job_types.ListJobs()), _is_fixed(view))
+    owners = sorted({job.owner for job in listed.jobs if job.owner})
+    owner = view.field("owner")
+    rows = [job for job in listed.jobs if not owner or job.owner == owner]
     state = view.field("state")
     states: dict[str, int] = {}
     for job in rows:
@@ -50,6 +54,8 @@ async def jobs(view: View) -> Response:
         states=states,
         state=state,
         q=view.field("q"),
+        owner=owner,
+        owners=owners[:OFFERED_OWNERS],
         fixed=fixed,
     )
 

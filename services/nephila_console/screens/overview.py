@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila_control import requests, screen_types, system_types
+from nephila_control import job_types, requests, screen_types, system_types
 from starlette.responses import Response
 
 from nephila_console.figures import count
@@ -20,7 +20,7 @@ async def overview(view: View) -> Response:
     control = view.control
     status, jobs, outcomes, series, health = await asyncio.gather(
         control.status(requests.Empty()),
-        control.list_jobs(requests.Empty()),
+        control.list_jobs(job_types.ListJobs()),
         control.count_outcomes(screen_types.OfJob()),
         control.get_series(screen_types.OfJob()),
         control.rule_health(requests.Empty()),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UsageError
-from nephila_control import job_types, requests, screen_types
+from nephila_control import job_types, screen_types
 from starlette.responses import Response
 
 from nephila_console.figures import span
@@ -51,7 +51,7 @@ async def pages(view: View) -> Response:
         search=words_of,
         before=view.number("before"),
     )
-    batch, jobs = await asyncio.gather(view.control.list_pages(request), view.control.list_jobs(requests.Empty()))
+    batch, jobs = await asyncio.gather(view.control.list_pages(request), view.control.list_jobs(job_types.ListJobs()))
     query = {"q": request.search, "job": request.job, "outcome": outcome, "reason": request.reason}
     if words_of:
         query["in"] = "url"
@@ -73,7 +73,7 @@ async def _search(view: View, text: str) -> Response:
     request = screen_types.SearchPages(
         query=text, job=view.field("job")[:1000], skip=min(view.number("skip"), 200), limit=SEARCH_PAGE
     )
-    jobs = await view.control.list_jobs(requests.Empty())
+    jobs = await view.control.list_jobs(job_types.ListJobs())
     results, problem = None, ""
     try:
         results = await view.control.search_pages(request)

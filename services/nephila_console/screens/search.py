@@ -3,7 +3,7 @@ other text to the rows."""
 
 from __future__ import annotations
 
-from nephila_control import requests
+from nephila_control import job_types, requests
 from starlette.responses import Response
 
 from nephila_console.view import View, go
@@ -15,7 +15,7 @@ async def search(view: View) -> Response:
     text = view.field("q").strip()
     if text.startswith(("http://", "https://")):
         return go(path("page", url=text))
-    jobs = (await view.control.list_jobs(requests.Empty())).jobs
+    jobs = (await view.control.list_jobs(job_types.ListJobs())).jobs
     if any(job.name == text for job in jobs):
         return go(path("jobs", text))
     if any(rule.name == text for rule in (await view.control.list_rules(requests.Empty())).rules):

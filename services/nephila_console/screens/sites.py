@@ -42,7 +42,7 @@ class ListRow(NamedTuple):
 async def sites(view: View) -> Response:
     """GET /console/sites"""
     listed, jobs = await asyncio.gather(
-        optional(view.control.list_directories(requests.Empty())), view.control.list_jobs(requests.Empty())
+        optional(view.control.list_directories(requests.Empty())), view.control.list_jobs(job_types.ListJobs())
     )
     directories = listed.directories if listed is not None else []
     rows = sorted(rows_of(directories, jobs.jobs), key=lambda row: row.order)

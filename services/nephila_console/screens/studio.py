@@ -16,7 +16,7 @@ import msgspec
 from markupsafe import Markup, escape
 from nephila.kernel.documents.browser_schema import Step as BrowserStep
 from nephila.kernel.runtime.errors import UserError
-from nephila_control import requests, studio_types
+from nephila_control import job_types, studio_types
 from nephila_control.api import NotFound
 from nephila_rules.studio.draft import Draft, DraftField, Source
 from starlette.responses import HTMLResponse, Response
@@ -119,7 +119,7 @@ async def _studio(view: View, draft: Draft, problem: str) -> Response:
         if not draft.rendered:
             raise
         return view.render("studio_away.html", 404, draft=draft, state=state_of(draft), problem=problem or str(error))
-    jobs = await view.control.list_jobs(requests.Empty()) if view.field("links") else None
+    jobs = await view.control.list_jobs(job_types.ListJobs()) if view.field("links") else None
     state = state_of(draft)
     response = view.render(
         "studio.html",

@@ -53,7 +53,7 @@ async def _jobs(view: View, draft: Draft, rule: studio_types.StudioRule) -> list
     """Returns each offered job, whether it uses the rule, and whether it begins at the host of the page."""
     name = rule.document["metadata"]["name"]
     offered = []
-    for job in (await view.control.list_jobs(requests.Empty())).jobs[:OFFERED]:
+    for job in (await view.control.list_jobs(job_types.ListJobs())).jobs[:OFFERED]:
         spec = (await view.control.get_job(job_types.JobName(name=job.name))).document["spec"]
         seeds = (seed if isinstance(seed, str) else seed.get("url", "") for seed in spec.get("seeds") or ())
         same_host = any(host(seed) == host(draft.url) for seed in seeds)

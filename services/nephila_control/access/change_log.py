@@ -31,9 +31,9 @@ MERGED_S: Final = 60.0
 
 
 class ChangeLog(Protocol):
-    async def note(self, who: str, operation: str, subject: str, change: str) -> None:
-        """Keep a change; it is durable when this returns. A log that cannot be written is reported in the log of the
-        program: the change itself is done."""
+    async def note(self, who: str, operation: str, subject: str, change: str, author: str = "") -> None:
+        """Keep a change; it is durable when this returns. `author`: for whom the caller made it, as the caller says. A
+        log that cannot be written is reported in the log of the program: the change itself is done."""
 
     async def read(self, request: system_types.ListControlLog) -> system_types.ControlLog:
         """Returns entries, the newest first. Raises `UserError`."""
@@ -45,16 +45,16 @@ class Entries:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last_ms = 0
-        self._batch: tuple[tuple[str, str, str], float] = (("", "", ""), float("-inf"))
+        self._batch: tuple[tuple[str, str, str, str], float] = (("", "", "", ""), float("-inf"))
 
-    def make(self, who: str, operation: str, subject: str, change: str) -> ControlChange | None:
+    def make(self, who: str, operation: str, subject: str, change: str, author: str = "") -> ControlChange | None:
         """Returns None for a further batch of the last entry."""
-        key, now = (who, operation, subject), self._clock.monotonic()
+        key, now = (who, operation, subject, author), self._clock.monotonic()
         if _is_batch(operation) and key == self._batch[0] and now - self._batch[1] < MERGED_S:
             return None
         self._batch = key, now
         self._last_ms = max(int(self._clock.now() * 1000), self._last_ms + 1)
-        return ControlChange(f"{self._last_ms:013d}-{secrets.token_hex(4)}", who, operation, subject, change)
+        return ControlChange(f"{self._last_ms:013d}-{secrets.token_hex(4)}", who, operation, subject, change, author)
 
 
 def _is_batch(operation: str) -> bool:
@@ -77,7 +77,7 @@ def select(entries: Iterable[ControlChange], request: system_types.ListControlLo
 def _wanted(entry: ControlChange, request: system_types.ListControlLog) -> bool:
     text = request.search.lower()
     return (
-        (not request.who or entry.who == request.who)
+        (not request.who or request.who in (entry.who, entry.author))
         and (not request.operation or entry.operation == request.operation)
         and (not text or text in f"{entry.subject}\n{entry.change}".lower())
     )
@@ -86,7 +86,13 @@ def _wanted(entry: ControlChange, request: system_types.ListControlLog) -> bool:
 def _entry(entry: ControlChange) -> system_types.ControlLogEntry:
     at = int(entry.id.partition("-")[0]) / 1000
     return system_types.ControlLogEntry(
-        id=entry.id, at=at, who=entry.who, operation=entry.operation, subject=entry.subject, change=entry.change
+        id=entry.id,
+        at=at,
+        who=entry.who,
+        author=entry.author,
+        operation=entry.operation,
+        subject=entry.subject,
+        change=entry.change,
     )
 
 
@@ -98,8 +104,8 @@ class FileChangeLog:
         self._made = Entries(clock)
         self._lock = asyncio.Lock()
 
-    async def note(self, who: str, operation: str, subject: str, change: str) -> None:
-        entry = self._made.make(who, operation, subject, change)
+    async def note(self, who: str, operation: str, subject: str, change: str, author: str = "") -> None:
+        entry = self._made.make(who, operation, subject, change, author)
         if entry is None:
             return
         async with self._lock:

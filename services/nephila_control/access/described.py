@@ -79,7 +79,9 @@ def _seeds(answer: job_types.SeedsAdded) -> str:
 
 
 JOB: Final = Logged(_job_name, _job)
-APPLIED_JOB: Final = Logged(lambda request: f"job {_applied_name(request)}", _applied_job)
+APPLIED_JOB: Final = Logged(
+    lambda request: f"job {_applied_name(request)}", _applied_job, author=lambda request: str(request.author)
+)
 SEEDS: Final = Logged(_job_name, result=_seeds, batches=True)
 QUARANTINE: Final = Logged(
     lambda request: f"job {request.name}: {request.host}{request.pattern}", result=lambda answer: answer.verdict

@@ -51,7 +51,9 @@ class _Guard(Control):
         answer = await operation.of(self._control, request)
         after = await self._state(logged, request)
         changed = difference(before, after) if logged.state is not None else logged.result(answer)
-        await self._log.note(self._caller.name, operation.name, logged.subject(request), changed)
+        await self._log.note(
+            self._caller.name, operation.name, logged.subject(request), changed, logged.author(request)
+        )
         return answer
 
     async def _state(self, logged: Logged, request: Any) -> Any:

@@ -40,8 +40,8 @@ class TopicChangeLog:
         if len(self._entries) > KEPT:
             del self._entries[: len(self._entries) - KEPT]
 
-    async def note(self, who: str, operation: str, subject: str, change: str) -> None:
-        entry = self._made.make(who, operation, subject, change)
+    async def note(self, who: str, operation: str, subject: str, change: str, author: str = "") -> None:
+        entry = self._made.make(who, operation, subject, change, author)
         if entry is None:
             return
         self.on_entry(entry)

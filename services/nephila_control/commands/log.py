@@ -40,7 +40,8 @@ def log(
         print_json(page)
         return
     for entry in page.entries:
-        texts = (sanitize(entry.who, 100), entry.operation, sanitize(entry.subject, 200), sanitize(entry.change, 500))
+        person = f"{entry.who} for {entry.author}" if entry.author else entry.who
+        texts = (sanitize(person, 200), entry.operation, sanitize(entry.subject, 200), sanitize(entry.change, 500))
         typer.echo(f"{utc(entry.at)}  " + "  ".join(text for text in texts if text))
     if page.next:
         note(f"older ones: --before {page.next}")

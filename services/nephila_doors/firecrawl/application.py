@@ -258,7 +258,7 @@ class FirecrawlApi:
     async def _expire(self) -> None:
         """Deletes the jobs of crawls that are older than a day and do not run."""
         now = self._clock.now()
-        for job in (await self._control.list_jobs(requests.Empty())).jobs:
+        for job in (await self._control.list_jobs(job_types.ListJobs())).jobs:
             crawl_id = options.read_id(job.name)
             if crawl_id is None or now - crawl_id.begun < KEPT_S:
                 continue
@@ -349,7 +349,7 @@ class FirecrawlApi:
         return {"errors": errors, "robotsBlocked": blocked}
 
     async def active_crawls(self, request: Request) -> Any:
-        jobs = await self._control.list_jobs(requests.Empty())
+        jobs = await self._control.list_jobs(job_types.ListJobs())
         crawls = []
         for job in jobs.jobs:
             crawl_id = options.read_id(job.name)

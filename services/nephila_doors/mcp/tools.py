@@ -114,7 +114,7 @@ class Tools:
 
     async def list_crawls(self) -> dict[str, Any]:
         """How all crawls stand."""
-        listed: job_types.JobList = await self.control.list_jobs(requests.Empty())
+        listed: job_types.JobList = await self.control.list_jobs(job_types.ListJobs())
         return {"crawls": [_plain(job) for job in listed.jobs[:200]], "total": len(listed.jobs)}
 
     async def list_pages(

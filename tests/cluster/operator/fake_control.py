@@ -16,6 +16,8 @@ class FakeControl:
     def __init__(self) -> None:
         self.jobs: dict[str, job_types.Job] = {}
         self.documents: dict[str, dict[str, Any]] = {}
+        self.authors: dict[str, str] = {}
+        """Job → author of its last change."""
         self.rules: dict[str, rule_types.Rule] = {}
         self.health: dict[str, rule_types.RuleHealth] = {}
         self.requests: list[str] = []
@@ -32,7 +34,7 @@ class FakeControl:
             if self.refusal is not None:
                 raise self.refusal
 
-    async def list_jobs(self, request: requests.Empty) -> job_types.JobList:
+    async def list_jobs(self, request: job_types.ListJobs) -> job_types.JobList:
         self._check()
         return job_types.JobList(jobs=list(self.jobs.values()))
 
@@ -45,7 +47,8 @@ class FakeControl:
         generation = before.generation + 1 if before else 1
         state: Any = "paused" if found.job.paused else "running"
         self.documents[found.name] = request.job
-        self.jobs[found.name] = job(found.name, state, generation=generation)
+        self.jobs[found.name] = job(found.name, state, generation=generation, tenant=found.job.tenant)
+        self.authors[found.name] = request.author
         verdict: Any = "changed" if before else "created"
         return job_types.JobApplied(
             name=found.name, verdict=verdict, generation=generation, refused=[], refused_count=0

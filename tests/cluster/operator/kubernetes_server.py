@@ -110,6 +110,10 @@ class KubernetesServer:
         """As kubectl label."""
         self._replace(plural, merged(self.objects[plural, name], {"metadata": {"labels": labels}}))
 
+    def annotate(self, plural: str, name: str, annotations: dict[str, str]) -> None:
+        """As kubectl annotate."""
+        self._replace(plural, merged(self.objects[plural, name], {"metadata": {"annotations": annotations}}))
+
     def delete(self, plural: str, name: str) -> None:
         """As kubectl delete."""
         found = self.objects[plural, name]

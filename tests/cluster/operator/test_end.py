@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 from nephila_cluster.operator.cluster import Cluster
-from nephila_control import requests
+from nephila_control import job_types
 from nephila_control.http.client import at_url
 
 
 async def control(port: int) -> None:
-    await at_url(f"http://127.0.0.1:{port}", "").list_jobs(requests.Empty())
+    await at_url(f"http://127.0.0.1:{port}", "").list_jobs(job_types.ListJobs())
 
 
 async def kubernetes(port: int) -> None:

@@ -39,6 +39,20 @@ def rig(request, tmp_path):
     return clock, opened
 
 
+async def test_a_change_for_somebody_else_names_both(rig):
+    """It is in the list of each; another author is another entry."""
+    _, opened = rig
+    log = opened()
+    await log.note("operator", "apply_job", "job news", "created", "anna@example.org")
+    await log.note("operator", "apply_job", "job shop", "created", "client argocd-controller")
+    log = opened()
+    listed = (await log.read(system_types.ListControlLog(who="anna@example.org"))).entries
+    assert [(entry.who, entry.author, entry.subject) for entry in listed] == [
+        ("operator", "anna@example.org", "job news")
+    ]
+    assert len((await log.read(system_types.ListControlLog(who="operator"))).entries) == 2
+
+
 async def entries(log, **asked):
     found = await log.read(system_types.ListControlLog(**asked))
     return [(one.who, one.operation, one.subject) for one in found.entries]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila_control import requests
+from nephila_control import job_types
 from nephila_control.access.caller import Caller
 from nephila_control.access.difference import difference
 from nephila_control.access.guard import guarded
@@ -69,7 +69,7 @@ async def test_an_unknown_operation_is_refused(monkeypatch):
     """The table is the gate, not a list of exceptions to it."""
     monkeypatch.setattr("nephila_control.access.guard.OPERATIONS", {})
     with pytest.raises(Forbidden, match="no role may use list_jobs"):
-        await guarded(Willing(), Caller("x", Role.ADMIN)).list_jobs(requests.Empty())
+        await guarded(Willing(), Caller("x", Role.ADMIN)).list_jobs(job_types.ListJobs())
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ async def state(control):
 async def test_what_is_the_tenants_own_is_shown(control):
     """Of every kind."""
     own = guarded(control, ANNA)
-    assert [job.name for job in (await own.list_jobs(requests.Empty())).jobs] == ["ajob"]
+    assert [job.name for job in (await own.list_jobs(job_types.ListJobs())).jobs] == ["ajob"]
     assert [one.name for one in (await own.list_rules(requests.Empty())).rules] == ["acme.shop"]
     assert len((await own.list_pages(screen_types.ListPages())).pages) == 3
     assert (await own.search_pages(screen_types.SearchPages(query="page"))).total == 3

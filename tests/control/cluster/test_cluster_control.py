@@ -209,7 +209,7 @@ async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, caps
     system.bus.slow, system.bus.broker.failures = False, 0
     with pytest.raises(UserError, match=r"no scheduler has reported on job 'j' .*: the job is withdrawn"):
         await following
-    assert (await system.control.list_jobs(requests.Empty())).jobs == []
+    assert (await system.control.list_jobs(job_types.ListJobs())).jobs == []
 
 
 async def test_a_silence_counts_from_the_return_of_the_broker(monkeypatch):
@@ -282,7 +282,7 @@ async def test_a_job_that_a_scheduler_has_read_is_not_withdrawn(monkeypatch):
     system.clock.advance(60.0)
     with pytest.raises(UserError, match="the job stays, and continues when a scheduler runs"):
         await remote.follow(system.control, "j", answer.generation, quiet=True)
-    assert [one.name for one in (await system.control.list_jobs(requests.Empty())).jobs] == ["j"]
+    assert [one.name for one in (await system.control.list_jobs(job_types.ListJobs())).jobs] == ["j"]
 
 
 async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila_control import api, job_types, requests, system_types
+from nephila_control import api, job_types, system_types
 from nephila_control.access.authority import Authority, administrator
 from nephila_control.api import OPERATIONS
 from nephila_control.http import application
@@ -397,7 +397,7 @@ async def test_a_server_that_is_no_nephila_is_one_line(body, status):
     server = tcp_server(answer, "127.0.0.1", 0, "--api")
     await server.open()
     with pytest.raises(NotReadyError, match=r"is not a nephila.*check the URL") as caught:
-        await at_url(f"http://127.0.0.1:{server.port}", TOKEN).list_jobs(requests.Empty())
+        await at_url(f"http://127.0.0.1:{server.port}", TOKEN).list_jobs(job_types.ListJobs())
     assert "\n" not in str(caught.value)
     await server.close()
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nephila.kernel.documents.job_schema import HostBudget, Politeness, Scope
 from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, HostUse, Outcome, Render
 from nephila.native import parse_url
-from nephila.scheduler.frontier.frontier import PartitionSlice
+from nephila.scheduler.frontier.frontier import PartitionSlice, TenantUse
 from nephila.scheduler.frontier.host_state import TurnOutput
 
 from tests.scheduler.engine.outcome_rig import ADDRESS, JOB, OutcomeRig, tries
@@ -346,6 +346,17 @@ def test_a_fetch_before_its_host_was_free_is_counted(before_s: float | None, ear
     started_at = 0.0 if before_s is None else free_at - before_s
     rig.end(rig.next_request(), result=FetchResult.FETCHED, status=200, started_at=started_at)
     assert rig.frontier.counters.early_fetches == early
+
+
+def test_what_a_tenant_uses_is_counted() -> None:
+    """Its fetches that dialled, with and without a quota; a job without a tenant counts for nobody."""
+    rig, request = leased(1)
+    rig.end(request, result=FetchResult.FETCHED, status=200, started_at=1.0, wire_bytes=70)
+    assert rig.frontier.counters.tenants == {}
+    rig.job("http://a.test/3", tenant="news")
+    rig.end(rig.next_request(), result=FetchResult.FETCHED, status=200, started_at=1.0, wire_bytes=80, browser_s=1.5)
+    rig.end(rig.next_request(), result=FAILED, reason="dns_error", started_at=0.0)
+    assert rig.frontier.counters.tenants == {"news": TenantUse(fetches=1, wire_bytes=80, browser_s=1.5)}
 
 
 def test_a_host_where_several_are_fetched_at_once_has_no_such_instant() -> None:

@@ -33,6 +33,19 @@ def test_periods_are_days_and_months_of_utc():
     assert period("run", FEBRUARY, 7.0) == (7.0, math.inf)
 
 
+def test_the_used_share_of_a_quota_is_that_of_its_scarcest_measure():
+    """Of all jobs of the tenant and all partitions, in this period; a tenant without a quota has none."""
+    quotas = Quotas(tenants(["news pages=10 bytes=1000", "free share=2"]), partitions=2)
+    assert quotas.used_shares(FEBRUARY) == {"news": 0.0}
+    for name in ("a", "b"):
+        put(quotas, job(name, "news"))
+        quotas.count(name, 100, 0.0, FEBRUARY)
+    assert quotas.used_shares(FEBRUARY) == {"news": 0.2}
+    quotas.set_elsewhere({"tenant:news": QuotaUse("tenant:news", FEBRUARY, pages=5, bytes=100)})
+    assert quotas.used_shares(FEBRUARY) == {"news": 0.7}
+    assert quotas.used_shares(FEBRUARY + DAY) == {"news": 0.0}
+
+
 def test_a_job_without_a_quota_has_no_accounts():
     quotas = Quotas(tenants(["news share=2"]))
     assert not put(quotas, job("a", "news"))
@@ -202,8 +215,8 @@ def test_totals_are_restored_and_those_of_other_partitions_are_added():
 
 def test_tenants_are_read():
     found = tenants(["news pages=1000 bytes=5 browserSeconds=2.5 per=month share=3", "other"])
-    assert found["news"] == (Quota(pages=1000, bytes=5, browser_seconds=3, per="month"), 3.0)
-    assert found["other"] == (Quota(per="day"), 1.0)
+    assert found["news"] == (Quota(pages=1000, bytes=5, browser_seconds=3, per="month"), 3.0, ())
+    assert found["other"] == (Quota(per="day"), 1.0, ())
 
 
 @pytest.mark.parametrize(

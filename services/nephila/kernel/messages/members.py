@@ -42,6 +42,8 @@ class StoreStatus(msgspec.Struct, array_like=True, gc=False):
     flushed_at: float = 0.0
     # The most rows of the next flush.
     batch_rows: int = 0
+    # The server refuses the login: the password has to be replaced.
+    login_refused: bool = False
 
 
 class MemberRate(msgspec.Struct, array_like=True, gc=False):

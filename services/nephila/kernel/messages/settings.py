@@ -32,3 +32,5 @@ class ControlChange(msgspec.Struct, array_like=True, gc=False):
     subject: str = ""
     # What is different, in short.
     change: str = ""
+    # For whom the caller made the change, as the caller says: the author of a CrawlJob; empty: for itself.
+    author: str = ""

@@ -96,8 +96,11 @@ class OutcomeHandler:
         elif job is not None:
             if job.compiled.host_limits.count_use:
                 self._account(host, job, outcome)
-            if (job.holds.rooms or outcome.browser_s) and outcome.started_at > 0:
-                frontier.holds.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
+            if outcome.started_at > 0:
+                if job.tenant:
+                    frontier.counters.count_tenant(job.tenant, outcome.wire_bytes, outcome.browser_s)
+                if job.holds.rooms or outcome.browser_s:
+                    frontier.holds.count_quotas(job, outcome.wire_bytes, outcome.browser_s)
             if result is _FETCHED or result is _NOT_MODIFIED:
                 in_flight.page(waiting)
                 if waiting.receipted is not None:

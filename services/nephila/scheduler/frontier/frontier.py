@@ -60,6 +60,15 @@ def address_limits(config: SchedulerConfig) -> AddressLimits:
     return AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
 
 
+class TenantUse(msgspec.Struct):
+    """What the jobs of a tenant have used, until now."""
+
+    fetches: int = 0
+    """Fetches of pages."""
+    wire_bytes: int = 0
+    browser_s: float = 0.0
+
+
 class FrontierCounters(msgspec.Struct):
     """Counters of a program over all its frontiers; they never fall."""
 
@@ -75,6 +84,17 @@ class FrontierCounters(msgspec.Struct):
     """Fetches that began before their host might be fetched from."""
     lost_messages: int = 0
     """URLs whose page, record or receipt was lost on the bus; they were fetched or their rows published again."""
+    tenants: dict[str, TenantUse] = msgspec.field(default_factory=dict)
+    """Tenants that have jobs → their use. At most one for each job."""
+
+    def count_tenant(self, tenant: str, wire_bytes: int, browser_s: float) -> None:
+        """Count one fetch of a page."""
+        use = self.tenants.get(tenant)
+        if use is None:
+            use = self.tenants[tenant] = TenantUse()
+        use.fetches += 1
+        use.wire_bytes += wire_bytes
+        use.browser_s += browser_s
 
 
 class Frontier:

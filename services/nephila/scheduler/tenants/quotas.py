@@ -140,6 +140,15 @@ class Quotas:
         """Names of the tenants in the settings."""
         return list(self._tenants)
 
+    def used_shares(self, utc: float) -> dict[str, float]:
+        """Tenant with a quota → share of it that is used up in this period, over all partitions as far as known; the
+        largest of pages, bytes and browser time."""
+        return {
+            name: _used_share(tenant.quota, self.total(_Account(f"tenant:{name}", tenant.quota, 0.0), utc))
+            for name, tenant in self._tenants.items()
+            if _limits(tenant.quota)
+        }
+
     def share(self, tenant: str) -> float:
         """Share of a tenant in the fetches."""
         tenant_of = self._tenants.get(tenant)
@@ -291,6 +300,11 @@ def _fetches_left(quota: Quota, use: QuotaUse) -> float:
         if limit and used:
             left = min(left, (limit - used) * use.pages / used)
     return left
+
+
+def _used_share(quota: Quota, use: QuotaUse) -> float:
+    pairs = ((quota.pages, use.pages), (quota.bytes, use.bytes), (quota.browser_seconds, use.browser_s))
+    return max(used / limit for limit, used in pairs if limit)
 
 
 def _exceeded(quota: Quota, use: QuotaUse) -> str:

@@ -13,7 +13,7 @@ from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
 
-from nephila_control import job_types, requests
+from nephila_control import job_types
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.jobs.table import print_table
@@ -64,7 +64,9 @@ def apply(
             _note_refused(refused, answer.refused_count - len(answer.refused))
         if prune:
             names = {document.name for document in documents}
-            for name in [job.name for job in (await control.list_jobs(requests.Empty())).jobs if job.name not in names]:
+            for name in [
+                job.name for job in (await control.list_jobs(job_types.ListJobs())).jobs if job.name not in names
+            ]:
                 _print_change(await control.delete_job(job_types.JobName(name=name)), as_json=json)
 
     call(target, work, START_S)
@@ -72,9 +74,14 @@ def apply(
 
 @app.command("list")
 @with_target()
-def list_jobs(target: ControlTarget, json: Json = False) -> None:
+def list_jobs(
+    owner: Annotated[str, typer.Option(metavar="NAME", help="Only jobs of this owner (spec.owner).")] = "",
+    *,
+    target: ControlTarget,
+    json: Json = False,
+) -> None:
     """Show how all jobs stand."""
-    jobs = call(target, lambda control: control.list_jobs(requests.Empty())).jobs
+    jobs = call(target, lambda control: control.list_jobs(job_types.ListJobs(owner=owner))).jobs
     if json:
         print_json(jobs)
     elif not jobs:

@@ -12,7 +12,7 @@ from nephila.cli.output import note, print_json
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.output_directory import OutputDirectory
 
-from nephila_control import job_types, requests
+from nephila_control import job_types
 from nephila_control.api import Control
 from nephila_control.commands.client import call
 from nephila_control.commands.target import ControlTarget, with_target
@@ -67,7 +67,7 @@ def _where_nothing_runs(
 
 async def _forget(control: Control, urls: list[str], match: str, job: str) -> job_types.UrlsForgotten:
     if not job:
-        names = [entry.name for entry in (await control.list_jobs(requests.Empty())).jobs]
+        names = [entry.name for entry in (await control.list_jobs(job_types.ListJobs())).jobs]
         if len(names) != 1:
             raise UsageError(f"name one of the jobs by --job: {', '.join(names[:10])}" if names else "there is no job")
         job = names[0]
