@@ -173,6 +173,12 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("Transaction, 95 %", latency("nephila_storage_database_seconds", 0.95), "s"),
                 Panel("Rows of a flush at most", total("nephila_storage_flush_rows_limit", "pod"), "short", "{{pod}}"),
                 Panel("Database away for", total("nephila_storage_store_away_seconds", "pod"), "s", "{{pod}}"),
+                Panel(
+                    "Password of the database refused",
+                    f"max by (pod) (nephila_storage_store_login_refused{HERE})",
+                    "short",
+                    "{{pod}}",
+                ),
                 Panel("URLs without receipt", total("nephila_scheduler_urls_outstanding")),
                 Panel("Limit of URLs without receipt", total("nephila_scheduler_outstanding_limit")),
             ),

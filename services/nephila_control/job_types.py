@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from nephila.kernel.documents.job_schema import JobOwner
+from nephila.kernel.documents.field_types import JobOwner
 from nephila.kernel.messages import Context, Seed
 from nephila.kernel.runtime.errors import UsageError
 

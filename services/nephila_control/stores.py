@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.kernel.messages import StoreState, StoreStatus
-from nephila.storage.health import REMEDIES
+from nephila.storage.health import remedy
 
 from nephila_control import system_types
 from nephila_control.explain.explain import utc
@@ -23,10 +23,10 @@ def store_row(status: StoreStatus, member: str = "", silent_since: float = 0.0) 
     row = system_types.Store(
         member=member,
         place=status.place,
-        state=STATES[status.state],
+        state="refused" if status.login_refused else STATES[status.state],
         since=status.since,
         cause=status.cause,
-        remedy=REMEDIES[status.state],
+        remedy=remedy(status),
         rows_waiting=status.rows_waiting,
         flushed_at=status.flushed_at,
         batch_rows=status.batch_rows,
@@ -39,7 +39,7 @@ def store_row(status: StoreStatus, member: str = "", silent_since: float = 0.0) 
 def store_text(row: system_types.Store) -> str:
     """The state of a store in one line."""
     name = f"storage {row.member}" if row.member else "storage"
-    text = f"{name}: {row.place} {row.state}"
+    text = f"{name}: {row.place} {'password refused' if row.state == 'refused' else row.state}"
     if row.since:
         text += f" since {utc(row.since)}"
     if row.cause:

@@ -16,9 +16,9 @@ MAX_DEAD_LETTERS = 1000
 SettingName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_.]*$", max_length=100)]
 LogText = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00]*$")]
 SystemKind = Literal["crawl", "up", "cluster"]
-StoreState = Literal["opening", "working", "slow", "away", "failed", "silent"]
-"""opening: not open yet. slow: a flush takes long. away: it cannot be reached. failed: storage has ended on an error.
-silent: its member does not report."""
+StoreState = Literal["opening", "working", "slow", "away", "refused", "failed", "silent"]
+"""opening: not open yet. slow: a flush takes long. away: it cannot be reached. refused: it refuses the password.
+failed: storage has ended on an error. silent: its member does not report."""
 MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "silent"]
 """silent: no report for three intervals in which the broker answered."""
 

@@ -28,6 +28,6 @@ def doctor_cluster(context: str, namespace: str, release: str, *, json: bool) ->
             typer.echo(f"{finding.state}  {sanitize(finding.object):<{width}}  {sanitize(finding.found)}{remedy}")
         pods = len(state.objects["pods"])
         verdict = "has no fault" if sound else "has faults"
-        typer.echo(f"release {state.name} in namespace {state.namespace} {verdict}: {pods} pods checked")
+        typer.echo(f"release {state.name or '(gone)'} in namespace {state.namespace} {verdict}: {pods} pods checked")
     if not sound:
         raise typer.Exit(1)

@@ -61,6 +61,8 @@ def test_the_policy_has_the_namespaces_of_the_operator(values: tuple[str, str]) 
     expressions = [one["expression"] for one in policy["spec"]["validations"]]
     assert len(expressions) == 2
     assert '["news","shop"]' in expressions[1]
+    # Else the finalizer of an object that is older than the policy could not be removed.
+    assert all("variables.sameSpec" in expression for expression in expressions)
     (selector,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
     assert selector["values"] == ["crawl", "press", "shop"]
     assert binding["spec"]["validationActions"] == ["Deny"]

@@ -90,6 +90,13 @@ def test_the_notes_are_silent_where_the_way_is_open(notes: Render, settings: str
     assert "is empty" not in notes("--set", settings)
 
 
+def test_the_notes_of_a_restore_say_how_the_services_start(notes: Render) -> None:
+    text = notes("--namespace", "crawl", "--set", "restore.enabled=true,backup.enabled=true")
+    assert "app.kubernetes.io/component=restore" in text
+    assert "with restore.enabled=false" in text
+    assert "restore.enabled" not in notes("--namespace", "crawl")
+
+
 def test_the_notes_have_the_way_out(notes: Render) -> None:
     """Resources before their operator, what stays and how it is deleted, no way back to an earlier version."""
     text = notes("--namespace", "crawl")
@@ -98,6 +105,7 @@ def test_the_notes_have_the_way_out(notes: Render) -> None:
     assert "kubectl -n crawl delete pvc,secret -l app.kubernetes.io/instance=web" in text
     assert "Upgrades go one way" in text
     assert "--reset-then-reuse-values" in text
+    assert "kubectl -n team get crawljobs,parserules" in notes("--set", "operator.namespaces={team}")
     labelled = notes("--namespace", "crawl", "--set", "operator.unlabelled=false")
     assert "delete crawljobs,parserules -l nephila.dev/release=web" in labelled
     assert "delete crawljobs,parserules --all" not in labelled

@@ -11,12 +11,13 @@ from nephila_console.application import SCREENS
 from nephila_console.messages import table
 from nephila_console.screens.studio_state import state_of
 from nephila_control import system_types
-from nephila_control.job_types import JobName
+from nephila_control.job_types import ApplyJob, JobName
 from nephila_control.local.backend import NoDeadLetters
 from nephila_rules.studio.draft import Draft, DraftField, Pick, Source
 
 from tests.console import shop
 from tests.console.console_rig import console
+from tests.control.documents import document
 
 JOB_URL = "http%3A%2F%2Fa.test%2F7"
 STUDIO = state_of(
@@ -244,6 +245,20 @@ async def test_a_job_is_resumed_paused_and_cancelled(tmp_path):
         await browser.post("/console/jobs/news/delete", {})
         assert browser.shown == "/console/jobs?notice=deleted"
         assert (await browser.get("/console/jobs/news")).status_code == 404
+
+
+async def test_jobs_are_filtered_by_their_owner(tmp_path):
+    """The list names the owners; a name that is none shows nothing."""
+    async with console(tmp_path) as rig:
+        await rig.control.apply_job(ApplyJob(job=document("weather", paused=True, owner="anna@example.org")))
+        browser = await rig.opened()
+        everything = await browser.get("/console/jobs")
+        assert 'href="/console/jobs?owner=anna%40example.org"' in everything.text
+        assert "/console/jobs/news" in everything.text
+        hers = await browser.get("/console/jobs?owner=anna%40example.org")
+        assert "/console/jobs/weather" in hers.text
+        assert "/console/jobs/news" not in hers.text
+        assert "No job is like that." in (await browser.get("/console/jobs?owner=nobody")).text
 
 
 # ---- words

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 import typer
 from nephila.kernel.messages import MemberState, MemberStatus, StoreState, StoreStatus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import MEMBERS
+from nephila.storage.health import LOGIN_REMEDY
 from nephila_cluster.commands import system as command
 from nephila_control import requests, system_types
 from nephila_control.cluster.backend import ClusterBackend
@@ -68,6 +70,17 @@ async def test_the_status_of_a_system_has_the_store_of_each_member():
     ]
     assert status.problems == [f"storage b: {LINE}"]
     assert status.transport == []
+
+
+async def test_a_refused_password_is_named_with_its_remedy():
+    """As a state of its own, in the status and in its problems."""
+    system = System()
+    system.report("a", msgspec.structs.replace(AWAY, cause="password authentication failed", login_refused=True))
+    status = await system.status()
+    assert [(row.state, row.remedy) for row in status.storage] == [("refused", LOGIN_REMEDY)]
+    (line,) = status.problems
+    assert "password refused since 2027-01-15T08:00:00Z (password authentication failed); 4,096 rows wait" in line
+    assert line.endswith(LOGIN_REMEDY)
 
 
 async def test_a_store_whose_member_is_silent_is_not_working():

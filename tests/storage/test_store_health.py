@@ -8,8 +8,8 @@ import pytest
 from nephila.kernel.messages import StoreState
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.batch_size import SLOW_S
-from nephila.storage.faults import StoreLost
-from nephila.storage.health import REMEDIES
+from nephila.storage.faults import StoreLost, StoreRefused
+from nephila.storage.health import REMEDIES, remedy
 
 from tests.storage.storage_rig import Rig, record, running
 
@@ -72,6 +72,36 @@ async def test_a_store_that_is_away_says_since_when_and_why(tmp_path):
                 await turns(rig, 1.0, count=1)
         assert rig.storage.store.state is StoreState.WORKING
         assert rig.storage.health.away_s == 0.0
+
+
+async def test_a_refused_password_is_a_state_of_its_own_with_its_remedy(tmp_path):
+    """Since the first refusal, also where the server was away before; with the new password it works again."""
+    async with running(tmp_path, patience_s=0) as rig:
+        commit = rig.storage._writer.commit
+        faults = [StoreLost("connection refused"), StoreRefused("password authentication failed for user crawler")]
+
+        def refused(*arguments):
+            if faults:
+                raise faults[0]
+            return commit(*arguments)
+
+        rig.storage._writer.commit = refused
+        rig.send(*(record(n) for n in range(300)))
+        await turns(rig, 30.0)
+        assert (rig.storage.store.state, rig.storage.store.login_refused) == (StoreState.AWAY, False)
+        assert remedy(rig.storage.store) == REMEDIES[StoreState.AWAY]
+        away_since = rig.storage.store.since
+        del faults[0]
+        await turns(rig, 30.0)
+        store = rig.storage.store
+        assert (store.state, store.login_refused, store.rows_waiting) == (StoreState.AWAY, True, 300)
+        assert away_since < store.since < rig.clock.now()
+        assert "PGPASSWORD_FILE" in remedy(store)
+        faults.clear()
+        async with asyncio.timeout(60):
+            while rig.storage.store.state is StoreState.AWAY:
+                await turns(rig, 1.0, count=1)
+        assert not rig.storage.store.login_refused
 
 
 async def test_a_flush_that_does_not_end_is_slow(tmp_path):

@@ -52,6 +52,29 @@ def test_missing_rights_are_named(reads, nephila) -> None:
     assert "pods/proxy: not allowed to read /metrics of pods through the API server (status 403)" in done.out
 
 
+def test_resources_that_wait_for_an_operator_that_is_gone_are_freed_by_one_command(reads, nephila) -> None:
+    """Their finalizers keep the namespace after `helm uninstall`. While an operator runs, it removes them."""
+    metadata = {"name": "news", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["nephila.dev/delete"]}
+    reads.objects["crawljobs"] = [{"metadata": metadata, "status": {}}]
+    reads.objects["pods"].append(pod("web-operator-a", "operator"))
+    reads.forbidden = {"proxy"}
+    assert "waits for an operator" not in nephila("doctor", "--cluster").out
+    reads.objects["pods"][-1]["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+    assert "waits for an operator" in nephila("doctor", "--cluster").out
+    reads.objects["pods"] = []
+    gone = nephila("doctor", "--cluster")
+    assert gone.code == 1
+    assert (
+        "crawljob news  its deletion, and that of the namespace, waits for an operator, and none runs here" in gone.out
+    )
+    assert (
+        "kubectl -n crawl get crawljobs,parserules -o name | xargs -I@ kubectl -n crawl patch @ --type merge -p "
+        """'{"metadata":{"finalizers":null}}'"""
+    ) in gone.out
+    reads.objects["crawljobs"] = []
+    assert "has no pod of nephila" in nephila("doctor", "--cluster").err
+
+
 def test_one_of_several_releases_has_to_be_named(reads, nephila) -> None:
     reads.objects["pods"].append(pod("blue-parser-a", "parser", release="blue"))
     done = nephila("doctor", "--cluster")

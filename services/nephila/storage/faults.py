@@ -14,6 +14,10 @@ class StoreLost(UserError):
     receipted, and the database shows later whether the last commit succeeded."""
 
 
+class StoreRefused(StoreLost):
+    """The server refuses the login; another attempt succeeds when the password is replaced."""
+
+
 class StoreSlow(StoreLost):
     """The database ended the transaction because it took too long; one with fewer rows may succeed."""
 

@@ -7,6 +7,7 @@ before it stands still. So its state is a message, which members publish and whi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from nephila.kernel.messages import StoreState, StoreStatus
 from nephila.kernel.runtime.clock import Clock
@@ -24,6 +25,16 @@ REMEDIES: Mapping[StoreState, str] = {
     StoreState.FAILED: "repair the cause and start storage again; no row with a receipt is lost",
 }
 """What a person does; empty where nothing is wrong."""
+LOGIN_REMEDY: Final = (
+    "put the present password into the Secret or the file of storage.store (NEPHILA_STORAGE__STORE_FILE, "
+    "PGPASSWORD_FILE): it is read again at each attempt; rows wait, and none is lost"
+)
+"""The same while the server refuses the login."""
+
+
+def remedy(status: StoreStatus) -> str:
+    """What a person does about a store."""
+    return LOGIN_REMEDY if status.login_refused else REMEDIES[status.state]
 
 
 class StoreHealth:
@@ -64,6 +75,11 @@ class StoreHealth:
         """Seconds since the store is away; 0.0 while it is not."""
         return max(self._clock.now() - self._lost.since, 0.0) if self._lost.trouble else 0.0
 
+    @property
+    def login_refused(self) -> bool:
+        """Whether the server refuses the login at present."""
+        return bool(self._lost.trouble) and self._lost.refused
+
     def status(self, waiting: int) -> StoreStatus:
         """The state now; `waiting`: rows received and not durable."""
         state, since, cause = StoreState.WORKING, 0.0, ""
@@ -84,4 +100,5 @@ class StoreHealth:
             rows_waiting=waiting,
             flushed_at=self._flushed_at,
             batch_rows=self._size.limit,
+            login_refused=state is StoreState.AWAY and self.login_refused,
         )

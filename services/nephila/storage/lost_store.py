@@ -10,7 +10,7 @@ from typing import TypeVar
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.waits import Backoff, wait
-from nephila.storage.faults import StoreLost
+from nephila.storage.faults import StoreLost, StoreRefused
 
 T = TypeVar("T")
 
@@ -29,12 +29,15 @@ class LostStore:
         """Why nothing can be made durable now, in one line. Empty: no problem."""
         self.since = 0.0
         """When the trouble began, in seconds since 1970 UTC."""
+        self.refused = False
+        """The trouble is a refused login."""
 
     def note(self, error: StoreLost) -> None:
         """The store is lost now."""
-        if not self.trouble:
+        refused = isinstance(error, StoreRefused)
+        if not self.trouble or refused != self.refused:
             self.since = self._clock.now()
-        self.trouble = str(error)
+        self.trouble, self.refused = str(error), refused
 
     async def repeat(self, work: Callable[[], Awaitable[T]], waiting: int, patience_s: float = 0.0) -> T:
         """Run `work` until it does not raise `StoreLost`. `waiting`: records that wait for it. Raises `UserError` after
@@ -58,5 +61,5 @@ class LostStore:
                 if self.trouble:
                     waited = f" after {self._clock.monotonic() - since:.1f} s" if failures else ""
                     log.warning("storage: the database is back%s", waited)
-                    self.trouble = ""
+                    self.trouble, self.refused = "", False
                 return result

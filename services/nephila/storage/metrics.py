@@ -45,6 +45,12 @@ METRICS: tuple[Metric[Storage], ...] = (
         lambda s: s.health.away_s,
     ),
     Metric(
+        "store_login_refused",
+        "1 while the database refuses the password, which nephila status names with the remedy. No row is stored, and "
+        "none is lost.",
+        lambda s: float(s.health.login_refused),
+    ),
+    Metric(
         "flush_rows_limit",
         "The most rows of one flush. A fall: the database does not take as many in time; see its locks and disks.",
         lambda s: s.batch_size.limit,

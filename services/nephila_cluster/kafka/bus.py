@@ -71,7 +71,7 @@ class KafkaBus:
         self.on_quiet: Callable[[], None] | None = None
         self.on_fatal = on_fatal
         self.fatal: UserError | None = None
-        self.producer = BatchingProducer(self.config, clock, claim_store)
+        self.producer = BatchingProducer(self.config, clock, claim_store, self._on_fatal)
         self.groups: dict[str, ConsumerGroup] = {}
         self.compacted = CompactedTopics(self.config, clock, self._on_fatal)
         self._started = False

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -20,9 +20,9 @@ from aiokafka.errors import KafkaError, ProducerClosed
 from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.runtime.waits import Backoff
-from nephila.kernel.topics import Topic
+from nephila.kernel.topics import MEMBERS, Topic
 
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
@@ -55,7 +55,15 @@ class _PartitionQueue:
 class BatchingProducer:
     """The producer of a program."""
 
-    def __init__(self, config: KafkaConfig, clock: Clock, claim_store: ClaimStore | None) -> None:
+    def __init__(
+        self,
+        config: KafkaConfig,
+        clock: Clock,
+        claim_store: ClaimStore | None,
+        on_lost: Callable[[UserError], None] = lambda error: None,
+    ) -> None:
+        """`on_lost`: called when the broker has other topics than before."""
+        self._on_lost = on_lost
         self.config = config
         self._clock = clock
         self.claim_store = claim_store
@@ -149,11 +157,25 @@ class BatchingProducer:
             key, taken = queue.waiting[0][1], self._gather(queue)
             frames = [await self._claimed(frame, queue.topic.retention_s) for frame, _ in taken]
             offset = await self._deliver(queue.topic, queue.partition, key, seal(frames))
+            self._compare(queue, offset)
             queue.offset = max(queue.offset, offset)
             self.unsent -= len(taken)
             for _, receipt in taken:
                 receipt.resolve_one()
         queue.busy = False
+
+    def _compare(self, queue: _PartitionQueue, offset: int) -> None:
+        """Notice a broker that has lost everything, by the topic that each member writes to all the time: its offsets
+        begin again. Under new topics an old producer id may be that of another member, whose records the broker would
+        take for repetitions."""
+        if queue.topic is MEMBERS and 0 <= offset < queue.offset:
+            queue.offset = offset
+            self._on_lost(
+                UserError(
+                    f"the broker at {self.config.bootstrap} has lost its topics and has new ones: this member ends and "
+                    "has to start again; jobs that no CrawlJob declares have to be applied again"
+                )
+            )
 
     def _gather(self, queue: _PartitionQueue) -> list[tuple[Frame, Receipt]]:
         """Messages that fit into one record; of a compacted topic one message."""

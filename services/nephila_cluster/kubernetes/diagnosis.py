@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from nephila_cluster.kubernetes.release import COMPONENT_LABEL, Object, Release, Samples
+from nephila_cluster.kubernetes.release import COMPONENT_LABEL, Object, Release, Samples, is_stuck
 
 LAG_S: Final = 900.0
 """As the alert NephilaLagOld."""
@@ -20,6 +20,11 @@ DISK_SHARE: Final = 0.05
 SNAPSHOT_S: Final = 28_800.0
 """As the alert NephilaSnapshotsOld."""
 BACKUP_S: Final = 2 * 86_400.0
+UNSTICK: Final = (
+    "kubectl -n {0} get crawljobs,parserules -o name | xargs -I@ kubectl -n {0} patch @ --type merge "
+    """-p '{{"metadata":{{"finalizers":null}}}}'"""
+)
+"""Removes the finalizers of all resources of a namespace, as the notes of the chart have it."""
 WAITING: Final = ("ContainerCreating", "PodInitializing")
 
 
@@ -41,7 +46,7 @@ def findings(release: Release, now: float) -> list[Finding]:
 
 def _workloads(release: Release, now: float) -> Iterator[Finding]:
     if not release.objects["pods"]:
-        yield Finding("fail", f"release {release.name}", "has no pod", f"helm status {release.name}")
+        yield Finding("fail", f"release {release.name}".strip(), "has no pod", f"helm status {release.name}".strip())
     for kind in ("deployments", "statefulsets"):
         for workload in release.objects[kind]:
             replicas, ready = workload["spec"].get("replicas", 1), workload.get("status", {}).get("readyReplicas", 0)
@@ -163,9 +168,17 @@ def _is_component(release: Release, pod: str, component: str) -> bool:
 
 def _resources(release: Release, now: float) -> Iterator[Finding]:
     """A resource without a status is one that no operator has seen."""
+    operates = any(
+        pod["metadata"]["labels"].get(COMPONENT_LABEL) == "operator" and _is_ready(pod.get("status", {}))
+        for pod in release.objects["pods"]
+    )
     for kind, word in (("crawljobs", "crawljob"), ("parserules", "parserule")):
         for resource in release.objects[kind]:
             name, conditions = f"{word} {_name(resource)}", resource.get("status", {}).get("conditions", ())
+            if is_stuck(resource) and not operates:
+                text = "its deletion, and that of the namespace, waits for an operator, and none runs here"
+                yield Finding("fail", name, text, UNSTICK.format(release.namespace))
+                continue
             if not conditions:
                 yield Finding("warn", name, "no operator has taken it", "is the operator ready?")
             for condition in conditions:

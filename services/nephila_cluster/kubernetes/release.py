@@ -36,6 +36,8 @@ RESOURCES: Final = {
     "parserules": "/apis/nephila.dev/v1/namespaces/{}/parserules",
 }
 """Without labels of a release."""
+FINALIZER: Final = "nephila.dev/delete"
+"""Held by a CrawlJob or ParseRule while the control API may have its job or rule; the operator removes it."""
 Object = dict[str, Any]
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 """Metric → (labels, value)."""
@@ -67,7 +69,7 @@ class Forbidden(UserError):
 
 
 async def read_release(login: Login, namespace: str, name: str) -> Release:
-    """The state of a release; `name` empty: the only one of the namespace. Raises `UserError`."""
+    """The state of a release; `name` empty: the only one of the namespace, which may be gone. Raises `UserError`."""
     async with aclosing(ApiServer(lambda: login)) as server:
         selector = f"{NAME_LABEL}={NEPHILA}"
         release = Release(namespace, name or await _only_release(server, namespace, selector))
@@ -104,13 +106,27 @@ async def _items(server: ApiServer, path: str) -> list[Object]:
     return items
 
 
+def is_stuck(resource: Object) -> bool:
+    """Whether the deletion of a CrawlJob or ParseRule waits for an operator."""
+    metadata = resource["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and FINALIZER in (metadata.get("finalizers") or ())
+
+
 async def _only_release(server: ApiServer, namespace: str, selector: str) -> str:
+    """The name; empty where a release was uninstalled and resources still wait for it. Raises `UsageError`."""
     pods = await _items(server, f"{KINDS['pods'].format(namespace)}?labelSelector={quote(selector)}")
     names = sorted({pod["metadata"]["labels"].get(INSTANCE_LABEL, "") for pod in pods})
+    if not names and await _has_stuck(server, namespace):
+        return ""
     if len(names) != 1:
         fault = f"has several releases: {', '.join(names)}; name one by --release" if names else "has no pod of nephila"
         raise UsageError(f"the namespace {namespace} {fault}")
     return str(names[0])
+
+
+async def _has_stuck(server: ApiServer, namespace: str) -> bool:
+    lists = [await _items(server, path.format(namespace)) for path in RESOURCES.values()]
+    return any(is_stuck(resource) for resources in lists for resource in resources)
 
 
 async def _ask_pods(server: ApiServer, release: Release) -> None:

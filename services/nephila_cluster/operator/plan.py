@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from nephila.kernel.runtime.errors import UsageError
 from nephila_control import job_types, rule_types
 
 from nephila_cluster.operator.status import MAX_MESSAGE
 
-FINALIZER: Final = "nephila.dev/delete"
-"""Held by a resource while the control API may have its job or rule."""
 Again = Literal["interval", "retry", "never"]
 """When to reconcile without an event: at the next interval, after a growing wait, or not at all."""
 Request = job_types.ApplyJob | rule_types.ApplyRules | job_types.JobName | rule_types.RuleName

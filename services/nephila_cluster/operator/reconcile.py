@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nephila_cluster.kubernetes.release import FINALIZER
 from nephila_cluster.operator.plan import (
-    FINALIZER,
     Again,
     ReconcilePlan,
     Refusal,

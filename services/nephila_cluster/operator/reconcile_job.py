@@ -15,8 +15,8 @@ from nephila.kernel.documents import job_document
 from nephila.kernel.runtime.errors import UsageError
 from nephila_control import job_types
 
+from nephila_cluster.kubernetes.release import FINALIZER
 from nephila_cluster.operator.plan import (
-    FINALIZER,
     Again,
     ReconcilePlan,
     document_of,

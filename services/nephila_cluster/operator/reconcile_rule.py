@@ -16,8 +16,8 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila_control import rule_types
 from nephila_rules.runtime import load
 
+from nephila_cluster.kubernetes.release import FINALIZER
 from nephila_cluster.operator.plan import (
-    FINALIZER,
     Again,
     ReconcilePlan,
     document_of,

@@ -14,7 +14,7 @@ import psycopg
 from nephila.kernel.runtime.config import secret_variable
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.secret_files import current
-from nephila.storage.faults import StoreLost, StoreSlow
+from nephila.storage.faults import StoreLost, StoreRefused, StoreSlow
 from nephila.storage.source import display_name
 from psycopg.conninfo import conninfo_to_dict
 
@@ -125,7 +125,7 @@ def fault(error: psycopg.Error, url: str) -> UserError:
 
 
 def _unreachable(error: psycopg.Error, url: str) -> UserError:
-    server, text = display_name(url), _line(error)
+    server, text, kind = display_name(url), _line(error), StoreLost
     remedy = "is the server running, and the host and port right?"
     if "does not match host name" in text:
         remedy = "use the name in its certificate, or sslmode=verify-ca"
@@ -136,6 +136,7 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
     elif "no encryption" in text:
         remedy = "the server may require TLS: set sslmode=verify-full and sslrootcert in the URL"
     elif "password" in text or "authentication" in text:
+        kind = StoreRefused
         remedy = (
             "give the password in the file of NEPHILA_STORAGE__STORE_FILE or PGPASSWORD_FILE, which is read again at "
             "each attempt, or in NEPHILA_STORAGE__STORE, PGPASSWORD or ~/.pgpass"
@@ -146,7 +147,7 @@ def _unreachable(error: psycopg.Error, url: str) -> UserError:
         remedy = "make the user with createuser, or name another one"
     elif "starting up" in text or "shutting down" in text or "recovery mode" in text or "too many" in text:
         remedy = "try again in a moment"
-    return StoreLost(f"cannot connect to {server}: {text}; {remedy}")
+    return kind(f"cannot connect to {server}: {text}; {remedy}")
 
 
 def _line(error: psycopg.Error) -> str:

@@ -10,12 +10,13 @@ import pytest
 import yaml
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError
+from nephila_cluster.kubernetes.release import FINALIZER
 from nephila_cluster.operator.cluster import Absent
 from nephila_cluster.operator.config import OperatorConfig
 from nephila_cluster.operator.controller import Controller
 from nephila_cluster.operator.observer import Observer
 from nephila_cluster.operator.ownership import Ownership
-from nephila_cluster.operator.plan import FINALIZER, one_line
+from nephila_cluster.operator.plan import one_line
 
 from tests.cluster.operator.fake_control import FakeControl, job
 

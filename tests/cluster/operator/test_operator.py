@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
+from nephila_cluster.kubernetes.release import FINALIZER
 from nephila_cluster.operator import program
 from nephila_cluster.operator.cluster import Cluster
 from nephila_cluster.operator.config import OperatorConfig
-from nephila_cluster.operator.plan import FINALIZER
 from nephila_cluster.operator.program import LeadershipLost, Operator
 
 from tests.cluster.operator.fake_control import FakeControl, job

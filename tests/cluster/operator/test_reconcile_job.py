@@ -6,7 +6,8 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from nephila_cluster.operator.plan import FINALIZER, ReconcilePlan, Refusal
+from nephila_cluster.kubernetes.release import FINALIZER
+from nephila_cluster.operator.plan import ReconcilePlan, Refusal
 from nephila_cluster.operator.reconcile_job import MESSAGES, REASONS, ObservedJob, reconcile_job
 from nephila_cluster.operator.status import CrawlJobStatus
 from nephila_control import job_types

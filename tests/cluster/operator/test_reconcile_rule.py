@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila_cluster.operator.plan import FINALIZER, ReconcilePlan, Refusal
+from nephila_cluster.kubernetes.release import FINALIZER
+from nephila_cluster.operator.plan import ReconcilePlan, Refusal
 from nephila_cluster.operator.reconcile_rule import FILE_ERROR, ObservedRule, reconcile_rule
 from nephila_cluster.operator.status import ParseRuleStatus
 from nephila_control import rule_types

@@ -181,6 +181,14 @@ Expression = Annotated[
     str, Meta(min_length=1, max_length=4000, extra={"what": "an RE2 expression", "check": check_expression})
 ]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
+JobOwner = Annotated[
+    str,
+    Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$", extra={"what": "a name or an address in one line"}),
+]
+TenantName = Annotated[
+    str,
+    Meta(max_length=63, pattern="^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$", extra={"what": "a name of a-z, 0-9 and hyphens"}),
+]
 FileName = Annotated[str, Meta(min_length=1, max_length=4096, extra={"what": "the name of a file"})]
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 Name = Annotated[

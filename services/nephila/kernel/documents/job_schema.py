@@ -18,8 +18,10 @@ from nephila.kernel.documents.field_types import (
     FileName,
     Instant,
     Interval,
+    JobOwner,
     Metadata,
     Name,
+    TenantName,
     Text,
     Url,
     seconds,
@@ -131,14 +133,6 @@ Language = Annotated[
 ]
 ItemFieldName = Annotated[str, Meta(min_length=1, max_length=300)]
 QuotaPer = Literal["run", "day", "month"]
-JobOwner = Annotated[
-    str,
-    Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$", extra={"what": "a name or an address in one line"}),
-]
-TenantName = Annotated[
-    str,
-    Meta(max_length=63, pattern="^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$", extra={"what": "a name of a-z, 0-9 and hyphens"}),
-]
 PerHost = Annotated[int, Meta(ge=1, le=1000)]
 
 
@@ -381,8 +375,7 @@ class JobSpec(Section, kw_only=True):
     tenant: TenantName = ""
     """The tenant that the job belongs to. The scheduler's setting tenants has its quota and its share."""
     owner: JobOwner = ""
-    """Person or team that answers for the job, as crawl-team@example.org: lists are filtered by it. It changes no
-    access."""
+    """Person or team that answers for the job, as crawl-team@example.org; lists are filtered by it."""
     quota: Quota = field(default_factory=Quota)
     """What the job may spend in a period."""
     site: SiteOfJob | None = None
