@@ -23,6 +23,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nephila_console import gate
+from nephila_console.capability_cache import CapabilityCache
 from nephila_console.live import CSRF, VIEWERS, Live
 from nephila_console.logins import Access, Logins, view_of
 from nephila_console.messages import chosen, language
@@ -104,6 +105,7 @@ LIVE: Final = {
     "/": overview.overview,
     "/jobs": jobs.jobs,
     "/hosts": hosts.hosts,
+    "/pages": pages.pages,
     "/system": system.system,
     "/system/network": system_parts.network,
     "/system/webhooks": system_parts.webhooks,
@@ -125,6 +127,7 @@ class _Console:
         self._access = access
         self._logins = Logins(access)
         self._live = Live()
+        self._capabilities = CapabilityCache(access.clock)
         self._under_way = 0
 
     def application(self) -> Starlette:
@@ -181,14 +184,19 @@ class _Console:
     def _guarded(self, screens: dict[str, Screen]) -> Callable[[Request], Awaitable[Response]]:
         async def work(request: Request) -> Response:
             session = self._logins.session(request)
-            if session is None:
-                return self._to_login(request)
             form: dict[str, str] = {}
             if request.method == "POST":
                 gate.check_origin(request)
                 form = await gate.read_form(request)
-                gate.check_csrf(form, session.csrf)
-            view = self._view(request, session, form)
+            if session is None:
+                address = request.url.path
+                is_form = bool(form) and gate.local_path(address) == address  # not that of the logout
+                return self._logins.without_session(request, form) if is_form else self._to_login(request)
+            if request.method == "POST" and not gate.is_of_session(form, session.csrf):
+                return self._logins.of_another_session(request, session, form)
+            view = await self._view(request, session, form)
+            if (why := view.screen_lacks(_screen_of(request.url.path))) is not None:
+                return view.render("unavailable.html", why=why)
             try:
                 return await screens["GET" if request.method == "HEAD" else request.method](view)
             except UserError as error:
@@ -204,8 +212,9 @@ class _Console:
             return go(path("login", next=gate.local_path(request.url.path + query)))
         return go(path("login"))
 
-    def _view(self, request: Request, session: Session | None = None, form: dict[str, str] | None = None) -> View:
-        return view_of(self._access, request, session, form)
+    async def _view(self, request: Request, session: Session, form: dict[str, str] | None = None) -> View:
+        lacking = await self._capabilities.lacking(session.caller, self._access.authority.of(session.caller))
+        return view_of(self._access, request, session, form, lacking)
 
     # ---- fresh figures
 
@@ -218,14 +227,17 @@ class _Console:
             raise gate.Refused(404 if screen is None else 503, _("There is no such screen."))
         # What is rendered is the same for all of one role and its tenants; the name of a user is not in it.
         caller = Caller("viewers", session.caller.role, session.caller.tenants)
-        shared = Session(caller, CSRF, session.by, session.token, session.opened, session.used)
+        shared = Session(caller, CSRF, session.by, session.proof, session.opened, session.used)
         words = language.get()
 
         async def render() -> str:
             language.set(words)
             request = Request({**view.request.scope, "path": at.path, "query_string": at.query.encode(),
                                "path_params": {"name": unquote(at.path.rpartition("/")[2])}})  # fmt: skip
-            text = bytes((await screen(self._view(request, shared))).body).decode()
+            shared_view = await self._view(request, shared)
+            why = shared_view.screen_lacks(_screen_of(at.path))
+            answer = shared_view.render("unavailable.html", why=why) if why is not None else await screen(shared_view)
+            text = bytes(answer.body).decode()
             return text[text.index("<div data-part=") : text.rindex("</main>")]
 
         key = (caller.role, caller.tenants, words, at.path, at.query)
@@ -240,12 +252,12 @@ class _Console:
     # ---- the studio
 
     async def _picked(self, request: Request) -> Response:
-        return studio.picked(self._view(request))
+        return studio.picked(view_of(self._access, request))
 
     # ---- errors
 
     def _message(self, request: Request, status: int, message: str) -> Response:
-        return self._view(request).render("error.html", status, status=status, message=message)
+        return view_of(self._access, request).render("error.html", status, status=status, message=message)
 
     async def _http_error(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 404
@@ -253,8 +265,13 @@ class _Console:
 
     async def _nothing_here(self, request: Request, status: int) -> Response:
         message = _("There is no such screen.") if status == 404 else _("This cannot be done here.")
-        view = self._view(request, self._logins.session(request))
+        view = view_of(self._access, request, self._logins.session(request))
         return view.render("error.html", status, status=status, message=message)
+
+
+def _screen_of(path: str) -> str:
+    """Returns the first part of the path of a screen."""
+    return path.removeprefix(BASE).strip("/").partition("/")[0].partition(".")[0]
 
 
 def _is_job(path: str) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import signal
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +14,8 @@ from nephila.cli.output import note
 from nephila_control.commands.client import open_control
 from nephila_control.commands.read_only_api import listen_address, served, signalled, try_it
 from nephila_control.commands.target import ControlTarget, with_target
+
+SESSIONS = "console-command-sessions.json"
 
 
 @with_target()
@@ -38,7 +41,9 @@ async def _serve(target: ControlTarget, host: str, port: int, *, browser: bool) 
 
     token = secrets.token_urlsafe(24)
     async with open_control(target) as control:
-        access = Access(Authority(control, ()))
+        # Its own file: the sessions of one-time addresses are administrators, and no business of `nephila up` there.
+        sessions = Path(target.out) / SESSIONS if target.is_directory else None
+        access = Access(Authority(control, ()), sessions=sessions)
         async with served(control, target, host, port, token, routes(access)) as url:
             address = f"{url}/console/login?token={access.sessions.invite()}"
             typer.echo(address)

@@ -100,10 +100,9 @@ def check_origin(request: Request) -> None:
         raise Refused(403, "this form was sent by a page of another site")
 
 
-def check_csrf(form: dict[str, str], csrf: str) -> None:
-    """Raise `Refused` for a form without the session's token."""
-    if not hmac.compare_digest(form.get("csrf", "").encode("utf-8", "replace"), csrf.encode()):
-        raise Refused(403, "this form belongs to another session, or to one that has ended; reload the page")
+def is_of_session(form: dict[str, str], csrf: str) -> bool:
+    """Whether a form has the session's token."""
+    return hmac.compare_digest(form.get("csrf", "").encode("utf-8", "replace"), csrf.encode())
 
 
 async def read_form(request: Request) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -21,9 +22,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nephila_console import gate
+from nephila_console.capability_cache import Lacking
 from nephila_console.messages import translate as _
 from nephila_console.oidc import LOGIN_S, OidcLogin
+from nephila_console.session_file import SessionFile
 from nephila_console.sessions import Session, Sessions
+from nephila_console.unsent_form import UnsentForm, unsent_form, without_token
 from nephila_console.view import View, go
 from nephila_console.words import BASE
 
@@ -37,22 +41,26 @@ class Access:
         names: Collection[str] = (),
         clock: Clock | None = None,
         live: LiveAccess | None = None,
+        sessions: Path | None = None,
     ) -> None:
         """`names` are names of this server in addition to its addresses, localhost and the name of the machine. `live`
-        adds login by OIDC and by a proxy; its tokens are those of the authority."""
-        self._clock = clock or SystemClock()
+        adds login by OIDC and by a proxy; its tokens are those of the authority. `sessions` is the file in which
+        sessions outlive the server; None: they end with it."""
+        self.clock = clock or SystemClock()
         self._own_names = names
         self._live = live
         self.authority = authority
-        self.sessions = Sessions(self._clock)
+        self.sessions = Sessions(self.clock, SessionFile(sessions) if sessions is not None else None)
         self.seal = gate.Seal()
         self.oidc: OidcLogin | None = None
         self._take(live.file if live is not None else AccessFile())
+        self.sessions.end_unless(self._stays)
 
     def _take(self, file: AccessFile) -> None:
         self._version = self._live.version if self._live is not None else 0
-        self._oidc, oidc = file.oidc, file.oidc
-        self.oidc = OidcLogin(oidc, self.seal, self._clock) if oidc is not None else None
+        oidc = file.oidc
+        self.provider = digest(repr(oidc)) if oidc is not None else b""
+        self.oidc = OidcLogin(oidc, self.seal, self.clock) if oidc is not None else None
         self.proxy = file.header
         self.secure = oidc is not None and oidc.public_url.startswith("https:")
         public = urlsplit(oidc.public_url).hostname if oidc is not None else None
@@ -69,24 +77,27 @@ class Access:
             return
         self._live.refresh()
         if self._live.version != self._version:
-            same = self._live.file.oidc == self._oidc
             self._take(self._live.file)
-            self.sessions.end_unless(lambda session: self._stays(session, same))
+            self.sessions.end_unless(self._stays)
 
-    def _stays(self, session: Session, same_provider: bool) -> bool:
+    def _stays(self, session: Session) -> bool:
         """Each request checks a session by a proxy, so such a session stays here."""
         if session.by == "token":
-            holder = self.authority.holder(session.token)
+            holder = self.authority.holder(session.proof)
             return holder is not None and holder.caller == session.caller
-        return same_provider if session.by == "oidc" else True
+        return session.by != "oidc" or session.proof == self.provider
 
 
 def view_of(
-    access: Access, request: Request, session: Session | None = None, form: dict[str, str] | None = None
+    access: Access,
+    request: Request,
+    session: Session | None = None,
+    form: dict[str, str] | None = None,
+    lacking: Lacking | None = None,
 ) -> View:
     """The view is anonymous without a session."""
     control = access.authority.of(session.caller if session is not None else ANONYMOUS)
-    return View(request, control, session, form or {}, access.seal, access.problem)
+    return View(request, control, session, form or {}, access.seal, access.problem, lacking)
 
 
 class Logins:
@@ -125,36 +136,61 @@ class Logins:
         sessions, address = self._access.sessions, request.client.host if request.client is not None else ""
         tries = self._access.authority.tries
         token = request.query_params.get("token", "")
-        following = request.query_params.get("next", "")
+        following, unsent = request.query_params.get("next", ""), None
         if request.method == "POST":
             gate.check_origin(request)
             form = await gate.read_form(request)
-            token, following = form.get("token", "").strip(), form.get("next", "")
+            token, following, unsent = form.get("token", "").strip(), form.get("next", ""), unsent_form(form)
         if not token:
-            if self.session(request) is not None:
-                return go(gate.local_path(following))
+            if (session := self.session(request)) is not None:
+                return self._send_again(request, session, unsent) if unsent else go(gate.local_path(following))
             caller = self._from_proxy(request) if "out" not in request.query_params else None
             if caller is not None:
-                return self._opened(request, sessions.open(caller, "proxy"), following)
-            return self._form(request, "", following=following)
+                return self._opened(request, sessions.open(caller, "proxy"), following, unsent)
+            return self._form(request, "", following=following, unsent=unsent)
         if (wait_s := tries.wait_s(address)) > 0 and not tries.was_accepted(address, digest(token)):
             problem = _("Too many wrong tokens. Try again in %(seconds)s s.") % {"seconds": f"{wait_s:.0f}"}
-            response = self._form(request, problem, 429, following)
+            response = self._form(request, problem, 429, following, unsent)
             response.headers["retry-after"] = f"{wait_s + 1:.0f}"
             return response
         opened = sessions.redeem(token) or self._by_token(token, request.method)
         if not opened:
             tries.failed(address)
-            return self._form(request, _("This token is wrong, was used already, or is too old."), 403, following)
-        return self._opened(request, opened, following)
+            problem = _("This token is wrong, was used already, or is too old.")
+            return self._form(request, problem, 403, following, unsent)
+        return self._opened(request, opened, following, unsent)
+
+    def without_session(self, request: Request, form: dict[str, str]) -> Response:
+        """Answers a form whose session has ended: the page of the login carries it."""
+        unsent = UnsentForm(gate.local_path(request.url.path), without_token(form))
+        caller = self._from_proxy(request)
+        if caller is not None:
+            return self._opened(request, self._access.sessions.open(caller, "proxy"), "", unsent)
+        problem = _("Your session has ended. Nothing is changed yet; log in, and send the form then.")
+        return self._form(request, problem, 401, unsent=unsent)
+
+    def of_another_session(self, request: Request, session: Session, form: dict[str, str]) -> Response:
+        """Answers a form with the token of another session: nothing is changed before the person sends it again."""
+        unsent = UnsentForm(gate.local_path(request.url.path), without_token(form))
+        return self._send_again(request, session, unsent, 403)
+
+    def _send_again(self, request: Request, session: Session, unsent: UnsentForm, status: int = 200) -> Response:
+        return view_of(self._access, request, session).render("send_again.html", status, unsent=unsent)
 
     def _by_token(self, token: str, method: str) -> str:
         """Opens a session for a token of the API, from a form only: histories and logs keep addresses."""
         authority = self._access.authority
         caller = authority.caller(token) if method == "POST" and authority.has_tokens else None
-        return self._access.sessions.open(caller, "token", token) if caller is not None else ""
+        return self._access.sessions.open(caller, "token", digest(token)) if caller is not None else ""
 
-    def _form(self, request: Request, problem: str, status: int = 200, following: str = "") -> Response:
+    def _form(
+        self,
+        request: Request,
+        problem: str,
+        status: int = 200,
+        following: str = "",
+        unsent: UnsentForm | None = None,
+    ) -> Response:
         access = self._access
         ways = {
             "takes_token": access.authority.has_tokens,
@@ -163,10 +199,14 @@ class Logins:
         }
         view = view_of(access, request)
         following = gate.local_path(following) if following else ""
-        return view.render("login.html", status, problem=problem, following=following, **ways)
+        return view.render("login.html", status, problem=problem, following=following, unsent=unsent, **ways)
 
-    def _opened(self, request: Request, session_id: str, following: str) -> Response:
-        response = go(gate.local_path(following))
+    def _opened(self, request: Request, session_id: str, following: str, unsent: UnsentForm | None = None) -> Response:
+        session = self._access.sessions.find(session_id) if unsent is not None else None
+        if session is not None and unsent is not None:
+            response = self._send_again(request, session, unsent)
+        else:
+            response = go(gate.local_path(following))
         gate.set_session(response, request, session_id, secure=self._access.secure)
         return response
 
@@ -192,7 +232,8 @@ class Logins:
         """GET /console/oidc/callback: the provider sends the browser back here."""
         cookie, _mark, following = request.cookies.get(_login_cookie(request), "").partition("~")
         caller = await self._provider().finish(dict(request.query_params), cookie)
-        response = self._opened(request, self._access.sessions.open(caller, "oidc"), unquote(following))
+        session_id = self._access.sessions.open(caller, "oidc", self._access.provider)
+        response = self._opened(request, session_id, unquote(following))
         self._set_login(response, request, "")
         return response
 

@@ -13,10 +13,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from nephila import __version__
 from nephila_control.access.guard import allowed
 from nephila_control.api import Control
+from nephila_control.system_types import Capability, CapabilityName
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nephila_console import figures, plots, words
+from nephila_console.capability_cache import SCREENS, Lacking
 from nephila_console.gate import Seal
 from nephila_console.messages import LANGUAGES, language, translate, translate_count
 from nephila_console.sessions import Session
@@ -69,14 +71,17 @@ class View:
         form: Mapping[str, str],
         seal: Seal,
         access_problem: str = "",
+        lacking: Lacking | None = None,
     ) -> None:
-        """`access_problem` is the reason why the access file of the server is not used."""
+        """`access_problem` is the reason why the access file of the server is not used. `lacking` has what does not
+        work in the program."""
         self.request = request
         self.control = control
         self.session = session
         self.form = form
         self.seal = seal
         self.access_problem = access_problem
+        self.lacking = lacking or {}
         self.began = time.perf_counter()
 
     def field(self, name: str, default: str = "") -> str:
@@ -95,6 +100,18 @@ class View:
         """Returns whether this session may use an operation; a screen leaves out other operations."""
         return self.session is not None and allowed(self.session.caller, operation)
 
+    def lacks(self, capability: CapabilityName) -> Capability | None:
+        """Returns the reason and the remedy of a capability that does not work; None for one that works."""
+        return self.lacking.get(capability)
+
+    def screen_lacks(self, screen: str) -> Capability | None:
+        """`screen` is the first part of its path."""
+        return self.lacking.get(SCREENS.get(screen, ""))
+
+    def _way(self, *parts: str, **query: Any) -> str:
+        """Returns the address of a screen; empty for one that has nothing to show here."""
+        return "" if self.screen_lacks(parts[0]) is not None else words.path(*parts, **query)
+
     def _in_language(self, name: str) -> str:
         """Returns the address of this screen in another language."""
         query = urlencode({**dict(self.request.query_params), "lang": name}, errors="replace")
@@ -109,6 +126,9 @@ class View:
                 csrf=self.session.csrf if self.session is not None else "",
                 inside=self.session is not None,
                 may=self.may,
+                lacks=self.lacks,
+                screen_lacks=self.screen_lacks,
+                way=self._way,
                 who=self.session.caller if self.session is not None else None,
                 here=self.request.url.path.removeprefix(words.BASE).strip("/").partition("/")[0],
                 address=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),

@@ -17,6 +17,7 @@ from nephila.kernel.runtime.errors import UserError
 
 from nephila_control import (
     audit_types,
+    event_types,
     job_types,
     requests,
     rule_types,
@@ -265,13 +266,17 @@ class Control(Operated):
     async def list_members(self, request: requests.Empty) -> system_types.MemberList:
         """The programs that take part."""
 
-    @operation("GET", "/capabilities", Role.VIEWER, STUDIO)
+    @operation("GET", "/capabilities", Role.VIEWER, STUDIO, tenants=True)
     async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
         """What works in this program, and what does not: with the reason and the remedy."""
 
     @operation("GET", "/status", Role.VIEWER, SYSTEM, tenants=True)
     async def status(self, request: requests.Empty) -> system_types.Status:
         """The state of the program or system."""
+
+    @operation("GET", "/events", Role.VIEWER, SYSTEM)
+    async def list_events(self, request: event_types.ListEvents) -> event_types.EventList:
+        """What happened: members that came and went, takeovers, jobs that failed, a store that was away."""
 
     @operation("GET", "/settings", Role.VIEWER, SYSTEM)
     async def get_settings(self, request: requests.Empty) -> system_types.Settings:

@@ -20,6 +20,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.source import Source
 
 from nephila_control import job_types, screen_types, system_types
+from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
 from nephila_control.series import JobSeries
 
@@ -61,6 +62,7 @@ class Backend(Protocol):
     """File of the sites, which need not exist; None if the system has no sites."""
     letters: DeadLetters
     series: JobSeries
+    events: EventLog
     log: ChangeLog
     at_once: bool
     """Seeds are admitted in the turn that receives their job: a new job is not held until its seeds are in, and the
@@ -131,6 +133,11 @@ class Backend(Protocol):
         """Explains a canonical URL in a job; without a name, in the job with the most facts about it. Raises `NotFound`
         for an unknown job."""
 
+    @property
+    def hosts_problem(self) -> str:
+        """Why hosts are not listed here; empty if they are."""
+        return ""
+
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList: ...
 
     # ---- single pages
@@ -182,6 +189,9 @@ class Backend(Protocol):
     # ---- the system
 
     def members(self) -> list[system_types.Member]: ...
+
+    def look(self) -> None:
+        """Adds what has happened since the last look to `events`."""
 
     async def complete(self, status: system_types.Status) -> None:
         """Adds to the sums over jobs the facts that only this kind of system has."""

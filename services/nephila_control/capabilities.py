@@ -27,6 +27,7 @@ def capabilities(backend: Backend, *, has_bodies: bool, has_working_copy: bool) 
     no_table = no_bodies if isinstance(rows, Path) else "the rows are in a database, not in a directory here"
     return [
         _of("change", _problem(backend.check_change), "start nephila up for jobs that come and go", changes=True),
+        _of("write", "", "", changes=True),
         _of(
             "rules",
             _problem(backend.check_rule_change),
@@ -34,6 +35,7 @@ def capabilities(backend: Backend, *, has_bodies: bool, has_working_copy: bool) 
             changes=True,
         ),
         _of("rows", no_rows, "set api.store"),
+        _of("hosts", backend.hosts_problem, "see nephila explain URL for a URL, and the metrics of schedulers"),
         _of("stored_pages", no_bodies, keep),
         _of("extract", no_table, keep, changes=True),
         _of("commit", no_copy, "start with --rules DIR in a working copy of git", changes=True),

@@ -20,6 +20,10 @@ class ControlConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Names by which browsers open the console, as that of an Ingress. A request with another name in Host is refused:
     a foreign name may resolve to this address (DNS rebinding). Addresses and localhost need no entry."""
 
+    console_sessions: str = ""
+    """File in which the sessions of the console outlive a restart of this member; it is created with mode 0600. Empty:
+    they end with the member."""
+
     firecrawl: bool = False
     """Serve Firecrawl's API below /v2 too, with the same token (docs/firecrawl.md)."""
 

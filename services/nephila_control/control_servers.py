@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from nephila_control.access.live_access import LiveAccess
     from nephila_control.http.server import HttpServer
 
+SESSIONS = "console-sessions.json"
+"""File of the directory with the sessions of the console that this program serves."""
 BACKLOG = 64
 """Connections that wait while the HTTP server is loaded."""
 
@@ -67,14 +69,19 @@ class Clients(NamedTuple):
 
 
 def clients_of(
-    authority: Authority, logins: LiveAccess | None, names: Sequence[str] = (), *, firecrawl: Path | str | None = None
+    authority: Authority,
+    logins: LiveAccess | None,
+    names: Sequence[str] = (),
+    *,
+    firecrawl: Path | str | None = None,
+    sessions: Path | None = None,
 ) -> Clients:
     """The console is always a client. `firecrawl` is the place of the rows, and adds Firecrawl's API; `logins` and
-    `names` are those of `TcpAddress`."""
+    `names` are those of `TcpAddress`. `sessions` is the file in which sessions of the console outlive the server."""
     from nephila_console.application import routes  # templates to load
     from nephila_console.logins import Access
 
-    screens = list(routes(Access(authority, names, live=logins)))
+    screens = list(routes(Access(authority, names, live=logins, sessions=sessions)))
     if firecrawl is None:
         return Clients(screens)
     from nephila_doors.firecrawl.server import FirecrawlServer
@@ -129,7 +136,9 @@ class ControlServers:
         from nephila_control.http.server import tcp_server
 
         authority = authority_of(self._control, tcp.token, tcp.logins)
-        clients = clients_of(authority, tcp.logins, tcp.names, firecrawl=self._rows if tcp.firecrawl else None)
+        rows = self._rows if tcp.firecrawl else None
+        sessions = self._directory / SESSIONS
+        clients = clients_of(authority, tcp.logins, tcp.names, firecrawl=rows, sessions=sessions)
         app = application(self._control, authority=authority, metrics=self._metrics, beside=clients.routes)
         server = tcp_server(app, tcp.host, tcp.port, "--api")
         await server.open()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,8 @@ from nephila_control.screen_types import OutcomeCount, OutcomeCounts, TimeBin
 
 READ: Final = 100_000
 """Fetches of one call: some 100 ms in a thread."""
+REASONS: Final = 3
+"""Reasons that the cause of a failed job names."""
 BINS: Final = 96
 """Steps of time of a job, at most; when they are too few, each is doubled."""
 STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
@@ -81,6 +83,16 @@ class FetchCounts:
                 ],
                 complete=complete,
             )
+
+    def reasons(self, jobs: Iterable[str]) -> dict[str, str]:
+        """Maps each job to the most frequent reasons of its fetches, in words. Reads the database."""
+        with self._lock:
+            self._read_on()
+            return {job: self._reasons(job) for job in jobs}
+
+    def _reasons(self, job: str) -> str:
+        counts = self._jobs[job].reasons.most_common(REASONS) if job in self._jobs else []
+        return ", ".join(f"{count:,} {outcome}({reason})" for (outcome, reason), count in counts if reason)
 
     def _read_on(self) -> bool:
         if self._source is None or (isinstance(self._source, Path) and not (self._source / DATABASE).exists()):

@@ -1,7 +1,7 @@
-"""Faults of jobs that no scheduler reports: a rule that a job uses is deleted, or no longer fits its site.
+"""Faults of jobs that no scheduler reports: a rule that a job uses is deleted, or no longer fits its site; or the job
+ended with nothing stored.
 
-Pages of such a job are fetched and stored as before, and only their items are missing or marked. Without a word in the
-list of jobs that looks like success. The work is O(rules of the job) for each report.
+Without a word in the list of jobs each of them looks like success. The work is O(rules of the job) for each report.
 """
 
 from __future__ import annotations
@@ -35,8 +35,21 @@ class JobFaults:
         marked = []
         for job, report in jobs:
             report.degraded = self._faults(job, rules, degraded)
+            report.failure = self._failure(report)
             marked.append(report)
         return marked
+
+    def _failure(self, report: job_types.Job) -> job_types.Failure | None:
+        if not report.has_failed:
+            return None
+        events = self._backend.events
+        if events.failed_since(report) is None:
+            self._backend.look()
+        return job_types.Failure(
+            cause=f"nothing was stored: {report.outcome_counts}",
+            since=events.failed_since(report) or self._clock.now(),
+            remedy=f"see nephila pages --job {report.name}, and nephila explain URL for one of them",
+        )
 
     def _faults(
         self, job: CrawlJob, rules: Mapping[str, object] | None, degraded: Mapping[str, RuleVerdict]

@@ -142,6 +142,16 @@ class Degradation(msgspec.Struct, kw_only=True):
     remedy: str
 
 
+class Failure(msgspec.Struct, kw_only=True):
+    """Why a job has no result: it ended, and no page of it is stored."""
+
+    cause: str
+    """Counts by outcome, with the most frequent reasons where the rows can be read."""
+    since: float
+    """When the program first saw it, in seconds since 1970 UTC."""
+    remedy: str
+
+
 class Job(msgspec.Struct, kw_only=True):
     """How one job stands."""
 
@@ -183,6 +193,8 @@ class Job(msgspec.Struct, kw_only=True):
     the broker answers again."""
     degraded: list[Degradation] = msgspec.field(default_factory=list)
     """What is wrong with the job while it goes on; empty for a job without faults."""
+    failure: Failure | None = None
+    """Set for a job that ended with nothing stored. `state` is still idle or limit."""
 
     @property
     def has_ended(self) -> bool:
@@ -190,6 +202,21 @@ class Job(msgspec.Struct, kw_only=True):
         the job or a new period of its quota begins. A job that waits for its window has not ended."""
         ends = self.state in ("idle", "limit", "quota", "paused")
         return ends and not self.in_flight and self.observed_generation >= self.generation
+
+    @property
+    def ended_urls(self) -> int:
+        return self.stored + self.denied + self.failed + self.dropped
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the job ended with nothing stored. A job without any URL has not failed."""
+        return self.has_ended and self.state in ("idle", "limit") and bool(self.ended_urls) and not self.stored
+
+    @property
+    def outcome_counts(self) -> str:
+        """Number of URLs by outcome other than stored, in words."""
+        counts = {"failed": self.failed, "denied": self.denied, "dropped": self.dropped}
+        return ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
 
     @property
     def held_by(self) -> str:

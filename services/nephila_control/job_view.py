@@ -23,7 +23,7 @@ from nephila_control import api, job_types, screen_types
 from nephila_control.explain.explain import Explanation
 from nephila_control.explain.explain import explain as explain_url
 from nephila_control.explain.facts import Home
-from nephila_control.explain.host_list import host_list
+from nephila_control.explain.host_list import ListedHost, host_list
 from nephila_control.job_report import job_report
 
 
@@ -61,10 +61,13 @@ def _status(scheduler: Scheduler, uid: str) -> JobStatus:
 
 def hosts(scheduler: Scheduler, request: screen_types.ListHosts, now: float) -> screen_types.HostList:
     """Costs O(`host_list.LOOKED_AT`)."""
-    rows = host_list(scheduler.dispatcher, now, job=request.job, search=request.search)
-    return screen_types.HostList(
-        hosts=[screen_types.Host(**row._asdict()) for row in rows[: request.limit]], total=len(rows)
-    )
+    rows = host_list(scheduler.dispatcher, now, job=request.job, search=request.search, sort=request.sort)
+    return screen_types.HostList(hosts=[_host(row) for row in rows[: request.limit]], total=len(rows))
+
+
+def _host(row: ListedHost) -> screen_types.Host:
+    facts = row._asdict()
+    return screen_types.Host(**facts | {"recent": screen_types.RecentFetches(**row.recent._asdict())})
 
 
 def quarantine(row: Quarantine) -> job_types.Quarantine:

@@ -5,6 +5,7 @@ An operation checks its request, reads the desired state, publishes the next gen
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from nephila.kernel.documents import job_document
@@ -80,13 +81,23 @@ class JobOperations(OperationPart):
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
     async def list_jobs(self, request: job_types.ListJobs) -> job_types.JobList:
-        jobs = job_list(self._backend, self._shared.job_faults)
+        jobs = await self._explained(job_list(self._backend, self._shared.job_faults))
         return job_types.JobList(jobs=[job for job in jobs if not request.owner or job.owner == request.owner])
 
     async def get_job(self, request: job_types.JobName) -> job_types.JobDetail:
         job = self._job(request.name)
-        (status,) = self._shared.job_faults.mark([(job, self._backend.report(job))])
+        (status,) = await self._explained(self._shared.job_faults.mark([(job, self._backend.report(job))]))
         return job_types.JobDetail(status=status, document=document_of(job))
+
+    async def _explained(self, jobs: list[job_types.Job]) -> list[job_types.Job]:
+        """The cause of a job that failed has the most frequent reasons, where they can be read."""
+        failures = {job.name: job.failure for job in jobs if job.failure is not None}
+        if failures:
+            reasons = await asyncio.to_thread(self._shared.fetch_counts.reasons, failures)
+            for name, failure in failures.items():
+                if reasons[name]:
+                    failure.cause = f"nothing was stored: {reasons[name]}"
+        return jobs
 
     async def pause_job(self, request: job_types.JobName) -> job_types.JobChanged:
         return await self._change(request.name, "paused", paused=True)

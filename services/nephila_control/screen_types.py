@@ -97,6 +97,8 @@ class ListHosts(Request):
     job: JobFilter = ""
     search: Search = ""
     """Part of the host's name."""
+    sort: Literal["next", "name", "queued", "delay", "latency", "errors", "rate"] = "next"
+    """next: requests under way first, then by the instant of the next request. Others but name: the largest first."""
     limit: PageLimit = 50
 
 
@@ -318,6 +320,8 @@ class Series(msgspec.Struct, kw_only=True):
 
     samples: list[Sample]
     step_s: float
+    recent: list[Sample] = []
+    """The last eleven minutes in steps of 10 s; longer steps if nothing ended meanwhile."""
 
 
 HostWait = Literal["in_flight", "ready", "delay", "refused", "robots", "longer", "address", "job", "budget"]
@@ -325,6 +329,21 @@ HostWait = Literal["in_flight", "ready", "delay", "refused", "robots", "longer",
 the server refused a request or did not answer. robots: robots.txt cannot be read. longer: a longer pause of another
 cause. address: hosts of one server address take turns. job: its jobs can take no more now (paused, a spent page budget,
 a quota or a window). budget: the budget of its jobs for this host is spent."""
+
+
+class RecentFetches(msgspec.Struct, kw_only=True):
+    """The last 20 fetches of a host, without robots.txt, while the host is in memory."""
+
+    fetches: int = 0
+    """Number of the fetches that the others are about; 0: nothing is known."""
+    latency_p50_s: float = 0.0
+    latency_p95_s: float = 0.0
+    last_status: int = 0
+    """Status of HTTP; 0 without an answer."""
+    error_share: float = 0.0
+    """Share without an answer, or with a status of 400 and more."""
+    rate: float = 0.0
+    """Fetches per second, from the first of them until now."""
 
 
 class Host(msgspec.Struct, kw_only=True):
@@ -341,10 +360,11 @@ class Host(msgspec.Struct, kw_only=True):
     address: str
     jobs: list[str]
     """Jobs with URLs queued there, the first five."""
+    recent: RecentFetches = msgspec.field(default_factory=RecentFetches)
 
 
 class HostList(msgspec.Struct, kw_only=True):
-    """Some hosts: those under way first, then by the instant of their next request."""
+    """Some hosts in the order of the request."""
 
     hosts: list[Host]
     total: int

@@ -16,7 +16,7 @@ from typing import Final
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.source import Source
 
-WAIT_S: Final = 1.0
+WAIT_S: Final = 2.0
 """Time that a search waits for an index that is behind."""
 STEP_S: Final = 0.2
 """Time of a step; its last batch ends after it."""

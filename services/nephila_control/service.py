@@ -40,10 +40,11 @@ class ControlService:
         *,
         rows: str = "",
         firecrawl: bool = False,
+        console_sessions: Path | None = None,
     ) -> None:
         """`token` may do everything; an empty one counts for nothing. `rows` is the URL of the database.
-        `console_names` and `firecrawl` are those of `ControlConfig`. Raises `UsageError` for Firecrawl's API without
-        rows."""
+        `console_names`, `console_sessions` and `firecrawl` are those of `ControlConfig`. Raises `UsageError` for
+        Firecrawl's API without rows."""
         if firecrawl and not rows:
             raise UsageError("api.firecrawl needs api.store: its pages are rows of the database")
         self._backend = backend
@@ -53,6 +54,7 @@ class ControlService:
         self.console_names = console_names
         self.rows = rows
         self.firecrawl = firecrawl
+        self.console_sessions = console_sessions
 
     @property
     def failed_backup(self) -> str:
@@ -91,4 +93,12 @@ def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
         tenants=tenants(config.tenants, "api.tenants"),
         rules_directory=Path(config.rules_directory) if config.rules_directory else None,
     )
-    return ControlService(backend, token, logins, config.console_names, rows=config.store, firecrawl=config.firecrawl)
+    return ControlService(
+        backend,
+        token,
+        logins,
+        config.console_names,
+        rows=config.store,
+        firecrawl=config.firecrawl,
+        console_sessions=Path(config.console_sessions) if config.console_sessions else None,
+    )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nephila.kernel.messages import StoreState, StoreStatus
+from collections.abc import Iterable
+
+from nephila.kernel.messages import RefusingHost, StoreState, StoreStatus
 from nephila.storage.health import remedy
 
 from nephila_control import system_types
@@ -47,6 +49,10 @@ def store_text(row: system_types.Store) -> str:
     flushed = f"last flush {utc(row.flushed_at)}" if row.flushed_at else "no flush yet"
     text += f"; {row.rows_waiting:,} rows wait, {flushed}"
     return f"{text}; {row.remedy}" if row.remedy else text
+
+
+def refusing_hosts(hosts: Iterable[RefusingHost]) -> list[system_types.RefusingHost]:
+    return [system_types.RefusingHost(host=host.host, since=host.since, queued=host.queued) for host in hosts]
 
 
 def store_problems(rows: list[system_types.Store]) -> list[str]:

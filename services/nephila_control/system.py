@@ -7,7 +7,7 @@ import asyncio
 from nephila.kernel import live_settings
 from nephila.kernel.runtime.errors import UsageError
 
-from nephila_control import requests, stored_rows, system_types
+from nephila_control import event_types, requests, stored_rows, system_types
 from nephila_control.changes import TableChanges
 from nephila_control.job_report import system_status
 from nephila_control.part import OperationPart
@@ -31,6 +31,10 @@ class SystemOperations(OperationPart):
         status = system_status(self._backend, self._shared.started)
         await self._backend.complete(status)
         return status
+
+    async def list_events(self, request: event_types.ListEvents) -> event_types.EventList:
+        self._backend.look()
+        return self._backend.events.read(request)
 
     async def get_settings(self, request: requests.Empty) -> system_types.Settings:
         return system_types.Settings(settings=dict(sorted(self._backend.settings().items())))

@@ -23,8 +23,9 @@ MemberState = Literal["starting", "ready", "not_ready", "draining", "ended", "si
 """silent: no report for three intervals in which the broker answered."""
 
 
-CapabilityName = Literal["change", "rules", "rows", "stored_pages", "extract", "commit", "browser"]
-"""change: jobs and settings. extract: items of stored pages. commit: rules of the studio into git."""
+CapabilityName = Literal["change", "write", "rules", "rows", "hosts", "stored_pages", "extract", "commit", "browser"]
+"""change: jobs and settings. write: anything else that this API changes, as labels of an audit. extract: items of
+stored pages. commit: rules of the studio into git."""
 
 
 class Capability(msgspec.Struct, frozen=True, kw_only=True):
@@ -365,6 +366,27 @@ class Store(msgspec.Struct, kw_only=True):
     """The most rows of the next flush; it falls while the database does not take as many in time."""
 
 
+class Disk(msgspec.Struct, kw_only=True):
+    """The disk of a program, or of a member with a directory."""
+
+    member: str
+    """SERVICE/NAME of the member; empty in one program."""
+    free_bytes: int
+    size_bytes: int
+    full_in_s: float | None = None
+    """Seconds until it is full at the speed of the last hour; null while it does not fill, or for ten minutes after the
+    start."""
+
+
+class RefusingHost(msgspec.Struct, kw_only=True):
+    """A host that has refused every request for five minutes or longer while URLs are queued."""
+
+    host: str
+    since: float
+    """First refusal without an answer since, in seconds since 1970 UTC."""
+    queued: int
+
+
 class Status(msgspec.Struct, kw_only=True):
     """The state of the program or system."""
 
@@ -392,6 +414,10 @@ class Status(msgspec.Struct, kw_only=True):
     """Where rows are written to, by member."""
     transport: list[str] = []
     """Those of `problems` that keep messages from the members: nobody can report meanwhile."""
+    disks: list[Disk] = []
+    """Disks with a directory of a member, the fullest first."""
+    refusing_hosts: list[RefusingHost] = []
+    """The longest first; twenty of each scheduler at most."""
 
 
 class Settings(msgspec.Struct, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila_console.screens.attention import needs_of
-from nephila_control import api, rule_types, screen_types, site_types, system_types
+from nephila_control import api, job_types, rule_types, screen_types, site_types, system_types
 
 from tests.cluster.operator.fake_control import job
 
@@ -36,6 +36,8 @@ class Well:
     """A status without problems."""
 
     problems = ()
+    disks = ()
+    refusing_hosts = ()
     kind = "up"
 
 
@@ -58,18 +60,23 @@ def samples(*steps, queued=100):
 
 async def needs(given=(), jobs=(), status=None, **control):
     """Texts and links."""
-    return [tuple(one) for one in await needs_of(Quiet(**control), status or Well(), list(jobs), [], given)]
+    return [(need.text, need.link) for need in await all_needs(given, jobs, status, **control)]
+
+
+async def all_needs(given=(), jobs=(), status=None, **control):
+    series = screen_types.Series(samples=[], step_s=2.0, recent=list(given))
+    return await needs_of(Quiet(**control), status or Well(), list(jobs), [], series)
 
 
 async def test_a_rate_that_fell_by_waiting_leads_to_the_hosts():
     """From ten to two pages a second, without more errors."""
-    (found,) = await needs(samples(*[(60, 600, 0)] * 20, *[(60, 120, 0)] * 2))
-    assert found == ("The rate fell from 10.0 to 2.0 pages/s; see which hosts wait", "/console/hosts")
+    (found,) = await needs(samples(*[(10, 100, 0)] * 60, *[(10, 20, 0)] * 6))
+    assert found == ("The rate fell from 10.0 to 2.0 pages/s", "/console/hosts")
 
 
 async def test_a_rate_that_fell_by_errors_leads_to_them():
     """Their share before is beside it."""
-    (found,) = await needs(samples(*[(60, 588, 12)] * 20, *[(60, 24, 96)] * 2))
+    (found,) = await needs(samples(*[(10, 98, 2)] * 60, *[(10, 4, 16)] * 6))
     assert found[0] == "The rate fell from 10.0 to 2.0 pages/s; 80 % of the fetches fail, 2.0 % before"
     assert found[1] == "/console/pages?outcome=failed"
 
@@ -79,30 +86,71 @@ async def test_a_rate_that_fell_by_errors_leads_to_them():
     [
         [],
         samples(),
-        samples((60, 600, 0), (60, 0, 0), (60, 0, 0)),
-        samples(*[(60, 600, 0)] * 20, *[(60, 400, 0)] * 2),
-        samples(*[(60, 600, 0)] * 20, *[(60, 0, 0)] * 2, queued=0),
-        samples(*[(60, 6, 0)] * 20, *[(60, 0, 0)] * 2),
+        samples(*[(10, 100, 0)] * 12, *[(10, 0, 0)] * 6),
+        samples(*[(10, 100, 0)] * 60, *[(10, 70, 0)] * 6),
+        samples(*[(10, 100, 0)] * 60, *[(10, 0, 0)] * 6, queued=0),
+        samples(*[(10, 4, 0)] * 60, *[(10, 0, 0)] * 6),
+        samples(*[(10, 100, 0)] * 60, (10, -6000, 0), *[(10, 0, 0)] * 5),
     ],
-    ids=["nothing", "one sample", "too short", "little less", "nothing queued", "slow from the beginning"],
+    ids=["nothing", "one sample", "too short", "little less", "nothing queued", "slow before", "a job was deleted"],
 )
 async def test_a_rate_that_did_not_fall_is_not_named(given):
     """Nor one of which too little is known."""
     assert await needs(given) == []
 
 
-async def test_broken_lists_and_silent_webhooks_need_a_person():
-    """One line for all lists."""
-    words = dict.fromkeys(("url", "verdict", "reason", "target", "since", "words", "proposal"), "x")
-    lists = [site_types.ListState(fault=fault, status=0, links=0, **words) for fault in (True, False, True)]
+def listed(url, *, fault):
+    words = dict.fromkeys(("verdict", "reason", "target"), "x")
+    times = {"since": "2026-11-28T10:00:00+00:00", "words": "the server fails", "proposal": "wait"}
+    return site_types.ListState(url=url, fault=fault, status=0, links=0, **times, **words)
+
+
+async def test_a_list_that_cannot_be_fetched_is_named_with_cause_since_when_and_remedy():
+    lists = [listed(f"http://s.test/{number}", fault=number != 3) for number in range(8)]
     site = site_types.Directory(name="s", last_run="", ended="", why="", new_pages=0, lists=lists)
+    (first, *_, rest) = await all_needs(directories=[site])
+    assert first.text == "A list of site s cannot be fetched: http://s.test/0: the server fails"
+    assert (first.link, first.since, first.remedy) == ("/console/sites?broken=1&q=s", 1795860000.0, "wait")
+    assert rest.text == "2 more lists of sites cannot be fetched"
+
+
+async def test_a_webhook_that_gets_nothing_needs_a_person():
     hook = system_types.WebhookRow(
         name="h", position=1, newest=2, failures=3, failing_since=1.0, error="refused", dead=0
     )
-    assert await needs(directories=[site], webhooks=[hook]) == [
-        ("2 lists of sites are broken", "/console/sites?broken=1"),
-        ("Webhook h gets nothing: refused", "/console/system/webhooks"),
-    ]
+    (need,) = await all_needs(webhooks=[hook])
+    assert need[:3] == ("Webhook h gets nothing: refused", "/console/system/webhooks", 1.0)
+
+
+GB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("free", "full_in_s", "text"),
+    [
+        (5 * GB, None, "Disk: 5.0 % (5.0 GB) free"),
+        (50 * GB, 5 * 3600.0, "Disk: 50 % (50.0 GB) free; full in 5 h at the present speed"),
+        (50 * GB, 7 * 3600.0, ""),
+        (11 * GB, None, ""),
+    ],
+)
+async def test_a_disk_that_is_or_will_soon_be_full_needs_a_person(free, full_in_s, text):
+    class Filling(Well):
+        disks = (system_types.Disk(member="", free_bytes=free, size_bytes=100 * GB, full_in_s=full_in_s),)
+
+    assert [need for need, _ in await needs(status=Filling())] == ([text] if text else [])
+
+
+async def test_a_host_that_refuses_is_named_with_its_queue_and_since_when():
+    hosts = [system_types.RefusingHost(host=f"h{number}.test", since=number + 1.0, queued=1200) for number in range(7)]
+
+    class Refused(Well):
+        refusing_hosts = hosts
+
+    (first, *_, rest) = await all_needs(status=Refused())
+    assert first.text == "Host h0.test refuses every request; 1,200 URLs wait for it"
+    assert (first.link, first.since) == ("/console/pages?q=h0.test&outcome=failed", 1.0)
+    assert rest.text == "2 more hosts refuse every request"
 
 
 def member(service, state="ready", **values):
@@ -115,10 +163,10 @@ ALL = [member(service) for service in ("scheduler", "downloader", "parser", "sto
 async def test_a_silent_member_and_one_that_cannot_work_are_named():
     silent = member("parser", "silent", silent_since=1.0)
     unready = member("storage", "not_ready", problem="the database is away")
-    (first, second) = await needs(members=[*ALL[:2], silent, unready])
-    assert first[0].startswith("Member parser-1 (parser) is silent; last report ")
-    assert second[0] == "Member storage-1 (storage) cannot work: the database is away"
-    assert {first[1], second[1]} == {"/console/system"}
+    (first, second) = await all_needs(members=[*ALL[:2], silent, unready])
+    assert (first.text, first.since) == ("Member parser-1 (parser) is silent", 1.0)
+    assert second.text == "Member storage-1 (storage) cannot work: the database is away"
+    assert {first.link, second.link} == {"/console/system"}
 
 
 async def test_a_service_without_a_member_is_named_over_kafka_alone():
@@ -141,7 +189,6 @@ async def test_a_silent_member_is_none_and_a_program_of_two_services_is_both():
 @pytest.mark.parametrize(
     ("state", "counts", "text"),
     [
-        ("idle", {"failed": 3, "denied": 1}, "Job news ended with nothing stored: 3 failed, 1 denied"),
         ("idle", {"stored": 9, "failed": 11}, "Job news: 11 of 20 fetches failed"),
         ("running", {"stored": 9, "failed": 11}, "Job news: 11 of 20 fetches failed"),
         ("running", {"failed": 3}, ""),
@@ -150,9 +197,17 @@ async def test_a_silent_member_is_none_and_a_program_of_two_services_is_both():
         ("idle", {}, ""),
     ],
 )
-async def test_a_job_that_ended_with_nothing_or_failed_by_half_is_named(state, counts, text):
+async def test_a_job_of_which_most_fetches_failed_is_named(state, counts, text):
     texts = [text for text, _ in await needs(jobs=[job("news", state, **counts)])]
     assert texts == ([text] if text else [])
+
+
+async def test_a_job_that_failed_is_named_with_its_cause_and_since_when():
+    failed = job("news", "idle", failed=30)
+    failed.failure = job_types.Failure(cause="nothing was stored: 30 failed", since=5.0, remedy="see")
+    (need,) = await all_needs(jobs=[failed])
+    assert (need.text, need.since) == ("Job news has failed: nothing was stored: 30 failed", 5.0)
+    assert need.link == "/console/pages?job=news&outcome=failed"
 
 
 async def test_a_rule_that_no_job_uses_is_named_where_jobs_name_rules():

@@ -20,7 +20,8 @@ HOSTILE = (
     "<img src=http://foreign.test/x onerror=\"document.title='canary'\">"
 )
 SCREENS = ("", "jobs", "jobs/new", "jobs/news", "jobs/news/edit", "pages", "page?url=http%3A%2F%2Fa.test%2F7",
-           "page?url=http%3A%2F%2Fa.test%2F7&tab=links", "hosts", "items", "sites", "rules", "system")  # fmt: skip
+           "page?url=http%3A%2F%2Fa.test%2F7&tab=links", "hosts", "items", "sites", "rules",
+           "system", "audit")  # fmt: skip
 SMALL_TEXT = """() => [...document.querySelectorAll("body *")].filter((element) =>
   element.checkVisibility() && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) &&
   parseFloat(getComputedStyle(element).fontSize) *
@@ -30,6 +31,20 @@ SMALL_TEXT = """() => [...document.querySelectorAll("body *")].filter((element) 
 NARROW_NAMES = """() => [...document.querySelectorAll("main table.list tbody tr > th:first-child")]
   .filter((cell) => cell.getBoundingClientRect().width < 128).map((cell) => cell.outerHTML.slice(0, 120))"""
 """Names of rows that have less than 8 rem."""
+
+TOUCHING = """() => {
+  const pairs = [], boxes = "main, main [data-part], main section, main .head, main .actions, main form";
+  for (const box of document.querySelectorAll(boxes)) {
+    const parts = [...box.children].filter((part) => part.checkVisibility() && part.getBoundingClientRect().height > 0);
+    for (let i = 1; i < parts.length; i++) {
+      const before = parts[i - 1].getBoundingClientRect(), after = parts[i].getBoundingClientRect();
+      const below = after.top - before.bottom, beside = after.left - before.right;
+      if ((below < -1 ? beside : below) < 1) pairs.push(parts[i - 1].outerHTML + parts[i].outerHTML);
+    }
+  }
+  return pairs;
+}"""
+"""Neighbours without a gap."""
 
 
 @asynccontextmanager
@@ -67,6 +82,59 @@ async def test_no_text_of_a_stranger_runs_and_no_other_host_is_asked(tmp_path, c
                 assert await page.evaluate(NARROW_NAMES) == [], screen
             assert page.complaints == []
             assert page.foreign == []
+        await server.close()
+
+
+@pytest.mark.parametrize("width", [375, 1440])
+async def test_texts_can_be_read_and_nothing_touches_its_neighbour(tmp_path, chromium, width):
+    """Texts have 11 pixels, names of rows 8 rem, and neighbours a gap."""
+    async with console(tmp_path) as rig:
+        server = tcp_server(rig.application, "127.0.0.1", 0, "--listen")
+        await server.open()
+        base = f"http://127.0.0.1:{server.port}/console/"
+        async with chromium_page(chromium, viewport={"width": width, "height": 900}) as page:
+            await page.goto(f"{base}login?token={rig.access.sessions.invite()}")
+            for screen in SCREENS:
+                await page.goto(base + screen)
+                for fault in (SMALL_TEXT, NARROW_NAMES, TOUCHING):
+                    assert await page.evaluate(fault) == [], screen
+        await server.close()
+
+
+async def test_a_page_recovers_from_a_restart_of_its_server(tmp_path, chromium):
+    """It says since when its figures are old, and its session goes on."""
+    async with console(tmp_path) as rig:
+        server = tcp_server(rig.application, "127.0.0.1", 0, "--listen")
+        await server.open()
+        port = server.port
+        async with chromium_page(chromium) as page:
+            await page.goto(f"http://127.0.0.1:{port}/console/login?token={rig.access.sessions.invite()}")
+            stale = page.locator("#stale")
+            await server.close()
+            await stale.wait_for(state="visible")
+            server = tcp_server(rig.application, "127.0.0.1", port, "--listen")
+            await server.open()
+            await stale.wait_for(state="hidden")
+            assert "/login" not in page.url
+        await server.close()
+
+
+async def test_a_page_notices_a_server_that_hangs(tmp_path, chromium, monkeypatch):
+    """The connection stays and brings nothing."""
+    monkeypatch.setattr("nephila_console.live.EVERY_S", 3600.0)
+    async with console(tmp_path) as rig:
+        server = tcp_server(rig.application, "127.0.0.1", 0, "--listen")
+        await server.open()
+        async with chromium_page(chromium) as page:
+            await page.clock.install()
+            async with page.expect_request("**/console/live?**"):
+                await page.goto(f"http://127.0.0.1:{server.port}/console/login?token={rig.access.sessions.invite()}")
+            await page.clock.run_for(15_000)
+            assert await page.locator("#stale").is_hidden()
+            await page.clock.run_for(10_000)
+            assert await page.locator("#stale").is_visible()
+            async with page.expect_request("**/console/live?**"):
+                await page.clock.run_for(5_000)
         await server.close()
 
 

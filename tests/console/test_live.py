@@ -117,7 +117,7 @@ async def test_each_live_screen_has_events_for_its_session_alone(tmp_path):
                     event = await reader.readuntil(b"\n\n")
                     assert b"event: part" in event, path
                     assert CSRF.encode() not in event
-            for path, cookies in (("/pages", cookie), ("/jobs/new", cookie), ("//evil.test/", cookie), ("/jobs", "")):
+            for path, cookies in (("/items", cookie), ("/jobs/new", cookie), ("//evil.test/", cookie), ("/jobs", "")):
                 async with asked(server.port, f"/console/live?at=/console{path}", cookies) as reader:
                     head = await reader.readuntil(b"\r\n\r\n")
                     assert head.split()[1] in (b"404", b"303"), path

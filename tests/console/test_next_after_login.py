@@ -19,13 +19,6 @@ async def test_a_login_goes_on_to_the_screen_that_was_asked_for(tmp_path):
         assert browser.shown == "/console/hosts"
 
 
-async def test_a_form_without_a_session_leads_to_the_login_alone(tmp_path):
-    async with console(tmp_path) as rig:
-        browser = rig.browser()
-        await browser.post("/console/jobs", {"url": "http://a.test/"})
-        assert browser.shown == "/console/login"
-
-
 @pytest.mark.parametrize(
     "value",
     ["", "/", "//evil.test", "/\\evil.test", "\\\\evil.test", "https://evil.test/console/", "javascript:alert(1)",

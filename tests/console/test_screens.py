@@ -80,7 +80,7 @@ HOSTILE = (
     "%(evil)s %s",
     "x" * 300_000,
 )
-SOURCES = Path(__file__).parents[2] / "services" / "nephila" / "console"
+SOURCES = Path(__file__).parents[2] / "services" / "nephila_console"
 
 
 def test_every_screen_that_can_be_loaded_is_among_these():
@@ -275,6 +275,7 @@ def test_every_text_of_the_console_is_in_the_table_of_messages():
         found |= set(single)
         for one, many in re.findall(r'ngettext\("([^"]*)", "([^"]*)"', text):
             found |= {one, many}
+    assert found
     missing = sorted(found - set(table("zh")))
     assert missing == []
     for text, translated in table("zh").items():

@@ -33,6 +33,7 @@ from nephila.storage.writer import Writer
 from nephila_control import (
     api,
     audit_types,
+    event_types,
     job_types,
     requests,
     rule_types,
@@ -555,6 +556,13 @@ async def test_members_and_status_say_what_runs(rig):
     assert (member.state, bool(member.name)) == ("ready", True)
     status = await rig.control.status(requests.Empty())
     assert (status.jobs, status.states, status.queued, status.problems) == (1, {"paused": 1}, 1, [])
+
+
+async def test_events_begin_with_the_start_of_the_program(rig):
+    await apply(rig)
+    events = (await rig.control.list_events(event_types.ListEvents(limit=10))).events
+    assert [event.kind for event in events] == ["program_started"]
+    assert (await rig.control.list_events(event_types.ListEvents(kind="job"))).events == []
 
 
 async def test_settings_are_changed_and_taken_back(rig):

@@ -9,18 +9,29 @@ from nephila.kernel.documents.job_document import job_of
 from nephila.kernel.documents.job_schema import JobSpec, Seed
 from nephila.kernel.messages import RuleVerdict
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_control.event_log import EventLog
 from nephila_control.job_faults import JobFaults
 
 from tests.cluster.operator.fake_control import job as report
 
 
 class _Backend(SimpleNamespace):
+    def look(self) -> None:
+        self.events.note_jobs(self.reports)
+
     def verdicts(self) -> list[RuleVerdict]:
         return self.of_rules
 
 
 def _faults(rules: set[str], verdicts: list[RuleVerdict] | None = None) -> tuple[_Backend, JobFaults]:
-    backend = _Backend(clock=ManualClock(), rules=dict.fromkeys(rules), of_rules=verdicts or [], knows_rules=True)
+    clock = ManualClock()
+    backend = _Backend(
+        clock=clock,
+        rules=dict.fromkeys(rules),
+        of_rules=verdicts or [],
+        knows_rules=True,
+        events=EventLog(clock),
+    )
     return backend, JobFaults(backend)  # type: ignore[arg-type]
 
 
@@ -67,3 +78,25 @@ def test_a_program_that_does_not_know_the_rules_accuses_no_job() -> None:
     backend, faults = _faults(set())
     backend.knows_rules = False
     assert _mark(faults, ["shop"]) == []
+
+
+def test_a_job_that_ended_with_nothing_stored_has_failed_since_it_was_first_seen() -> None:
+    backend, faults = _faults(set())
+    job = job_of("news", JobSpec(seeds=[Seed(url="http://a.test/")]))
+
+    def failure(state: str, **counts: int) -> Any:
+        backend.clock.advance(10)
+        backend.reports = [report("news", state, **counts)]
+        backend.look()
+        (marked,) = faults.mark([(job, backend.reports[0])])
+        return marked.failure
+
+    assert failure("running", failed=3) is None
+    first = failure("idle", failed=3, denied=1)
+    assert (first.cause, failure("idle", failed=3, denied=1).since) == (
+        "nothing was stored: 3 failed, 1 denied",
+        first.since,
+    )
+    assert failure("idle", failed=3, stored=1) is None
+    assert failure("idle") is None
+    assert failure("idle", failed=3).since > first.since

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 from nephila.kernel.runtime.clock import ManualClock
 from nephila_control.job_types import Job
-from nephila_control.series import JOBS, SAMPLES, JobSeries
+from nephila_control.series import JOBS, RECENT_S, RECENT_STEP_S, SAMPLES, JobSeries
 
 
 def job(name="a", stored=0):
@@ -13,38 +15,49 @@ def job(name="a", stored=0):
                denied=0, failed=0, dropped=0)  # fmt: skip
 
 
+def counts(**stored):
+    """Job → its numbers."""
+    return lambda: {name: (5, 1, number, 0, 0, 0) for name, number in stored.items()}
+
+
 def test_a_long_run_keeps_its_start_and_equal_steps():
     """The step grows, the number of samples does not."""
     series = JobSeries()
     for second in range(20_000):
-        series.note(float(second), 1000.0 + second, lambda n=second: [job(stored=n)])
-    found = series.read(["a"], [job(stored=20_000)], ManualClock())
-    assert len(found.samples) <= SAMPLES + 2
-    assert (found.samples[0].at, found.samples[0].stored) == (1000.0, 0)
-    steps = {round(b.at - a.at, 3) for a, b in zip(found.samples[:-2], found.samples[1:-1], strict=True)}
-    assert steps == {found.step_s}
-    assert found.samples[-1].stored == 20_000
+        series.note(float(second), 1000.0 + second, counts(a=second))
+    answer = series.read(["a"], [job(stored=20_000)], ManualClock())
+    assert len(answer.samples) <= SAMPLES + 2
+    assert (answer.samples[0].at, answer.samples[0].stored) == (1000.0, 0)
+    steps = {round(b.at - a.at, 3) for a, b in zip(answer.samples[:-2], answer.samples[1:-1], strict=True)}
+    assert steps == {answer.step_s}
+    assert answer.samples[-1].stored == 20_000
+
+
+def test_the_recent_curve_keeps_its_steps_and_eleven_minutes():
+    series = JobSeries()
+    for second in range(20_000):
+        series.note(float(second), 1000.0 + second, counts(a=second))
+    recent = series.read(None, [job(stored=20_000)], ManualClock(21_000.0)).recent
+    assert {round(b.at - a.at, 3) for a, b in itertools.pairwise(recent[:-1])} == {RECENT_STEP_S}
+    assert RECENT_S <= recent[-1].at - recent[0].at <= RECENT_S + 2 * RECENT_STEP_S
 
 
 def test_the_curve_of_all_jobs_is_their_sum():
     """A job that came later is in no earlier sample of its own."""
     series = JobSeries()
-    series.note(0.0, 1.0, lambda: [job("a", 3)])
-    series.note(10.0, 11.0, lambda: [job("a", 4), job("b", 10)])
+    series.note(0.0, 1.0, counts(a=3))
+    series.note(10.0, 11.0, counts(a=4, b=10))
     both = series.read(None, [job("a", 4), job("b", 10)], ManualClock())
-    assert [one.stored for one in both.samples] == [3, 14, 14]
-    assert [one.stored for one in series.read(["b"], [job("b", 11)], ManualClock()).samples] == [10, 11]
+    assert [sample.stored for sample in both.samples] == [3, 14, 14]
+    assert [sample.stored for sample in series.read(["b"], [job("b", 11)], ManualClock()).samples] == [10, 11]
 
 
-def test_a_program_with_very_many_jobs_keeps_no_samples():
-    """A sample costs a report of each."""
-    series, calls = JobSeries(), []
-
-    def reports():
-        calls.append(1)
-        return [job(str(number)) for number in range(JOBS + 1)]
-
-    for second in range(400):
-        series.note(float(second), float(second), reports)
-    assert len(calls) == 1
-    assert len(series.read(None, [], ManualClock()).samples) == 1
+def test_very_many_jobs_have_the_curve_of_their_sum_alone():
+    series = JobSeries()
+    names = [f"j{number}" for number in range(JOBS + 1)]
+    for step in range(3):
+        series.note(10.0 * step, 10.0 * step, counts(**dict.fromkeys(names, step)))
+    answer = series.read(None, [], ManualClock())
+    assert [sample.stored for sample in answer.samples[:-1]] == [0, JOBS + 1, 2 * (JOBS + 1)]
+    assert [sample.stored for sample in answer.recent[:-1]] == [0, JOBS + 1, 2 * (JOBS + 1)]
+    assert len(series.read(["j1"], [], ManualClock()).samples) == 1

@@ -5,9 +5,11 @@ No other file outside of the scheduler reads its frontier for a program.
 
 from __future__ import annotations
 
-from nephila.kernel.messages import CrawlJob
+from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.standalone import Scheduler
+
+OUTCOMES = (Outcome.STORED, Outcome.DENIED, Outcome.FAILED, Outcome.DROPPED)
 
 
 def spec(scheduler: Scheduler, uid: str) -> CrawlJob | None:
@@ -23,6 +25,15 @@ def specs(scheduler: Scheduler) -> dict[str, CrawlJob]:
 def ended_total(scheduler: Scheduler, uid: str) -> int:
     """URLs of a job that have ended."""
     return sum(scheduler.ended(uid).values())
+
+
+def counts(scheduler: Scheduler) -> dict[str, tuple[int, ...]]:
+    """Job → URLs that are queued, in flight, stored, denied, failed and dropped."""
+    return {
+        uid: (job.queue.length, job.counts.leased, *(job.counts.ended[outcome] for outcome in OUTCOMES))
+        for uid, job in scheduler.frontier.jobs.items()
+        if not job.spec.deleted
+    }
 
 
 def budget_spent(scheduler: Scheduler, uid: str) -> bool:

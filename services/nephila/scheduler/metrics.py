@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Protocol
 
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import free_bytes, size_bytes
+from nephila.kernel.runtime.disk import DiskSpace
 from nephila.kernel.runtime.metrics import Metric
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
@@ -22,6 +21,9 @@ class AnyScheduler(Protocol):
     """The part that the scheduler of one program and the scheduler of a cluster have in common."""
 
     clock: Clock
+
+    @property
+    def disk(self) -> DiskSpace: ...
 
     @property
     def requests(self) -> int:
@@ -294,11 +296,11 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     Metric(
         "disk_free_bytes",
         "Free space on the disk of the directory. A fall to 0: the scheduler ends, and nothing is lost.",
-        lambda s: free_bytes(Path(s.config.directory)),
+        lambda s: s.disk.free_bytes,
     ),
     Metric(
         "disk_size_bytes",
         "Size of the disk of the directory. A rise: the volume was enlarged.",
-        lambda s: size_bytes(Path(s.config.directory)),
+        lambda s: s.disk.size_bytes,
     ),
 )

@@ -70,11 +70,11 @@ METRICS: tuple[Metric[Storage], ...] = (
     Metric(
         "disk_free_bytes",
         "Free space on the disk of the directory. A fall to 0: storage stops, and nothing is lost.",
-        lambda s: s.free_bytes,
+        lambda s: s.disk.free_bytes,
     ),
     Metric(
         "disk_size_bytes",
         "Size of the disk of the directory. A rise: the volume was enlarged.",
-        lambda s: s.disk_size_bytes,
+        lambda s: s.disk.size_bytes,
     ),
 )

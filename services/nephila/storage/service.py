@@ -21,7 +21,7 @@ from typing import TypeVar
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of, settle
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import free_bytes, size_bytes
+from nephila.kernel.runtime.disk import DiskSpace, disk_space
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES
@@ -127,14 +127,9 @@ class Storage:
         return self.outcomes["stored"], 0
 
     @property
-    def free_bytes(self) -> int:
-        """Free space on the disk of its directory."""
-        return free_bytes(self._config.directory)
-
-    @property
-    def disk_size_bytes(self) -> int:
-        """Size of that disk."""
-        return size_bytes(self._config.directory)
+    def disk(self) -> DiskSpace:
+        """Disk of its directory."""
+        return disk_space(self._config.directory)
 
     @property
     def trouble(self) -> str:

@@ -147,6 +147,8 @@ def _degraded(seen: ObservedJob) -> Verdict:
 
 def _state(job: job_types.Job) -> tuple[str, str]:
     """Reason and message of the state of a job."""
+    if job.failure is not None:
+        return "Failed", f"{job.failure.cause}; {job.failure.remedy}"
     return REASONS[job.state], job.held_by or MESSAGES[job.state]
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import resource
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from nephila import __version__
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.messages import MemberRate, MemberState, MemberStatus, StoreStatus
+from nephila.kernel.messages import MemberRate, MemberState, MemberStatus, RefusingHost, StoreStatus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.metrics import Metric
 from nephila.kernel.runtime.waits import OneTimer
@@ -43,7 +43,7 @@ class MemberBus(Protocol):
 class MemberHeartbeat:
     """Publishes the status of one member from `start` to `end`. `state`: its state now, and the problem in one line.
     `admitted`: the limit on its concurrent fetches, and the resource that binds it. `address`: of its metrics. `work`:
-    pages and bytes since its start. `store`: of storage, where it writes."""
+    pages and bytes since its start. `store`: of storage, where it writes. `disk`: free space and size."""
 
     def __init__(
         self,
@@ -56,6 +56,8 @@ class MemberHeartbeat:
         address: Callable[[], str] = lambda: "",
         work: Callable[[], tuple[int, int]] = lambda: (0, 0),
         store: Callable[[], StoreStatus | None] = lambda: None,
+        disk: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        refusing: Callable[[], Sequence[RefusingHost]] = tuple,
     ) -> None:
         self._service = service
         self._bus = bus
@@ -66,6 +68,8 @@ class MemberHeartbeat:
         self._address = address
         self._work = work
         self._store = store
+        self._disk = disk
+        self._refusing = refusing
         self._started_at = clock.now()
         self._host = socket.gethostname()
         self._last: tuple[float, float, Mapping[str, float]] | None = None
@@ -93,6 +97,7 @@ class MemberHeartbeat:
         name = self._bus.member
         admitted, bound_by = self._admitted()
         pages, received = self._work()
+        free_bytes, size_bytes = self._disk()
         status = MemberStatus(
             f"{self._service}/{name}",
             self._service,
@@ -115,6 +120,9 @@ class MemberHeartbeat:
             pages=pages,
             bytes=received,
             store=self._store(),
+            disk_free_bytes=free_bytes,
+            disk_size_bytes=size_bytes,
+            refusing_hosts=list(self._refusing()),
         )
         self._receipt = self._bus.publish(MEMBERS, 0, status)
 

@@ -168,7 +168,9 @@ class ServiceProgram:
         if api is not None:
             authority = authority_of(api.control, api.token, api.logins)
             rows = api.rows if api.firecrawl else None
-            self._clients = clients_of(authority, api.logins, api.console_names, firecrawl=rows)
+            self._clients = clients_of(
+                authority, api.logins, api.console_names, firecrawl=rows, sessions=api.console_sessions
+            )
         app = application(
             control, authority=authority, unready=self._unready, metrics=metrics, beside=self._clients.routes
         )
@@ -190,6 +192,8 @@ class ServiceProgram:
             self._address,
             self._pages_and_bytes,
             lambda: getattr(self.service, "store", None),
+            self._disk,
+            getattr(self.service, "refusing_hosts", tuple),
         )
 
     def _unready(self) -> str:
@@ -216,6 +220,15 @@ class ServiceProgram:
     def _pages_and_bytes(self) -> tuple[int, int]:
         work: tuple[int, int] = getattr(getattr(self.service, "downloader", self.service), "work", (0, 0))
         return work
+
+    def _disk(self) -> tuple[int, int]:
+        """Free space and size of the disk of the service; zeros for a service without a directory, or a disk that
+        cannot be read."""
+        try:
+            space: tuple[int, int] = getattr(self.service, "disk", (0, 0))
+        except OSError:
+            return 0, 0
+        return space
 
     def _member_state(self) -> tuple[MemberState, str]:
         problem = self._unready()

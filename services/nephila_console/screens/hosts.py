@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args, get_type_hints
+
 from nephila_control import screen_types
 from starlette.responses import Response
 
@@ -20,11 +22,19 @@ WHY = {
     "budget": "the budget of its job for this host is spent",
 }
 """Cause → words."""
+SORTS = get_args(get_type_hints(screen_types.ListHosts)["sort"])
+"""Orders that the screen may ask for."""
 
 
 async def hosts(view: View) -> Response:
     """GET /console/hosts"""
-    request = screen_types.ListHosts(job=view.field("job")[:1000], search=view.field("q")[:500], limit=200)
+    sort = view.field("sort") if view.field("sort") in SORTS else "next"
+    request = screen_types.ListHosts(
+        job=view.field("job")[:1000],
+        search=view.field("q")[:500],
+        sort=sort,  # type: ignore[arg-type]
+        limit=200,
+    )
     answer = await view.control.list_hosts(request)
     return view.render(
         "hosts.html",
@@ -33,4 +43,5 @@ async def hosts(view: View) -> Response:
         why={name: _(text) for name, text in WHY.items()},
         q=request.search,
         job=request.job,
+        sort=sort,
     )

@@ -12,7 +12,7 @@ import yaml
 from nephila.kernel.documents import job_document
 from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila_control import job_types, requests, screen_types
+from nephila_control import job_types, screen_types
 from starlette.responses import Response
 
 from nephila_console.estimate import estimate
@@ -36,16 +36,16 @@ class Problem(NamedTuple):
 
 async def jobs(view: View) -> Response:
     """GET /console/jobs"""
-    listed, fixed = await asyncio.gather(view.control.list_jobs(job_types.ListJobs()), _is_fixed(view))
+    listed = await view.control.list_jobs(job_types.ListJobs())
     owners = sorted({job.owner for job in listed.jobs if job.owner})
     owner = view.field("owner")
     rows = [job for job in listed.jobs if not owner or job.owner == owner]
     state = view.field("state")
     states: dict[str, int] = {}
     for job in rows:
-        states[job.state] = states.get(job.state, 0) + 1
+        states[_state(job)] = states.get(_state(job), 0) + 1
     text = view.field("q").strip().lower()
-    chosen = [job for job in rows if (not state or job.state == state) and text in job.name.lower()]
+    chosen = [job for job in rows if (not state or _state(job) == state) and text in job.name.lower()]
     return view.render(
         "jobs.html",
         live=True,
@@ -56,13 +56,12 @@ async def jobs(view: View) -> Response:
         q=view.field("q"),
         owner=owner,
         owners=owners[:OFFERED_OWNERS],
-        fixed=fixed,
     )
 
 
-async def _is_fixed(view: View) -> bool:
-    """Returns whether the control serves a single crawl, whose job is defined by its command."""
-    return (await view.control.status(requests.Empty())).kind == "crawl"
+def _state(job: job_types.Job) -> str:
+    """Returns failed for a job that ended with nothing stored."""
+    return "failed" if job.failure is not None else job.state
 
 
 async def job(view: View) -> Response:
@@ -70,8 +69,7 @@ async def job(view: View) -> Response:
     name = job_types.JobName(name=view.name)
     detail = await view.control.get_job(name)
     of_job = screen_types.OfJob(job=view.name)
-    fixed, outcomes, series, quarantines = await asyncio.gather(
-        _is_fixed(view),
+    outcomes, series, quarantines = await asyncio.gather(
         view.control.count_outcomes(of_job),
         view.control.get_series(of_job),
         optional(view.control.list_quarantines(name)),
@@ -80,7 +78,6 @@ async def job(view: View) -> Response:
     return view.render(
         "job.html",
         live=True,
-        fixed=fixed,
         job=detail.status,
         document=_text(detail.document),
         outcomes=outcomes,
@@ -268,7 +265,6 @@ async def _exclusions(view: View, detail: job_types.JobDetail, text: str, refuse
     return view.render(
         "job_exclude.html",
         400 if problem else 200,
-        fixed=await _is_fixed(view),
         job=detail.status,
         present=detail.document.get("spec", {}).get("scope", {}).get("exclude", []),
         text=text,

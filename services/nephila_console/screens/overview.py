@@ -25,7 +25,7 @@ async def overview(view: View) -> Response:
         control.get_series(screen_types.OfJob()),
         control.rule_health(requests.Empty()),
     )
-    needs = await needs_of(control, status, jobs.jobs, health.rules, series.samples)
+    needs = await needs_of(control, status, jobs.jobs, health.rules, series)
     if view.access_problem and view.may("get_configuration"):
         needs.insert(0, Need(_("The access file is not used: %(why)s") % {"why": view.access_problem}, path("system")))
     return view.render(
@@ -37,6 +37,7 @@ async def overview(view: View) -> Response:
         outcomes=outcomes,
         series=series,
         needs=needs,
+        ended=sum(job.ended_urls for job in jobs.jobs),
         sentence=sentence(status, needs),
     )
 

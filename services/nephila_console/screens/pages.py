@@ -82,6 +82,7 @@ async def _search(view: View, text: str) -> Response:
     return view.render(
         "pages.html",
         400 if problem else 200,
+        live=results is not None and results.behind > 0,
         query={"q": text, "job": request.job, "outcome": "", "reason": ""},
         skip=request.skip,
         results=results,

@@ -4,26 +4,46 @@ settings."""
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 import msgspec
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila_control import requests, system_types
+from nephila_control import event_types, requests, system_types
 from starlette.responses import Response
 
+from nephila_console.messages import translate as _
 from nephila_console.screens.attention import optional
 from nephila_console.view import View, go
 from nephila_console.words import path
+
+EVENTS: Final = 50
+"""Events on the screen."""
+EVENT_WORDS: Final[dict[event_types.EventKind, str]] = {
+    "program_started": "this program started",
+    "member_joined": "a member joined",
+    "member_restarted": "a member was restarted",
+    "member_draining": "a member drains",
+    "member_left": "a member ended",
+    "member_silent": "a member became silent",
+    "member_not_ready": "a member cannot work",
+    "member_ready": "a member works again",
+    "takeover": "partitions were taken over",
+    "store_away": "the store cannot be reached",
+    "store_back": "the store is back",
+    "job_failed": "a job failed",
+}
 
 
 async def system(view: View) -> Response:
     """GET /console/system"""
     empty = requests.Empty()
-    status, members, settings, letters, topics = await asyncio.gather(
+    status, members, settings, letters, topics, events = await asyncio.gather(
         view.control.status(empty),
         optional(view.control.list_members(empty)),
         optional(view.control.get_settings(empty)),
         optional(view.control.list_dead_letters(system_types.ListDeadLetters(limit=50))),
         optional(view.control.list_topics(empty)),
+        optional(view.control.list_events(event_types.ListEvents(limit=EVENTS))),
     )
     return view.render(
         "system.html",
@@ -33,6 +53,8 @@ async def system(view: View) -> Response:
         settings=settings.settings if settings is not None else {},
         letters=letters.dead_letters if letters is not None else [],
         topics=topics.topics if topics is not None else None,
+        events=events.events if events is not None else [],
+        event_words={kind: _(words) for kind, words in EVENT_WORDS.items()},
     )
 
 

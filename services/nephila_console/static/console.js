@@ -47,20 +47,21 @@
 
   const part = document.querySelector("[data-part]");
   if (!part) return;
-  const FIRST_MS = 5000, LONGEST_MS = 60000;
-  if (part.dataset.part === "error") { retry(FIRST_MS); return; }
+  const FIRST_MS = 3000, LONGEST_MS = 60000, SILENT_MS = 20000;
+  if (part.dataset.part === "error") { again(FIRST_MS, () => location.reload()); return; }
   if (!("live" in document.body.dataset)) return;
   const stale = document.getElementById("stale");
-  let events = null, fresh = "", since = null;
+  let events = null, heard = 0, fresh = "", since = null, done = false;
 
-  // An error of a server that is away: the page is loaded again once it answers.
-  function retry(wait) {
+  // Waits until the server answers. A session that has ended leads to the login, which comes back here.
+  function again(wait, back) {
     setTimeout(async () => {
       try {
-        const answer = await fetch(location.href, { headers: { "x-refresh": "1" }, redirect: "manual" });
-        if (answer.ok || answer.type === "opaqueredirect") { location.reload(); return; }
+        const answer = await fetch(location.href, { headers: { "x-refresh": "1" }, redirect: "manual", signal: AbortSignal.timeout(10000) });
+        if (answer.type === "opaqueredirect") { location.reload(); return; }
+        if (answer.ok) { back(); return; }
       } catch { /* away */ }
-      retry(Math.min(wait * 1.5, LONGEST_MS));
+      again(Math.min(wait * 1.5, LONGEST_MS), back);
     }, wait);
   }
   function show() {
@@ -71,26 +72,41 @@
     part.replaceChildren(...document.importNode(found, true).childNodes);
     part.dispatchEvent(new CustomEvent("console:fresh", { bubbles: true }));
     fresh = "";
+    if ("done" in found.dataset) { stop(); done = true; }
   }
   function old() {
     since = since || new Date().toLocaleTimeString();
     stale.textContent = stale.dataset.words.replace("@", since);
     stale.hidden = false;
   }
-  function watch() {
+  function stop() {
     if (events) events.close();
     events = null;
-    if (document.hidden) return;
-    events = new EventSource("/console/live?at=" + encodeURIComponent(location.pathname + location.search));
-    events.addEventListener("part", (event) => { since = null; stale.hidden = true; fresh = JSON.parse(event.data); show(); });
-    events.addEventListener("away", old);
-    events.addEventListener("end", () => location.reload());
-    events.addEventListener("error", () => {
-      old();
-      // A browser gives up where the answer is no stream of events.
-      if (events && events.readyState === EventSource.CLOSED) { events = null; setTimeout(watch, LONGEST_MS); }
-    });
   }
+  function lost() {
+    stop();
+    old();
+    again(FIRST_MS, watch);
+  }
+  function watch() {
+    stop();
+    if (document.hidden || done) return;
+    heard = Date.now();
+    events = new EventSource("/console/live?at=" + encodeURIComponent(location.pathname + location.search));
+    events.addEventListener("part", (event) => {
+      heard = Date.now();
+      since = null;
+      stale.hidden = true;
+      fresh = JSON.parse(event.data);
+      show();
+    });
+    events.addEventListener("away", () => { heard = Date.now(); old(); });
+    events.addEventListener("end", () => location.reload());
+    // A browser tries again by itself, but not where the answer is no stream of events.
+    events.addEventListener("error", () => { if (events && events.readyState === EventSource.CLOSED) lost(); else old(); });
+  }
+  // A server that hangs keeps the connection and sends nothing.
+  setInterval(() => { if (events && Date.now() - heard > SILENT_MS) lost(); }, FIRST_MS);
   document.addEventListener("visibilitychange", watch);
   watch();
 })();

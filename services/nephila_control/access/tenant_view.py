@@ -21,7 +21,9 @@ from nephila.storage.read import reader
 from nephila_control import api, job_types, job_view, screen_types, system_types
 from nephila_control.access.change_log import ChangeLog
 from nephila_control.backend import Backend, DeadLetters
+from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
+from nephila_control.explain.host_list import SORTS
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class TenantBackend(Backend):
         self.sites_file = inner.sites_file
         self.letters: DeadLetters = _NoLetters()
         self.series: JobSeries = inner.series
+        self.events: EventLog = inner.events
         self.at_once = inner.at_once
         self.log: ChangeLog = inner.log
 
@@ -154,8 +157,12 @@ class TenantBackend(Backend):
             for host in listed.hosts:
                 host.jobs = [job for job in host.jobs if job in own]
                 by_name.setdefault(host.name, host)
-        hosts = sorted(by_name.values(), key=lambda host: (not host.in_flight, host.wait_s))
+        hosts = sorted(by_name.values(), key=SORTS[request.sort])
         return screen_types.HostList(hosts=hosts[: request.limit], total=len(hosts))
+
+    @property
+    def hosts_problem(self) -> str:
+        return self._inner.hosts_problem
 
     # ---- single pages
 
@@ -198,6 +205,9 @@ class TenantBackend(Backend):
     # ---- the system
 
     def members(self) -> list[system_types.Member]:
+        raise UserError(CLOSED)
+
+    def look(self) -> None:
         raise UserError(CLOSED)
 
     async def complete(self, status: system_types.Status) -> None:

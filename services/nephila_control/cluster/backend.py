@@ -18,7 +18,17 @@ from nephila.kernel.bus.latest import Latest
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.layout import Layout
 from nephila.kernel.live_settings import SettingScope
-from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, ParseRule, Quarantine, RuleVerdict, Seed, Setting
+from nephila.kernel.messages import (
+    CrawlJob,
+    JobStatus,
+    MemberStatus,
+    Outcome,
+    ParseRule,
+    Quarantine,
+    RuleVerdict,
+    Seed,
+    Setting,
+)
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import (
@@ -43,9 +53,10 @@ from nephila_control.cluster.held_jobs import HeldJobs
 from nephila_control.cluster.log import TopicChangeLog
 from nephila_control.cluster.members import Members
 from nephila_control.cluster.queries import Queries
+from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
 from nephila_control.job_report import finished, job_report
-from nephila_control.series import JobSeries
+from nephila_control.series import Counts, JobSeries
 from nephila_control.stores import store_problems
 from nephila_control.throughput import Rates
 
@@ -109,6 +120,7 @@ class ClusterBackend(Backend):
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
         self.series = JobSeries()
+        self.events = EventLog(clock)
         self._queries = Queries(self._send, lambda: bus.layout, place, lambda: bus.troubles)
         self._members = Members(clock, lambda: bus.answering_since)
         log = TopicChangeLog(clock, lambda entry: self._send(CONTROL_LOG, entry))
@@ -120,7 +132,7 @@ class ClusterBackend(Backend):
             (RULES, self._rules.take),
             (RULE_VERDICTS, self._on_verdict),
             (EXPLAIN_ANSWERS, self._queries.on_answer),
-            (MEMBERS, self._members.on_member),
+            (MEMBERS, self._on_member),
             (SETTINGS, self._members.on_setting),
             (CONTROL_LOG, log.on_entry),
         ):
@@ -147,8 +159,29 @@ class ClusterBackend(Backend):
             self._statuses[status.uid] = (status, now)
             if status.at >= self._began:  # what was read at the start is no rate
                 self._rates.note(now, self._totals)
-                self.series.note(now, self.clock.now(), lambda: [self.report(job) for job in self.jobs().values()])
+                self.series.note(now, self.clock.now(), self._counts)
+            self._note_failure(status)
             self.held.note()
+
+    def _note_failure(self, status: JobStatus) -> None:
+        job = self._jobs.get(status.uid)
+        if job is not None and not job.deleted:
+            self.events.note_jobs([self.report(job)], first=status.at < self._began)
+
+    def _on_member(self, member: MemberStatus) -> None:
+        self._members.on_member(member)
+        if self.events.due() and member.at >= self._began:
+            self.look()
+
+    def look(self) -> None:
+        self.events.look(self.members(), self._members.stores())
+
+    def _counts(self) -> dict[str, Counts]:
+        return {
+            uid: (status.queued, status.in_flight, status.stored, status.denied, status.failed, status.dropped)
+            for uid, (status, _) in self._statuses.items()
+            if not status.deleted
+        }
 
     def _on_verdict(self, verdict: RuleVerdict) -> None:
         self._verdicts[verdict.rule] = verdict
@@ -258,9 +291,11 @@ class ClusterBackend(Backend):
         return await self._queries.explain(url, name)
 
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        raise UserError(
-            "hosts are listed by one program, not by a system over Kafka; see nephila explain URL for one of its URLs"
-        )
+        raise UserError(f"{self.hosts_problem}; see nephila explain URL for one of its URLs")
+
+    @property
+    def hosts_problem(self) -> str:
+        return "hosts are listed by one program, not by a system over Kafka"
 
     # ---- rules
 
@@ -290,6 +325,8 @@ class ClusterBackend(Backend):
     async def complete(self, status: system_types.Status) -> None:
         status.transport = [*self._bus.troubles, *(await self._broker_problems())]
         status.storage = self._members.stores()
+        status.disks = self._members.disks()
+        status.refusing_hosts = self._members.refusing_hosts()
         status.problems = [*status.transport, *store_problems(status.storage), *self._lost_jobs_problems()]
         if failed := self.failed_backup:
             status.problems.append(failed)

@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,8 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import BACKUP
 
 from nephila_control import system_types
-from nephila_control.stores import store_row
+from nephila_control.disk_trend import DiskTrend, fullest_first
+from nephila_control.stores import refusing_hosts, store_row
 
 OVERDUE, SILENT = 1.5, 3.0
 """Intervals without a report of a member, while the broker answers, after which the next one is overdue, and its state
@@ -39,10 +40,13 @@ class Members:
         self._clock = clock
         self._answering_since = answering_since
         self._members: dict[str, MemberStatus] = {}
+        self._disks = DiskTrend()
         self.settings: dict[str, Any] = {}
 
     def on_member(self, member: MemberStatus) -> None:
         self._members[member.id] = member
+        if member.disk_size_bytes:
+            self._disks.note(self._clock.monotonic(), member.id, member.disk_free_bytes)
 
     def on_setting(self, setting: Setting) -> None:
         if setting.name == LAYOUT:
@@ -54,13 +58,34 @@ class Members:
 
     def stores(self) -> list[system_types.Store]:
         """Where the members of storage write rows, by member."""
-        stores = {(one.service, one.member): one.store for one in self._members.values()}
-        rows = []
+        return [
+            store_row(report.store, member.name, member.silent_since if member.state == "silent" else 0.0)
+            for member, report in self._present()
+            if report.store is not None
+        ]
+
+    def _present(self) -> Iterator[tuple[system_types.Member, MemberStatus]]:
+        """Members that have not ended, and their last reports."""
+        reports = {(report.service, report.member): report for report in self._members.values()}
         for member in self.list():
-            store = stores[member.service, member.name]
-            if store is not None and member.state != "ended":
-                rows.append(store_row(store, member.name, member.silent_since if member.state == "silent" else 0.0))
-        return rows
+            if member.state != "ended":
+                yield member, reports[member.service, member.name]
+
+    def _working(self) -> Iterator[MemberStatus]:
+        return (report for member, report in self._present() if member.state != "silent")
+
+    def disks(self) -> list[system_types.Disk]:
+        """Disks of the members that report one, the fullest first."""
+        now, reports = self._clock.monotonic(), [report for report in self._working() if report.disk_size_bytes]
+        self._disks.keep(report.id for report in reports)
+        return fullest_first(
+            self._disks.disk(now, report.id, report.disk_free_bytes, report.disk_size_bytes) for report in reports
+        )
+
+    def refusing_hosts(self) -> list[system_types.RefusingHost]:
+        """Hosts that refuse, as schedulers report them, the longest first."""
+        hosts = refusing_hosts(host for report in self._working() for host in report.refusing_hosts)
+        return sorted(hosts, key=lambda host: host.since)
 
     def list(self) -> list[system_types.Member]:
         """Sorted by service and name."""

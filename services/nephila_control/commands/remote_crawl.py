@@ -250,7 +250,15 @@ def _print_summary(job: job_types.Job, letters: Counter[str] | None, *, as_json:
     if as_json:
         outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
         print_json(
-            {"job": job.name, "reason": spent, "outcomes": outcomes, "left": job.queued, "dead_letters": letters}
+            {
+                "job": job.name,
+                "reason": spent,
+                "outcomes": outcomes,
+                "left": job.queued,
+                "dead_letters": letters,
+                "failure": job.failure,
+            }
         )
     elif not quiet:
-        print(f"{job.name}: {words[spent]}; {_line(job)}")
+        ended = f"failed: {sanitize(job.failure.cause)}" if job.failure is not None else words[spent]
+        print(f"{job.name}: {ended}; {_line(job)}")

@@ -4,10 +4,14 @@ Cost: O(`LOOKED_AT`), some 10 ms, in which a running program is blocked. A host 
 pace here: it waits for its instant in the heap, or is ready.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from itertools import islice
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.politeness.recent_fetches import RecentNumbers
 
 from nephila_control.explain.facts import PauseCause, pause_cause
 
@@ -30,11 +34,13 @@ class ListedHost(NamedTuple):
     delay_s: float
     address: str
     jobs: list[str]
+    recent: RecentNumbers
 
 
-def host_list(dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "") -> list[ListedHost]:
-    """Requests under way first, then by the instant of the next request; hosts without an instant are last. `job`:
-    with URLs of this job. `search`: part of the name."""
+def host_list(
+    dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "", sort: HostSort = "next"
+) -> list[ListedHost]:
+    """`job`: with URLs of this job. `search`: part of the name."""
     frontier = dispatcher.frontier
     listed_job = frontier.jobs.get(job)
     if job and listed_job is None:
@@ -46,8 +52,8 @@ def host_list(dispatcher: Dispatcher, now: float, *, job: str = "", search: str 
             listed_job is not None and not frontier.store.length(number, listed_job.number)
         ):
             continue
-        listed.append(_listed(dispatcher, number, name, why, max(at - now, 0.0) if at else 0.0))
-    return sorted(listed, key=_order)
+        listed.append(_listed(dispatcher, now, number, name, why, max(at - now, 0.0) if at else 0.0))
+    return sorted(listed, key=SORTS[sort])
 
 
 def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]:
@@ -78,7 +84,7 @@ def _cause(dispatcher: Dispatcher, number: int) -> Why:
     return pause_cause(dispatcher, host, None) if host is not None else "delay"
 
 
-def _listed(dispatcher: Dispatcher, number: int, name: str, why: Why, wait_s: float) -> ListedHost:
+def _listed(dispatcher: Dispatcher, now: float, number: int, name: str, why: Why, wait_s: float) -> ListedHost:
     frontier = dispatcher.frontier
     host = frontier.hosts.hot.get(number)
     jobs = [frontier.jobs.numbered[job].uid for job, _ in frontier.store.jobs(number) if job in frontier.jobs.numbered]
@@ -91,9 +97,30 @@ def _listed(dispatcher: Dispatcher, number: int, name: str, why: Why, wait_s: fl
         delay_s=round(frontier.hosts.delay_s(host, None), 3) if host is not None else 0.0,
         address=host.address if host is not None else "",
         jobs=sorted(jobs)[:JOBS],
+        recent=host.recent.numbers(now) if host is not None and host.recent is not None else RecentNumbers(),
     )
 
 
-def _order(listed: ListedHost) -> tuple[int, float, str]:
+def _next_first(listed: Any) -> tuple[int, float, str]:
     rank = 0 if listed.why == "in_flight" else 1 if listed.wait_s or listed.why == "ready" else 2
     return rank, listed.wait_s, listed.name
+
+
+def _most_first(number: Callable[[Any], float]) -> Order:
+    return lambda listed: (-number(listed), listed.name)
+
+
+HostSort = Literal["next", "name", "queued", "delay", "latency", "errors", "rate"]
+Order = Callable[[Any], tuple[Any, ...]]
+"""Key of a `ListedHost`, or of another object with its fields."""
+SORTS: Final[dict[HostSort, Order]] = {
+    "next": _next_first,
+    "name": lambda listed: (listed.name,),
+    "queued": _most_first(lambda listed: listed.queued),
+    "delay": _most_first(lambda listed: listed.delay_s),
+    "latency": _most_first(lambda listed: listed.recent.latency_p95_s),
+    "errors": _most_first(lambda listed: listed.recent.error_share),
+    "rate": _most_first(lambda listed: listed.recent.rate),
+}
+"""next: requests under way first, then by the instant of the next request; hosts without an instant are last. name: by
+name. The others have the largest number first."""

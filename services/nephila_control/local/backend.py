@@ -33,12 +33,14 @@ from nephila.storage.source import Source
 
 from nephila_control import api, job_types, job_view, screen_types, system_types
 from nephila_control.backend import Backend, DeadLetters, is_held, next_generation
+from nephila_control.disk_trend import DiskTrend
+from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
 from nephila_control.explain.facts import Home
 from nephila_control.local.explain import LocalExplain
 from nephila_control.local.rule_store import RuleStore
-from nephila_control.series import JobSeries
-from nephila_control.stores import store_problems, store_row
+from nephila_control.series import Counts, JobSeries
+from nephila_control.stores import refusing_hosts, store_problems, store_row
 from nephila_control.throughput import Rates
 
 if TYPE_CHECKING:
@@ -98,6 +100,10 @@ class LocalBackend(Backend):
         self._continued_by = home.goes_on
         self._rates = Rates()
         self.series = JobSeries()
+        self.events = EventLog(parts.clock)
+        self._disks = DiskTrend()
+        self._at_start: dict[str, Counts] | None = None
+        """Numbers of each job after the first turn: a job that had failed then makes no event."""
         self._bus = parts.bus
         self._scheduler = parts.scheduler
         self._parts = parts
@@ -123,7 +129,27 @@ class LocalBackend(Backend):
         """Updates rates and curves, as URLs may have ended."""
         now = self.clock.monotonic()
         self._rates.note(now, self._totals)
-        self.series.note(now, self.clock.now(), self._reports)
+        self.series.note(now, self.clock.now(), self._counts)
+        if self._disks.due(now, ""):
+            self._disks.note(now, "", self._scheduler.disk.free_bytes)
+        if self._at_start is None:
+            self._at_start = self._counts()
+        if self.events.due():
+            self.look()
+
+    def look(self) -> None:
+        self.events.look(self.members(), self._stores())
+        before = self._at_start or {}
+        for uid, counts in self._counts().items():
+            if not any(counts[:3]):  # nothing is queued, in flight or stored
+                self.events.note_jobs([self.report(self.jobs()[uid])], first=counts == before.get(uid))
+
+    def _counts(self) -> dict[str, Counts]:
+        return job_facts.counts(self._scheduler)
+
+    def _stores(self) -> list[system_types.Store]:
+        store = self._parts.store()
+        return [store_row(store)] if store is not None else []
 
     @property
     def sites_file(self) -> Path:  # type: ignore[override]
@@ -191,9 +217,6 @@ class LocalBackend(Backend):
     def report(self, job: CrawlJob) -> job_types.Job:
         total = job_facts.ended_total(self._scheduler, job.uid)
         return job_view.job(self._scheduler, job.uid, self._rates.of(job.uid, self.clock.monotonic(), total))
-
-    def _reports(self) -> list[job_types.Job]:
-        return [self.report(job) for job in self.jobs().values()]
 
     def _totals(self) -> dict[str, int]:
         return {uid: job_facts.ended_total(self._scheduler, uid) for uid in job_facts.specs(self._scheduler)}
@@ -372,9 +395,10 @@ class LocalBackend(Backend):
         status.hosts_waiting = self._scheduler.hosts_waiting()
         status.formats = list(self._formats)
         status.errors = dict(self._scheduler.errors.most_common(20))
-        store = self._parts.store()
-        status.storage = [store_row(store)] if store is not None else []
+        status.storage = self._stores()
         status.problems = store_problems(status.storage)
+        status.disks = [self._disks.disk(self.clock.monotonic(), "", *self._scheduler.disk)]
+        status.refusing_hosts = refusing_hosts(self._scheduler.refusing_hosts())
 
     def scope_of(self, member: str, setting: str) -> SettingScope:
         self._no_settings()

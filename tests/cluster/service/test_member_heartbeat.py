@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.messages import MemberState, MemberStatus
+from nephila.kernel.messages import MemberState, MemberStatus, RefusingHost
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.metrics import Metric
 from nephila.kernel.topics import MEMBERS
@@ -74,6 +74,17 @@ def test_a_status_names_the_member_its_partitions_and_rates(rig):
     assert second.at - first.at == pytest.approx(INTERVAL_S)
     assert second.started_at == first.started_at
     assert second.memory_bytes > 0
+
+
+def test_a_status_has_the_disk_and_the_hosts_that_refuse(rig):
+    bus, clock, _, _, state = rig
+    refusing = [RefusingHost("a.test", 5.0, 7)]
+    heartbeat = MemberHeartbeat(
+        "parser", bus, clock, dict, lambda: state[0], disk=lambda: (10, 100), refusing=lambda: refusing
+    )
+    heartbeat.start()
+    (status,) = bus.statuses
+    assert (status.disk_free_bytes, status.disk_size_bytes, status.refusing_hosts) == (10, 100, refusing)
 
 
 def test_statuses_do_not_pile_up_while_the_broker_is_away(rig):

@@ -6,15 +6,16 @@ import asyncio
 import itertools
 
 import pytest
-from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus
+from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus, RefusingHost
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
-from nephila_control import job_types, requests, system_types
+from nephila_control import event_types, job_types, requests, system_types
 from nephila_control.cluster import backend, held_jobs
 from nephila_control.cluster.backend import ClusterBackend
 from nephila_control.commands import remote_crawl as remote
 from nephila_control.commands.jobs.command import send_seeds
+from nephila_control.event_log import FIRST_S
 from nephila_control.operations import Operations
 from nephila_tools.backup.system import publish_result
 
@@ -380,6 +381,38 @@ def report(system: System, id: str, *partitions: int, ago_s: float = 0.0, **fiel
     service, _, name = id.partition("/")
     fields = {"state": MemberState.READY, "at": system.clock.now() - ago_s, "interval_s": 5.0, **fields}
     system.bus.publish(MEMBERS, 0, MemberStatus(id, service, name, partitions=list(partitions), **fields))
+
+
+async def test_disks_and_refusing_hosts_are_those_of_members_that_report():
+    system = System()
+    for ago_s in (1200.0, 600.0, 0.0):
+        system.clock.advance(600)
+        report(system, "scheduler/s", disk_free_bytes=int(1e6 + ago_s), disk_size_bytes=int(1e7))
+    refusing = [RefusingHost("a.test", 5.0, 7), RefusingHost("b.test", 3.0, 1)]
+    report(system, "scheduler/s", disk_free_bytes=int(1e6), disk_size_bytes=int(1e7), refusing_hosts=refusing)
+    report(system, "storage/fuller", disk_free_bytes=1, disk_size_bytes=100)
+    report(system, "storage/silent", ago_s=60.0, disk_free_bytes=1, disk_size_bytes=100)
+    report(system, "parser/without")
+    status = await system.control.status(requests.Empty())
+    assert [disk.member for disk in status.disks] == ["storage/fuller", "scheduler/s"]
+    assert status.disks[1].full_in_s == pytest.approx(1e6)
+    assert [host.host for host in status.refusing_hosts] == ["b.test", "a.test"]
+
+
+async def test_a_member_that_falls_silent_and_is_replaced_makes_events():
+    system = System()
+    report(system, "scheduler/a", 1, 2)
+    report(system, "scheduler/b", 3)
+    system.clock.advance(FIRST_S)
+    await system.control.list_events(event_types.ListEvents())
+    system.clock.advance(30)
+    report(system, "scheduler/b", 1, 2, 3)
+    events = (await system.control.list_events(event_types.ListEvents())).events
+    assert [(event.kind, event.subject) for event in events] == [
+        ("takeover", "scheduler/b"),
+        ("member_silent", "scheduler/a"),
+        ("program_started", ""),
+    ]
 
 
 async def test_the_table_of_members_has_each_partition_once():

@@ -30,7 +30,7 @@ from nephila_control.operations import Operations
 from tests.cli.crawled import store
 from tests.control.documents import document, rule
 from tests.jobs import crawl_job
-from tests.scheduler.world import World, site
+from tests.scheduler.world import Answer, World, site
 
 PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
 
@@ -511,3 +511,23 @@ async def test_a_job_that_needs_a_browser_is_refused_at_once_where_there_is_none
     desk = Desk(world, tmp_path)
     assert (await desk.ask("list_jobs"))["jobs"] == []
     assert (await desk.ask("apply_job", job=wanted))["verdict"] == "created"
+
+
+async def test_a_job_that_fails_is_an_event_and_one_that_had_failed_before_is_none(tmp_path):
+    """Its cause is in the list of jobs, since when too."""
+    world = await World(tmp_path / "frontier", lambda request: Answer(status=404)).start()
+    desk = Desk(world, tmp_path)
+    await desk.ask("apply_job", job=document())
+    world.run()
+    (event, _) = (await desk.ask("list_events"))["events"]
+    assert (event["kind"], event["subject"]) == ("job_failed", "news")
+    failure = (await desk.job())["failure"]
+    assert failure["cause"].startswith("nothing was stored: 1 failed")
+    assert failure["since"] == event["at"]
+    await world.scheduler.close()
+    again = await World(tmp_path / "frontier", lambda request: Answer(status=404), world.clock).start()
+    desk = Desk(again, tmp_path)
+    again.scheduler.on_turn()
+    assert [event["kind"] for event in (await desk.ask("list_events"))["events"]] == ["program_started"]
+    assert (await desk.job())["failure"]["cause"] == failure["cause"]
+    await again.scheduler.close()

@@ -8,7 +8,7 @@ from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, JobProgress, JobStatus, NearCopies, PartitionStatus, QuotaGrant, QuotaUse, ScopeMode
-from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus, StoreState, StoreStatus
+from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus, RefusingHost, StoreState, StoreStatus
 from nephila.kernel.messages.parse import Capture, DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
@@ -74,6 +74,7 @@ __all__ = [
     "Receipt",
     "Receipts",
     "Record",
+    "RefusingHost",
     "Render",
     "RobotsTxt",
     "RuleFinding",

@@ -26,6 +26,15 @@ class StoreState(IntEnum):
     FAILED = 4
 
 
+class RefusingHost(msgspec.Struct, array_like=True, gc=False):
+    """A host that refuses every request."""
+
+    host: str = ""
+    # First refusal without an answer since, in seconds since 1970 UTC.
+    since: float = 0.0
+    queued: int = 0
+
+
 class StoreStatus(msgspec.Struct, array_like=True, gc=False):
     """Where the rows are written to, and how that goes."""
 
@@ -97,3 +106,9 @@ class MemberStatus(msgspec.Struct, array_like=True, gc=False):
     bytes: int = 0
     # Of storage: the file or server of the rows.
     store: StoreStatus | None = None
+    # Of a member with a directory: free space and size of its disk; size 0: it has none.
+    disk_free_bytes: int = 0
+    disk_size_bytes: int = 0
+    # Of a scheduler: hosts that have refused every request for five minutes while URLs are queued; at most
+    # twenty.
+    refusing_hosts: list[RefusingHost] = msgspec.field(default_factory=list)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import NamedTuple
 
 
-def free_bytes(directory: Path) -> int:
-    """Bytes that this user may still write there, or where the directory would be created."""
-    return shutil.disk_usage(_existing(directory)).free
+class DiskSpace(NamedTuple):
+    free_bytes: int
+    """Bytes that this user may still write."""
+    size_bytes: int
+    """Bytes of the disk, used and free."""
 
 
-def size_bytes(directory: Path) -> int:
-    """Bytes of that disk, used and free."""
-    return shutil.disk_usage(_existing(directory)).total
+def disk_space(directory: Path) -> DiskSpace:
+    """Reads the disk of a directory, or of the one in which it would be created."""
+    usage = shutil.disk_usage(_existing(directory))
+    return DiskSpace(usage.free, usage.total)
 
 
 def _existing(directory: Path) -> Path:

@@ -35,6 +35,7 @@ from nephila.scheduler.jobs.queue_entry import (
 )
 from nephila.scheduler.jobs.strategies import HEAD, TAIL
 from nephila.scheduler.politeness.host_pace import is_refusal, took_s
+from nephila.scheduler.politeness.recent_fetches import RecentFetches
 from nephila.scheduler.politeness.robots import from_outcome
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
@@ -144,6 +145,10 @@ class OutcomeHandler:
             host.pace.after_fetch(now, outcome.retry_after_s)
             return
         pace = host.pace
+        if outcome.kind is not _ROBOTS:
+            if host.recent is None:
+                host.recent = RecentFetches(now)
+            host.recent.note(now, took_s(outcome), outcome.status)
         if row is not _RENDER_TIMEOUT:  # the time of a page that does not end is not that of its host
             pace.took_s = took_s(outcome)
         if job is None:
@@ -156,8 +161,11 @@ class OutcomeHandler:
             config, rng = self.frontier.config, self.frontier.rng
             again = outcome.attempt - 1 if row.behind else 0
             pace.after_refusal(now, outcome.retry_after_s, config, rng, row.pause is _PASSING, again)
+            self.frontier.hosts.note_refusal(host.key, now)
         elif 0 < outcome.status < 500:
             pace.answered = True
+            if self.frontier.hosts.refusing_since:
+                self.frontier.hosts.note_answer(host.key)
             if pace.backoff_s:
                 pace.after_answer(self.frontier.config, now)
 

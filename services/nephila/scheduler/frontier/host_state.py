@@ -8,6 +8,7 @@ import msgspec
 
 from nephila.kernel.messages import HostUse
 from nephila.scheduler.politeness.host_pace import HostPace
+from nephila.scheduler.politeness.recent_fetches import RecentFetches
 from nephila.scheduler.politeness.robots import OriginRobots
 from nephila.scheduler.traps.novelty import NoveltyTracker
 
@@ -25,6 +26,7 @@ class Host:
         "number",
         "pace",
         "partition",
+        "recent",
         "robots",
         "robots_tries",
         "uses",
@@ -45,6 +47,8 @@ class Host:
         """What jobs with a budget per host have used here."""
         self.novelty: dict[str, NoveltyTracker] = {}
         """Job → how much new text its path patterns bring."""
+        self.recent: RecentFetches | None = None
+        """Its last fetches, for people; None before the first."""
         self.changed = False
         """The bytes in the host store are out of date."""
 

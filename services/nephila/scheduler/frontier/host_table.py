@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, RobotsTxt
+from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, RefusingHost, RobotsTxt
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host
@@ -24,6 +24,8 @@ from nephila.scheduler.politeness.robots_cache import RobotsCache
 from nephila.scheduler.traps.novelty import NoveltyTracker
 
 log = logging.getLogger(__name__)
+MAX_REFUSING = 1000
+"""Refusing hosts that are remembered; further ones are not reported."""
 
 Account = TypeVar("Account", HostUse, HostYield)
 _encode = msgspec.msgpack.Encoder().encode
@@ -46,6 +48,9 @@ class HostTable:
         self.config = config
         self._time = time
         self.hot: dict[int, Host] = {}
+        self.refusing_since: dict[str, float] = {}
+        """Host key → monotonic instant of its first refusal without an answer since. It is not stored: a host that
+        still refuses after a restart is noted again."""
         self.robots = RobotsCache(config.agent)
         """robots.txt files of active hosts."""
         self.written_bytes = 0
@@ -57,6 +62,25 @@ class HostTable:
     def checkpointed(self) -> None:
         """The store has written a checkpoint."""
         self.written_bytes = 0
+
+    def note_refusal(self, key: str, now: float) -> None:
+        if len(self.refusing_since) < MAX_REFUSING:
+            self.refusing_since.setdefault(key, now)
+
+    def note_answer(self, key: str) -> None:
+        self.refusing_since.pop(key, None)
+
+    def refusing(self, now: float, longer_than_s: float) -> list[RefusingHost]:
+        """Hosts with queued URLs that have refused every request for so long, the longest first. Costs
+        O(`MAX_REFUSING`)."""
+        hosts = []
+        for key, since in list(self.refusing_since.items()):
+            number = self.store.find(key)
+            if number < 0:
+                del self.refusing_since[key]
+            elif now - since >= longer_than_s and (queued := self.store.queued(number)):
+                hosts.append(RefusingHost(key, since + self._time.utc_offset, queued))
+        return sorted(hosts, key=lambda host: host.since)
 
     def get_or_create(self, key: str) -> Host:
         """The host of that key, created when it is new."""

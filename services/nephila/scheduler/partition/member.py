@@ -10,9 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from typing import Protocol
 
+from nephila.kernel.messages import RefusingHost
 from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.disk import DiskSpace, disk_space
 from nephila.kernel.runtime.states import checked
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.scheduler.config import LOOK_S, SchedulerConfig
@@ -22,6 +25,10 @@ from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
 from nephila.scheduler.partition.wakeups import WakeupHeap
 
+REFUSING_S = 300.0
+"""A host that has refused for so long needs a person."""
+REFUSING = 20
+"""Refusing hosts that are reported."""
 BLOCKED_S = 0.1
 """Interval at which a blocked partition checks whether it may publish."""
 SLICE_S = 0.05
@@ -90,6 +97,17 @@ class Member:
     def dead(self) -> bool:
         """The member has failed, or was closed."""
         return self.state is MemberState.DEAD
+
+    @property
+    def disk(self) -> DiskSpace:
+        """Disk of its directory."""
+        return disk_space(Path(self.config.directory))
+
+    def refusing_hosts(self) -> list[RefusingHost]:
+        """Hosts with queued URLs that have refused every request for `REFUSING_S`, the longest first."""
+        now = self.clock.monotonic()
+        hosts = [host for owner in self.owners.values() for host in owner.frontier.hosts.refusing(now, REFUSING_S)]
+        return sorted(hosts, key=lambda host: host.since)[:REFUSING]
 
     async def drain(self, grace_s: float) -> None:
         """Dispatch nothing more; outcomes and receipts still come in."""

@@ -92,8 +92,13 @@ def list_jobs(
             if job.held_by:
                 note(f"{job.name}: {job.held_by}")
             for fault in job.degraded:
-                since = datetime.fromtimestamp(fault.since, UTC).strftime("%Y-%m-%d %H:%M UTC")
-                note(f"{job.name}: Degraded since {since}: {fault.cause}; {fault.remedy}")
+                note(f"{job.name}: Degraded since {_instant(fault.since)}: {fault.cause}; {fault.remedy}")
+            if (failure := job.failure) is not None:
+                note(f"{job.name}: Failed since {_instant(failure.since)}: {failure.cause}; {failure.remedy}")
+
+
+def _instant(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @app.command()
