@@ -97,6 +97,18 @@ webhooks:
     changes: [new, changed]
   - {name: archive, url: 'http://127.0.0.1:9/'}
 """
+STYLE = """body { margin: 0; font: 16px/1.6 Georgia, serif; color: #26313a; background: #f4f7f6 }
+header { background: #1f4d4a; color: #fff; padding: 1rem 2rem; font-size: 1.3rem }
+main { max-width: 40rem; margin: 2rem auto; padding: 1.5rem 2rem; background: #fff; overflow: auto }
+img { float: right; width: 9rem; margin: 0 0 1rem 1.5rem } h1 { margin: 0 } .author { color: #5b6b70; margin: 0 }
+.price { display: inline-block; background: #e0f0e6; color: #1d5a36; font-weight: bold; padding: .2rem 1rem }
+a { color: #1f6f6a }
+"""
+PICTURE = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 90 120'><rect width='90' height='120' fill='#1f4d4a'/>"
+    "<path d='M0 70 Q25 50 45 72 T90 66 V120 H0 Z' fill='#79b4a9'/>"
+    "<circle cx='64' cy='32' r='13' fill='#f0d9a0'/></svg>"
+)
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 
 
@@ -116,6 +128,10 @@ class Site(http.server.BaseHTTPRequestHandler):
             today = dishes[int(time.time()) // 10 % 4]
             rest = "<p>Open from eleven in the morning until ten at night.<p>Please book a table for large groups."
             self._answer(200, f"<title>Menu</title><main><h1>Menu</h1><p>Today: {today}.{rest}</main>", "text/html")
+        elif self.path == "/library.css":
+            self._answer(200, STYLE, "text/css")
+        elif self.path == "/volume.svg":
+            self._answer(200, PICTURE, "image/svg+xml")
         elif number < 0 or number % 17 == 16:
             self._answer(404, "gone", "text/plain")
         else:
@@ -126,7 +142,8 @@ class Site(http.server.BaseHTTPRequestHandler):
             text = "Rivers carry silt and gravel to the sea, and the delta grows by some metres each year. " * 4
             self._answer(
                 200,
-                f"<title>Volume {number} of the library</title><main><h1>Volume {number}</h1>{author}"
+                f"<!doctype html><title>Volume {number} of the library</title><link rel=stylesheet href=/library.css>"
+                f"<header>The library</header><main><img src=/volume.svg alt=Cover><h1>Volume {number}</h1>{author}"
                 f"<p class=price>{number % 90 + 9}.90<p>{text}<p>{' '.join(links)} <a href=/private/{number}>staff</a>",
                 "text/html",
             )
@@ -201,9 +218,9 @@ async def _make_rule(page: Any, name: str) -> None:
     """Click values of the page in the frame; for `studio-save` go on to the rule."""
     for text in CLICKED:
         before = page.url
-        await page.frame_locator("iframe.page").get_by_role("link", name=text, exact=True).click()
+        await page.frame_locator("iframe.styled").get_by_text(text, exact=True).click()
         await page.wait_for_url(lambda url, before=before: "pick" not in url and url != before)
-    await page.frame_locator("iframe.page").locator(".m0").wait_for()
+    await page.frame_locator("iframe.styled").locator("[data-nephila-field]").first.wait_for()
     if name == "studio-save":
         await page.get_by_role("link", name="Save…").click()
         await page.wait_for_url("**/save")

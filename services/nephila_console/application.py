@@ -142,6 +142,7 @@ class _Console:
                 Route("/oidc", self._open(self._logins.oidc)),
                 Route("/oidc/callback", self._open(self._logins.oidc_callback)),
                 Route("/studio/{name}/pick/{node:int}", self._open(self._picked)),
+                Route("/studio/file/{page}/{number:int}", self._open(self._studio_file)),
                 Route("/live", self._guarded({"GET": self._watch})),
                 Route("/logout", self._guarded({"POST": self._logins.logout}), methods=["POST"]),
                 *inside,
@@ -253,6 +254,9 @@ class _Console:
 
     async def _picked(self, request: Request) -> Response:
         return studio.picked(view_of(self._access, request))
+
+    async def _studio_file(self, request: Request) -> Response:
+        return await studio.file(view_of(self._access, request), self._access.authority.of(studio.FRAME))
 
     # ---- errors
 

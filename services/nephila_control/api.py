@@ -238,6 +238,10 @@ class Control(Operated):
     async def studio_frame(self, request: studio_types.StudioFrameOf) -> studio_types.StudioFrame:
         """The page of a draft as HTML without effect."""
 
+    @operation("GET", "/studio/file", Role.EDITOR, STUDIO)
+    async def studio_file(self, request: studio_types.GetStudioFile) -> studio_types.StudioFile:
+        """A style sheet, picture or font of a shown page, fetched now or a short time ago."""
+
     @operation("POST", "/studio/rule", Role.EDITOR, STUDIO)
     async def studio_rule(self, request: studio_types.OfDraft) -> studio_types.StudioRule:
         """The rule of a draft, its difference to the version in effect, and its tests."""

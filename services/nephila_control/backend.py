@@ -25,6 +25,7 @@ from nephila_control.explain.explain import Explanation
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
+    from nephila.downloader.config import DownloaderConfig
     from nephila.downloader.service import Downloader
     from nephila_rules.stored_pages import StoredPage
 
@@ -145,12 +146,17 @@ class Backend(Protocol):
     async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
         """Fetches one page now, without a job. robots.txt, the egress guard and the limits of size and time count.
         `browser` renders the page. Raises `UserError`, also if there is no browser."""
-        if browser is not None:
-            raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
-        from nephila.downloader.fetch_page import config_of
         from nephila_rules.try_page import stored_page
 
-        return await stored_page(url, config_of({}))
+        return await stored_page(url, self.single_fetches(rendered=browser is not None), browser=browser)
+
+    def single_fetches(self, *, rendered: bool = False) -> DownloaderConfig:
+        """Settings of fetches without a job. Raises `UserError` if there are none for this caller, or no browser."""
+        if rendered:
+            raise UserError("this API has no browser; nephila up renders pages (nephila browser install)")
+        from nephila.downloader.fetch_page import config_of
+
+        return config_of({})
 
     # ---- rules
 

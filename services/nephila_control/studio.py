@@ -38,6 +38,8 @@ from nephila_rules.stored_pages import StoredPage
 from nephila_rules.studio import rule
 from nephila_rules.studio.browser_steps import browser_of
 from nephila_rules.studio.draft import Draft
+from nephila_rules.studio.reopened import reopened
+from nephila_rules.studio.styled.pieces import Pieces
 from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
 from nephila_stores.formats.markdown_file import markdown_text, row_markdown
 
@@ -47,6 +49,7 @@ from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
 from nephila_control.capabilities import capabilities
 from nephila_control.part import OperationPart, Shared
+from nephila_control.studio_files import StudioFiles
 
 ROWS_ELSEWHERE: Final = (
     "items of stored pages are written to nephila.db of a directory, and the rows of this program are in a database; "
@@ -88,6 +91,7 @@ class StudioOperations(OperationPart):
         self._bodies = StoredBodies(backend.rows if isinstance(backend.rows, Path) else None)
         self._fetched: OrderedDict[Fetched, StoredPage] = OrderedDict()
         self._rendering = 0
+        self._files = StudioFiles(backend.single_fetches, self._process, backend.clock)
         self._ready: OrderedDict[Place, ReadyPage] = OrderedDict()
 
     async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
@@ -131,18 +135,34 @@ class StudioOperations(OperationPart):
         raise NotFound(f"no page {request.url[:200]!a} is stored here")
 
     async def open_studio_page(self, request: types.OpenStudioPage) -> types.StudioDraft:
-        with url_errors(request.url):
-            url = parse_url(request.url).href
+        document = self._rule_named(request.rule) if request.rule else None
+        named = request.url
+        if document is not None and not named:
+            named = await asyncio.to_thread(self._first_page, document)
+        with url_errors(named):
+            url = parse_url(named).href
         if request.source != "stored":
-            rendered = Draft(url, rendered=request.source == "rendered")
-            page = await self._fetch(rendered)
+            page = await self._fetch(Draft(url, rendered=request.source == "rendered"))
         else:
-            rendered = Draft(url)
-            page = (await asyncio.to_thread(self._page, request.url, url)).page
-        name = rule.name_of(page.url)
-        offered = {offer.kind: offer.pattern for offer in rule.patterns(page.url, [])}
-        pattern = offered.get("pages", offered["page"])
-        return types.StudioDraft(draft=Draft(page.url, request.job, name, pattern, rendered=rendered.rendered))
+            page = (await asyncio.to_thread(self._page, named, url)).page
+        if document is not None:
+            draft = reopened(document, page.url)
+        else:
+            offered = {offer.kind: offer.pattern for offer in rule.patterns(page.url, [])}
+            draft = Draft(page.url, name=rule.name_of(page.url), pattern=offered.get("pages", offered["page"]))
+        return types.StudioDraft(draft=replace(draft, job=request.job, rendered=request.source == "rendered"))
+
+    def _rule_named(self, name: str) -> load.RuleDocument:
+        current = self._backend.rules.get(name)
+        if current is None or current.deleted:
+            raise NotFound(f"no rule {name[:100]!r} is in effect here")
+        return load.from_text(current.document)
+
+    def _first_page(self, document: load.RuleDocument) -> str:
+        url = next((url for url in islice(self._urls()[0], LOOKED_AT) if document.rule.matches(url)), "")
+        if not url:
+            raise UserError(f"no stored page is for the rule {document.name!r}; name the URL of a page")
+        return url
 
     async def render_studio_page(self, request: types.RenderStudioPage) -> types.StudioDraft:
         draft = types.draft_of(request.draft)
@@ -274,8 +294,18 @@ class StudioOperations(OperationPart):
         draft = types.draft_of(request.draft)
         body = (await asyncio.to_thread(self._shown, draft)).body
         notes = await self._notes(draft, body) if request.links else {}
+        if request.styled:
+            return await self._styled(draft, body, notes)
         result = await asyncio.to_thread(self._process.call, Work("frame", draft, [body], notes=notes))
         return types.StudioFrame(html=result.html, whole=result.whole)
+
+    async def _styled(self, draft: Draft, body: PageBody, notes: dict[int, tuple[str, bool]]) -> types.StudioFrame:
+        result = await asyncio.to_thread(self._process.call, Work("styled", draft, [body], notes=notes))
+        pieces = result.pieces or Pieces()
+        return types.StudioFrame(html=self._files.listed(body.url, body.body, pieces), whole=result.whole)
+
+    async def studio_file(self, request: types.GetStudioFile) -> types.StudioFile:
+        return await self._files.file(request.page, request.number)
 
     async def _notes(self, draft: Draft, body: PageBody) -> dict[int, tuple[str, bool]]:
         """Maps each link to the reason why the job of the draft follows it or not."""
@@ -336,6 +366,7 @@ class StudioOperations(OperationPart):
             others=_sample(others),
             steps_done=self._steps_done(draft),
             problem=_problem(draft),
+            suggestion=view.suggestion,
         )
 
     def _steps_done(self, draft: Draft) -> int:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 from nephila.kernel.runtime.errors import UsageError
 from nephila_rules.studio.draft import Draft, Step
-from nephila_rules.studio.seen import Offer, Row
+from nephila_rules.studio.seen import Offer, Row, Suggestion
 
 from nephila_control.requests import Request, Url
 from nephila_control.screen_types import JobFilter, PageLimit, Search
@@ -38,9 +38,12 @@ class StudioPages(msgspec.Struct, kw_only=True):
 
 
 class OpenStudioPage(Request):
-    """Begin a rule with a page."""
+    """Begin a rule with a page, or change one that exists."""
 
-    url: Annotated[Url, Meta(min_length=1)]
+    url: Url = ""
+    """Empty: the first stored page of the rule."""
+    rule: Annotated[str, Meta(max_length=253)] = ""
+    """Name of the rule to change; empty begins a new one."""
     job: JobFilter = ""
     """Job whose links are explained."""
     source: Literal["stored", "web", "rendered"] = "stored"
@@ -81,15 +84,34 @@ class StudioFrameOf(Request):
     draft: Document
     links: bool = False
     """True adds the reason why each link is followed or not."""
+    styled: bool = False
+    """The page as it looks, without its scripts."""
 
 
 class StudioFrame(msgspec.Struct, kw_only=True):
-    """The page as HTML without script, style, address or form of the page: what is inside <body>."""
+    """The page as HTML without script, address or form of the page."""
 
     html: str
-    """A text of element N is a link to `pick/N`."""
+    """Plain: what is inside <body>; a text of element N is a link to `pick/N`. Styled: the document, in which element N
+    has the attribute data-nephila="N", and file N of the page the address `../file/PAGE/N`."""
     whole: bool
     """False if the page is larger than the frame."""
+
+
+class GetStudioFile(Request):
+    """A style sheet, picture or font that a shown page names."""
+
+    page: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+    """As in the addresses of `studio_frame`."""
+    number: Annotated[int, Meta(ge=0, le=1_000_000)]
+
+
+class StudioFile(msgspec.Struct, kw_only=True):
+    """A file of a shown page. A style sheet names further files by their numbers; SVG is written anew."""
+
+    content_type: str
+    body: bytes
+    """Base64 in JSON."""
 
 
 class StudioField(msgspec.Struct, kw_only=True):
@@ -145,6 +167,8 @@ class StudioView(msgspec.Struct, kw_only=True):
     """Steps of the browser that the shown page has seen; fewer than the draft has: render it again."""
     problem: str = ""
     """One line says why the rule cannot be used."""
+    suggestion: Suggestion | None = None
+    """Fields that the page offers by itself; the step `suggested` adds them. Null for a draft with fields."""
 
 
 class RuleFile(msgspec.Struct, kw_only=True):

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-Answers = Callable[[str], str]
+Answers = Callable[[str], str | bytes]
 
 
 @asynccontextmanager
 async def asked_site(answers: Answers, robots: str = "") -> AsyncIterator[tuple[str, list[str]]]:
-    """Its base URL, and the paths that were asked for. `answers`: the body of a path, HTML if it begins with <."""
+    """Its base URL, and the paths that were asked for. `answers`: the body of a path; its type is that of the suffix of
+    the path, or HTML if it begins with <."""
     asked: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
         asked.append(path)
-        body = robots if path == "/robots.txt" else answers(path)
-        kind = "text/html" if body.startswith("<") else "text/plain"
+        content = robots if path == "/robots.txt" else answers(path)
+        body = content.encode() if isinstance(content, str) else content
+        kind = mimetypes.guess_type(path)[0] or ("text/html" if body.startswith(b"<") else "text/plain")
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        writer.write((head + body).encode())
+        writer.write(head.encode() + body)
         await writer.drain()
         writer.close()
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 from lxml import html as parser
-from nephila_console.screens.studio import FRAME_POLICY, STYLE
+from nephila_console.screens.studio import FRAME_POLICY, STYLE, STYLED_POLICY
 from nephila_console.screens.studio_state import state_of
 from nephila_control.http.server import tcp_server
 from nephila_rules.runtime.document import Document
@@ -122,7 +122,9 @@ async def test_a_click_without_the_mark_of_the_frame_leads_nowhere(tmp_path):
         assert (await stranger.get(f"/console/studio/{marked}/frame")).text.count("Table 1") == 0  # the login page
         browser = await rig.opened()
         assert (await browser.get(f"/console/studio/{state}/frame")).status_code == 404
-        assert (await browser.get(f"/console/studio/{marked}/frame")).headers["content-security-policy"] == FRAME_POLICY
+        for query, policy in (("?plain=1", FRAME_POLICY), ("", STYLED_POLICY)):
+            answer = await browser.get(f"/console/studio/{marked}/frame{query}")
+            assert answer.headers["content-security-policy"] == policy
 
 
 @pytest.mark.full
@@ -149,7 +151,7 @@ async def test_a_browser_runs_no_script_of_a_page_and_asks_no_other_host(tmp_pat
         async with chromium_page(chromium) as page:
             await page.goto(f"{base}login?token={rig.access.sessions.invite()}")
             for address in found:
-                await page.goto(f"{base}studio?url={address}")
+                await page.goto(f"{base}studio/{state_of(Draft(address, plain=True))}")
                 frame = page.frame_locator("iframe.page")
                 await frame.locator("body").wait_for(state="attached")
                 assert "canary" not in await page.title()

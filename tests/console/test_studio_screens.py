@@ -31,8 +31,8 @@ def site(robots: str):
     return asked_site(lambda _: f"<h1>Fresh</h1>{script}", robots)
 
 
-async def frame_of(browser: Browser, rig: ConsoleRig, draft: Draft, query: str = "") -> str:
-    """The markup of its page."""
+async def frame_of(browser: Browser, rig: ConsoleRig, draft: Draft, query: str = "?plain=1") -> str:
+    """The markup of its page, by default the plain one."""
     state = state_of(draft)
     answer = await browser.get(f"/console/studio/{state}~{rig.access.seal.mark(state)}/frame{query}")
     assert answer.status_code == 200
@@ -97,7 +97,7 @@ async def test_links_say_whether_the_job_follows_them_and_why(tmp_path):
         draft = Draft(PAGE, job="news", fields=DRAFT.fields)
         plain = parser.fromstring(await frame_of(browser, rig, draft))
         assert plain.xpath("//span[@title]") == []
-        noted = parser.fromstring(await frame_of(browser, rig, draft, "?links=1"))
+        noted = parser.fromstring(await frame_of(browser, rig, draft, "?links=1&plain=1"))
         links = noted.xpath("//span[@title]")
         assert [one.text_content() for one in links] == ["Shop", "Next product"]
         assert all("out of scope" in one.get("title") and "no" in one.get("class").split() for one in links)

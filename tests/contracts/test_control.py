@@ -768,6 +768,14 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
     for text in ("Table 1", "$10.50"):
         frame = await control.studio_frame(studio_types.StudioFrameOf(draft=studio_types.document_of(draft)))
         draft = (await control.studio_step(step(draft, frame.html, text))).draft
+    styled = await control.studio_frame(studio_types.StudioFrameOf(draft=studio_types.document_of(draft), styled=True))
+    assert styled.html.startswith("<!doctype html>")
+    ((page, number),) = re.findall(r'src="\.\./file/([\w-]+)/(\d+)"', styled.html)
+    with pytest.raises(UserError, match=r"shop\.test/img/1\.jpg: failed"):
+        await control.studio_file(studio_types.GetStudioFile(page=page, number=int(number)))
+    for other in (studio_types.GetStudioFile(page=page, number=2), studio_types.GetStudioFile(page="x", number=1)):
+        with pytest.raises(api.NotFound, match="no page that is shown names this file"):
+            await control.studio_file(other)
     view = await control.studio_view(studio_types.OfDraft(draft=studio_types.document_of(draft)))
     assert [(one.name, one.here, one.filled) for one in view.fields] == [("title", 1, 21), ("price", 1, 21)]
     assert (view.matching.total, view.others.total, view.problem) == (24, 4, "")

@@ -6,6 +6,7 @@ Redirects are followed, MAX_HOPS at most. With `obey_robots` the robots.txt of e
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
@@ -103,6 +104,8 @@ class SingleFetcher:
         if browser is not None:
             self._downloaders.append(build_browser(config, self._bus, self._clock))
         self._allowed: dict[str, tuple[Policy, Robots, str]] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One for each robots.txt: concurrent pages of a host wait for its one fetch."""
         self._agent = product_token(config.http.agent())
 
     def _on_page(self, delivery: Delivery) -> None:
@@ -155,16 +158,31 @@ class SingleFetcher:
             raise UserError(f"{url}: no answer in {2 * WAIT_S:g} s") from None
         return outcome, self._pages.pop(key, None)
 
+    async def page(self, url: str, *, obey_robots: bool = True, render: Render = Render.UNSPECIFIED) -> Page:
+        """The page at a URL, behind its redirects. Raises `UserError` with the cause in one line."""
+        for _ in range(MAX_HOPS + 1):
+            if obey_robots and (refusal := await self.refusal(url)):
+                raise UserError(f"{url}: {'denied' if refusal == Reason.ROBOTS else 'failed'}({refusal})")
+            outcome, page = await self.fetch(url, render=render)
+            if outcome.result is FetchResult.REDIRECT and outcome.location:
+                url = parse_url(outcome.location, url).href
+                continue
+            if page is None:
+                raise UserError(_failure(url, outcome))
+            return page
+        raise UserError(f"{url}: more than {MAX_HOPS} redirects")
+
     async def refusal(self, url: str) -> str:
         """Why the robots.txt of the URL's host does not allow it: "robots", or the reason why it cannot be fetched;
         empty: it does. Each file is fetched once. An address that the egress guard refuses counts as allowed here: the
         fetch of the page itself names the reason."""
         address = _robots_address(url)
-        if address not in self._allowed:
-            outcome, _ = await self.fetch(address, FetchKind.ROBOTS)
-            policy = "allow" if outcome.result is FetchResult.DENIED else policy_for(outcome.status, outcome.reason)
-            reason = Reason.ROBOTS if outcome.status else outcome.reason
-            self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)), reason or Reason.ROBOTS)
+        async with self._locks[address]:
+            if address not in self._allowed:
+                outcome, _ = await self.fetch(address, FetchKind.ROBOTS)
+                policy = "allow" if outcome.result is FetchResult.DENIED else policy_for(outcome.status, outcome.reason)
+                reason = Reason.ROBOTS if outcome.status else outcome.reason
+                self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)), reason or Reason.ROBOTS)
         policy, rules, reason = self._allowed[address]
         if policy == "disallow":
             return reason
@@ -174,17 +192,7 @@ class SingleFetcher:
 async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool, browser: Browser | None = None) -> Page:
     render = Render.UNSPECIFIED if browser is None else Render.ALWAYS
     async with SingleFetcher(config, browser=browser) as fetcher:
-        for _ in range(MAX_HOPS + 1):
-            if obey_robots and (refusal := await fetcher.refusal(url)):
-                raise UserError(f"{url}: {'denied' if refusal == Reason.ROBOTS else 'failed'}({refusal})")
-            outcome, page = await fetcher.fetch(url, render=render)
-            if outcome.result is FetchResult.REDIRECT and outcome.location:
-                url = parse_url(outcome.location, url).href
-                continue
-            if page is None:
-                raise UserError(_failure(url, outcome))
-            return page
-    raise UserError(f"{url}: more than {MAX_HOPS} redirects")
+        return await fetcher.page(url, obey_robots=obey_robots, render=render)
 
 
 def _failure(url: str, outcome: FetchOutcome) -> str:

@@ -1,15 +1,17 @@
 """The rule studio: a page in a frame, what a person points at, and the rule that comes of it.
 
-The frame is the page of a stranger. It has no script, no origin and no address but ours (`nephila_rules.studio`), and
-its Content-Security-Policy allows nothing but its own style sheet. A click in it is a link that replaces the whole
-page by `…/pick/N`. Browsers send no cookie with a link out of such a frame; `picked` therefore answers anyone who has
-the frame's mark with a page that leads on from here, and then the cookie comes along.
+The frame is the page of a stranger, in one of two forms. Styled: the page as it looks, in a frame without origin whose
+policy allows one script, the console's own, by its hash; the script tells the studio which element was clicked. Plain:
+texts alone, without any script; a click is a link that replaces the whole page by `…/pick/N`. Browsers send no cookie
+from a frame without origin. Files of the styled page therefore have addresses that only its markup names, and `picked`
+answers anyone who has the frame's mark with a page that leads on from here, and then the cookie comes along.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from importlib.resources import files
 from typing import Final
 
 import msgspec
@@ -17,9 +19,11 @@ from markupsafe import Markup, escape
 from nephila.kernel.documents.browser_schema import Step as BrowserStep
 from nephila.kernel.runtime.errors import UserError
 from nephila_control import job_types, studio_types
-from nephila_control.api import NotFound
+from nephila_control.access.caller import Caller
+from nephila_control.access.roles import Role
+from nephila_control.api import Control, NotFound
 from nephila_rules.studio.draft import Draft, DraftField, Source
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from nephila_console.gate import HEADERS, Refused
 from nephila_console.messages import language
@@ -43,23 +47,56 @@ table{border-collapse:collapse}td,th{padding:.15rem .5rem;text-align:left;vertic
 .m3{outline-color:var(--m3)}.m4{outline-color:var(--m4)}.m5{outline-color:var(--m5)}
 .yes{border-bottom:3px solid #2f7d4f}.no{border-bottom:3px solid #c2413b;opacity:.65}
 """
-_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+_STATIC: Final = files("nephila_console") / "static"
+_STYLED_STYLE: Final = (_STATIC / "studio_frame.css").read_text("utf-8")
+_SCRIPT: Final = (_STATIC / "studio_frame.js").read_text("utf-8")
+_NO_WAY_OUT: Final = "form-action 'none'; base-uri 'none'; frame-ancestors 'self'; "
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 FRAME_POLICY: Final = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; form-action 'none'; base-uri 'none'; "
-    "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation"
+    f"default-src 'none'; style-src {_hash(STYLE)}; {_NO_WAY_OUT}sandbox allow-top-navigation-by-user-activation"
 )
+STYLED_POLICY: Final = (
+    f"default-src 'none'; script-src {_hash(_SCRIPT)}; style-src 'self' 'unsafe-inline'; img-src 'self'; "
+    f"font-src 'self'; {_NO_WAY_OUT}sandbox allow-scripts"
+)
+FILE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+FRAME: Final = Caller("frame of the studio", Role.EDITOR)
+"""The caller for files of a styled page: their addresses are the secret that its markup alone has."""
+FILE_S: Final = 600
+"""Seconds for which a browser keeps a file: each click shows the page again."""
 TYPES: Final = ("text", "price", "number", "integer", "date", "url", "bool", "json")
 _KINDS: Final = {"page": "only this page", "pages": "pages like this", "folder": "this folder", "site": "whole site"}
-_STEPS: Final = ("wider", "items", "page", "learn")
+_STEPS: Final = ("wider", "items", "page", "learn", "suggested")
 
 
 async def start(view: View) -> Response:
-    """GET /console/studio?url=…"""
-    if url := view.field("url"):
+    """GET /console/studio?url=…&rule=…"""
+    url, rule = view.field("url").strip(), view.field("rule")[:253]
+    if not url and not rule:
+        return await _start(view)
+    try:
         return await _opened(view, url, "stored")
+    except UserError as error:
+        return await _start(view, 404 if isinstance(error, NotFound) else 400, problem=str(error), url=url)
+
+
+async def _start(view: View, status: int = 200, *, problem: str = "", url: str = "") -> Response:
     search = view.field("q").strip()[:500]
     stored = await view.control.list_studio_pages(studio_types.ListStudioPages(search=search))
-    return view.render("studio_start.html", stored=stored, search=search, problem="", url="")
+    return view.render(
+        "studio_start.html",
+        status,
+        stored=stored,
+        search=search,
+        problem=problem,
+        url=url,
+        rule=view.field("rule")[:253],
+    )
 
 
 async def fetch(view: View) -> Response:
@@ -68,13 +105,12 @@ async def fetch(view: View) -> Response:
     try:
         return await _opened(view, url, "rendered" if view.form.get("rendered") else "web")
     except UserError as error:
-        stored = await view.control.list_studio_pages(studio_types.ListStudioPages())
-        return view.render("studio_start.html", 400, stored=stored, search="", problem=str(error), url=url)
+        return await _start(view, 400, problem=str(error), url=url)
 
 
 async def _opened(view: View, url: str, source: str) -> Response:
-    job = view.field("job")[:1000]
-    request = studio_types.OpenStudioPage(url=url, job=job, source=source)  # type: ignore[arg-type]
+    job, rule = view.field("job")[:1000], (view.form.get("rule") or view.field("rule"))[:253]
+    request = studio_types.OpenStudioPage(url=url, rule=rule, job=job, source=source)  # type: ignore[arg-type]
     opened = await view.control.open_studio_page(request)
     return go(path("studio", state_of(opened.draft)))
 
@@ -128,6 +164,7 @@ async def _studio(view: View, draft: Draft, problem: str) -> Response:
         seen=seen,
         state=state,
         frame=path("studio", f"{state}~{view.seal.mark(state)}", "frame", links=view.field("links")) + _place(draft),
+        plain_frame=path("studio", f"{state}~{view.seal.mark(state)}", "frame", plain=1) + _place(draft),
         problem=problem or seen.problem,
         types=TYPES,
         added=ADDED,
@@ -158,19 +195,48 @@ async def frame(view: View) -> Response:
     state, _sign, mark = view.name.partition("~")
     if not view.seal.holds(state, mark):
         raise Refused(404, _("There is no such screen."))
+    draft = draft_of(state)
+    plain = draft.plain or bool(view.field("plain"))
     request = studio_types.StudioFrameOf(
-        draft=studio_types.document_of(draft_of(state)), links=bool(view.field("links"))
+        draft=studio_types.document_of(draft), links=bool(view.field("links")), styled=not plain
     )
     answer = await view.control.studio_frame(request)
     note = "" if answer.whole else Markup("<p><b>{}</b></p>").format(_("The page is longer; the rest is not shown."))
-    # The markup is the API's own: it has no text of the page that is not escaped, and the policy allows no script.
-    head = Markup(
-        '<!doctype html><html lang="{}"><meta charset="utf-8"><meta name="robots" content="noindex"><title>{}'
+    title = Markup('<meta charset="utf-8"><meta name="robots" content="noindex"><title>{}</title>').format(
+        _("The page")
     )
-    title = head.format(language.get(), _("The page"))
-    text = f"{title}</title><style>{STYLE}</style><body>{answer.html}{note}"
-    headers = {_POLICY: FRAME_POLICY, "x-frame-options": "SAMEORIGIN"}
-    return HTMLResponse(text, headers=headers)
+    # The markup is the API's own: it has no text of the page that is not escaped.
+    if plain:
+        html = Markup('<!doctype html><html lang="{}">{}').format(language.get(), title)
+        text = f"{html}<style>{STYLE}</style><body>{answer.html}{note}"
+    else:
+        head = f"<head>{title}<style>{_STYLED_STYLE}</style><script>{_SCRIPT}</script>"
+        text = answer.html.replace("<head>", head, 1) + note
+    headers = {
+        _POLICY: FRAME_POLICY if plain else STYLED_POLICY,
+        "x-frame-options": "SAMEORIGIN",
+        "referrer-policy": "no-referrer",
+    }
+    return HTMLResponse(text.encode("utf-8", "replace"), headers=headers)
+
+
+async def file(view: View, control: Control) -> Response:
+    """GET /console/studio/file/PAGE/N, without a session: a style sheet, picture or font of a styled page."""
+    parameters = view.request.path_params
+    request = studio_types.GetStudioFile(page=parameters["page"][:64], number=min(parameters["number"], 1_000_000))
+    try:
+        ready = await control.studio_file(request)
+    except UserError as error:
+        return PlainTextResponse(f"{error}\n", 404, headers={_POLICY: FILE_POLICY})
+    headers = {
+        _POLICY: FILE_POLICY,
+        # The frame has no origin; a font is loaded with CORS.
+        "cross-origin-resource-policy": "cross-origin",
+        "access-control-allow-origin": "*",
+        "referrer-policy": "no-referrer",
+        "cache-control": f"private, max-age={FILE_S}",
+    }
+    return Response(ready.body, media_type=ready.content_type, headers=headers)
 
 
 def picked(view: View) -> Response:

@@ -59,6 +59,8 @@ def changed(draft: Draft, query: Mapping[str, str]) -> Draft:
         draft = replace(draft, fields=fields, active=-1, mode="new")
     if "page" in query:
         draft = replace(draft, url=query["page"])
+    if "plain" in query:
+        draft = replace(draft, plain=query["plain"] == "1")
     if "mode" in query:
         draft = replace(draft, mode=query["mode"])
     if "pattern" in query:

@@ -27,6 +27,7 @@ from nephila_control.explain.host_list import SORTS
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
+    from nephila.downloader.config import DownloaderConfig
     from nephila.downloader.service import Downloader
     from nephila.kernel.documents.browser_schema import Browser
     from nephila_rules.stored_pages import StoredPage
@@ -167,6 +168,9 @@ class TenantBackend(Backend):
     # ---- single pages
 
     async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
+        raise UserError(CLOSED)
+
+    def single_fetches(self, *, rendered: bool = False) -> DownloaderConfig:
         raise UserError(CLOSED)
 
     # ---- rules

@@ -18,7 +18,6 @@ import msgspec
 from nephila import __version__
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.documents import job_document
-from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import Timer
@@ -44,8 +43,8 @@ from nephila_control.stores import refusing_hosts, store_problems, store_row
 from nephila_control.throughput import Rates
 
 if TYPE_CHECKING:
+    from nephila.downloader.config import DownloaderConfig
     from nephila.downloader.service import Downloader
-    from nephila_rules.stored_pages import StoredPage
 
     from nephila_control.access.change_log import ChangeLog
 
@@ -311,14 +310,12 @@ class LocalBackend(Backend):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
-    async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:
-        from nephila.downloader.fetch_page import ALONE
-        from nephila_rules.try_page import stored_page
-
-        if browser is not None and self.browser_problem:
+    def single_fetches(self, *, rendered: bool = False) -> DownloaderConfig:
+        if rendered and self.browser_problem:
             raise UserError(f"no page can be rendered here: {self.browser_problem}")
-        config = replaced(self._parts.downloader, {**ALONE, "browser.captures": "", "browser.verdicts": ""})
-        return await stored_page(url, config, browser=browser)
+        from nephila.downloader.fetch_page import ALONE
+
+        return replaced(self._parts.downloader, {**ALONE, "browser.captures": "", "browser.verdicts": ""})
 
     # ---- rules
 

@@ -24,7 +24,12 @@ from nephila_rules.studio.learn import marked, step
 from nephila_rules.studio.numbering import numbers
 from nephila_rules.studio.rule import selection_of
 from nephila_rules.studio.seen import Offer
+from nephila_rules.studio.styled.css import rewritten
+from nephila_rules.studio.styled.page import write_page
+from nephila_rules.studio.styled.pieces import Pieces, PieceWriter
+from nephila_rules.studio.styled.svg import cleaned_svg
 from nephila_rules.studio.suggest import Pages, boxes, offers, texts_of
+from nephila_rules.studio.suggested import suggestion
 from nephila_rules.studio.table import rows
 from nephila_rules.studio.work import Answer, FieldView, FoundLink, Job, PageBody, View, Work
 
@@ -70,14 +75,36 @@ def _moved(work: Work, pages: Pages) -> Answer:
 
 
 def _frame(work: Work, pages: Pages) -> Answer:
-    document = pages.shown
-    numbers_by_id = numbers(document)
-    notes: dict[int, tuple[str, bool]] = {}
-    if work.notes:
-        by_number = {number: node for node, number in numbers_by_id.items()}
-        notes = {by_number[number]: note for number, note in work.notes.items() if number in by_number}
-    frame = markup(document, numbers_by_id, fields_of(marked(work.draft, document)), notes)
+    frame = markup(pages.shown, *_labels(work, pages.shown))
     return Answer(html=frame.html, whole=frame.whole)
+
+
+def _styled(work: Work, pages: Pages) -> Answer:
+    writer = write_page(pages.shown, *_labels(work, pages.shown))
+    return Answer(pieces=writer.pieces.pieces(), whole=writer.whole)
+
+
+def _labels(work: Work, document: Document) -> tuple[dict[int, int], dict[int, int], dict[int, tuple[str, bool]]]:
+    """Numbers, fields and notes of elements by their identity."""
+    numbers_by_id = numbers(document)
+    by_number = {number: node for node, number in numbers_by_id.items()} if work.notes else {}
+    notes = {by_number[number]: note for number, note in work.notes.items() if number in by_number}
+    return numbers_by_id, fields_of(marked(work.draft, document)), notes
+
+
+def _sheet(work: Work, pages: Pages) -> Answer:
+    writer = PieceWriter()
+    for part in rewritten(pages.shown.source, pages.shown.url):
+        if isinstance(part, str):
+            writer.text(part)
+        elif not writer.full:
+            writer.file(part)
+    return Answer(pieces=writer.pieces())
+
+
+def _vector(work: Work, pages: Pages) -> Answer:
+    text = cleaned_svg(pages.shown.body)
+    return Answer(pieces=Pieces([text]) if text is not None else None)
 
 
 def _links(work: Work, pages: Pages) -> Answer:
@@ -105,6 +132,7 @@ def _view(work: Work, pages: Pages) -> Answer:
         fields=fields,
         rows=table,
         boxes=len(boxes(draft.each, document)),
+        suggestion=suggestion(document) if not draft.fields else None,
     )
     return Answer(view=view)
 
@@ -118,4 +146,13 @@ def _values(draft: Any, number: int, document: Document) -> int:
     return len(texts_of(selection_of(field.take), document))
 
 
-_DONE: Mapping[Job, Any] = {"step": _step, "frame": _frame, "links": _links, "view": _view, "moved": _moved}
+_DONE: Mapping[Job, Any] = {
+    "step": _step,
+    "frame": _frame,
+    "links": _links,
+    "view": _view,
+    "moved": _moved,
+    "styled": _styled,
+    "sheet": _sheet,
+    "vector": _vector,
+}

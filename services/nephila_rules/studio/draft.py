@@ -19,9 +19,10 @@ Mode = Literal["new", "more", "not", "here", "next", "step_click", "step_more", 
 """What the next click on an element does: begin a field; add a value to the active field, which makes it a list; say
 that this is not it; say where the active field is on this page; mark the link to the next page; add a step of the
 browser for the element: click it, click it again and again, wait for it."""
-Step = Literal[Mode, "wider", "items", "page", "learn"]
+Step = Literal[Mode, "wider", "items", "page", "learn", "suggested"]
 """What changes a draft with the help of the pages: a click (`Mode`); take the element around the last one; one item per
-box around the values of the active field; the page is the item again; choose the selector again."""
+box around the values of the active field; the page is the item again; choose the selector again; add the fields that
+the page offers by itself."""
 Text = Annotated[str, Meta(max_length=4000, pattern=r"^[^\x00]*$")]
 PageUrl = Annotated[str, Meta(max_length=20_000, pattern=r"^[^\x00-\x20]*$")]
 Number = Annotated[int, Meta(ge=0, le=10_000_000)]
@@ -82,6 +83,8 @@ class Draft(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     mode: Mode = "new"
     rendered: bool = False
     """The page is shown as a browser had it after `steps`, or after as many of the first of them as it has done."""
+    plain: bool = False
+    """The page is shown as its texts, without its styles and pictures."""
     steps: Annotated[tuple[BrowserStep, ...], Meta(max_length=MAX_STEPS)] = ()
     """What a browser does with each page of the rule."""
 

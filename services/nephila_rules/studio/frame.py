@@ -15,11 +15,10 @@ from urllib.parse import unquote, urlsplit
 
 from nephila_rules.runtime.document import Document
 from nephila_rules.studio.numbering import is_element
+from nephila_rules.studio.tree_writer import MAX_DEPTH, TreeWriter
 
 MAX_CHARS: Final = 1_500_000
 """Characters of the result; the rest of the page is not shown."""
-MAX_DEPTH: Final = 200
-"""Deeper elements are written without tags."""
 _TAGS_WORDS: Final = """
 address article aside b bdi bdo blockquote br caption cite code dd del dfn dl dt em figcaption figure footer h1
 h2 h3 h4 h5 h6 header hr i ins kbd li main mark nav ol p pre q s samp section small strong sub sup table tbody td
@@ -61,46 +60,20 @@ def markup(
     return Markup("".join(writer.parts), writer.whole)
 
 
-class _Writer:
+class _Writer(TreeWriter):
     def __init__(
         self, numbers: Mapping[int, int], marks: Mapping[int, int], notes: Mapping[int, tuple[str, bool]]
     ) -> None:
+        super().__init__(MAX_CHARS)
         self.parts: list[str] = []
-        self.whole = True
         self._numbers = numbers
         self._marks = marks
         self._notes = notes
-        self._left = MAX_CHARS
 
-    def write(self, root: Any) -> None:
-        """The element and all below it, without recursion."""
-        node, opened = root, []  # type: ignore[var-annotated]
-        while node is not None:
-            end = self._open(node, len(opened)) if self._left > 0 else None
-            if end is not None and node.child is not None:
-                opened.append(end)
-                node = node.child
-                continue
-            if end:
-                self._put(end)
-            while node is not None and node.next is None:
-                if node.mem_id == root.mem_id or not opened:
-                    return
-                self._put(opened.pop())
-                node = node.parent
-            if node is None or node.mem_id == root.mem_id:
-                return
-            node = node.next
-        self.whole = self._left > 0
-
-    def _put(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         self.parts.append(text)
-        self._left -= len(text)
-        if self._left <= 0:
-            self.whole = False
 
     def _open(self, node: Any, depth: int) -> str | None:
-        """Write the start of a node; returns its end, or None where what is below it is left out."""
         tag = node.tag
         if tag == "-text":
             self._text(node)

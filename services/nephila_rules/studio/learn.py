@@ -17,6 +17,7 @@ from nephila_rules.studio.names import name_of
 from nephila_rules.studio.numbering import element, numbers, value_of
 from nephila_rules.studio.seen import Offer
 from nephila_rules.studio.suggest import Pages, best, boxes, css_of, offers, pick_of
+from nephila_rules.studio.suggested import with_suggested
 
 MAX_MARKED: Final = 500
 
@@ -25,6 +26,8 @@ def step(draft: Draft, kind: Step, node: int, pages: Pages) -> Draft:
     """The draft after a step. Raises `UsageError` for one that cannot be taken."""
     if kind == "items":
         return _items(draft, pages)
+    if kind == "suggested":
+        return with_suggested(draft, pages)
     if kind == "page":
         return _relearned(replace(draft, each=""), pages)
     if kind in ("wider", "learn"):

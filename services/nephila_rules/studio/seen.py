@@ -1,4 +1,4 @@
-"""What a person sees of a draft: selectors that are offered, and rows of the table."""
+"""What a person sees of a draft: selectors and fields that are offered, and rows of the table."""
 
 from __future__ import annotations
 
@@ -33,3 +33,17 @@ class Row(msgspec.Struct, frozen=True):
     """The first ones: field → its value as text; empty for none."""
     total: int
     problems: list[str]
+
+
+class SuggestedField(msgspec.Struct, frozen=True):
+    name: str
+    sample: str
+    """Its value on the shown page."""
+
+
+class Suggestion(msgspec.Struct, frozen=True):
+    """Fields that the page offers by itself."""
+
+    kind: str
+    """product, article, recipe, event or job."""
+    fields: list[SuggestedField]

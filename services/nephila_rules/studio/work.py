@@ -19,7 +19,8 @@ from nephila.parser.sandbox.task import MEMORY, RESULT, TIMEOUT
 from nephila_rules.runtime import task
 from nephila_rules.stored_pages import StoredPage
 from nephila_rules.studio.draft import Draft, Step
-from nephila_rules.studio.seen import Offer, Row
+from nephila_rules.studio.seen import Offer, Row, Suggestion
+from nephila_rules.studio.styled.pieces import Pieces
 
 WALL_S: Final = 2.0
 """Seconds of one call. A page with 5000 elements takes some 0.6 s."""
@@ -36,7 +37,8 @@ _WHY: Final = {
 MAX_SLOW: Final = 100
 MAX_PAYLOAD: Final = 64 << 20
 """Bytes of the pages of one call; further pages are left out."""
-Job = Literal["step", "frame", "links", "view", "moved"]
+Job = Literal["step", "frame", "links", "view", "moved", "styled", "sheet", "vector"]
+"""sheet: the page is a style sheet. vector: it is an SVG file."""
 
 
 class Page(NamedTuple):
@@ -95,6 +97,8 @@ class View(msgspec.Struct, array_like=True, frozen=True):
     rows: list[Row]
     boxes: int
     """Items on the page where the rule has each."""
+    suggestion: Suggestion | None = None
+    """Of a draft without fields."""
 
 
 class Answer(msgspec.Struct, array_like=True):
@@ -107,6 +111,8 @@ class Answer(msgspec.Struct, array_like=True):
     html: str = ""
     whole: bool = True
     links: list[FoundLink] = msgspec.field(default_factory=list)
+    pieces: Pieces | None = None
+    """A page, style sheet or SVG file whose addresses are still open; None for what is no SVG."""
 
 
 STUDIO: Final[Task[Answer]] = Task(
