@@ -9,6 +9,9 @@ from typing import Protocol
 
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.extensions import extension
+from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import RowBatch
 
 
@@ -65,6 +68,12 @@ class JobEvaluation:
         self.loaded: Evaluation | None = None
 
     @property
+    def current(self) -> Evaluation:
+        """The evaluation that has returned a slice."""
+        assert self.loaded is not None
+        return self.loaded
+
+    @property
     def results(self) -> Counter[str]:
         return Counter() if self.loaded is None else self.loaded.results
 
@@ -87,3 +96,15 @@ class JobEvaluation:
             self._rules[rule.name] = m.ParseRule(name=rule.name, version=rule.version)
         else:
             self.loaded.update_rule(rule)
+
+    def stored(self, batch: RowBatch, records: Iterable[m.Record], present: Container[tuple[str, str]]) -> None:
+        if self.loaded is not None:
+            self.loaded.stored(batch, records, present)
+
+    def next(self) -> Slice | None:
+        return None if self.loaded is None else self.loaded.next()
+
+
+def make_evaluation(ledger: Ledger, writer: str, clock: Clock) -> Evaluation:
+    evaluation: Evaluation = extension("scheme-evaluation")(ledger, writer, clock)
+    return evaluation

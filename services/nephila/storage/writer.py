@@ -21,7 +21,6 @@ from nephila.kernel import messages as m
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 from nephila.storage.append_file import keep_tail
@@ -42,7 +41,7 @@ from nephila.storage.changes import (
     is_durable,
 )
 from nephila.storage.config import StorageConfig
-from nephila.storage.evaluation import Evaluation, JobEvaluation, Slice
+from nephila.storage.evaluation import JobEvaluation, Slice, make_evaluation
 from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers import scheme_pages
 from nephila.storage.ledgers.contract import Key, Ledger
@@ -107,14 +106,10 @@ class Writer:
         self._ledger = ledger_of(config)
         self._near_copies = NearCopies(self._ledger, config.near_copy_entries, config.near_copy_distance)
         self._sinks: list[Sink] = choose(config, self._ledger)
-        self.evaluation = JobEvaluation(self._make_evaluation)
+        self.evaluation = JobEvaluation(lambda: make_evaluation(self._ledger, config.writer, self._clock))
         self._broken: BaseException | None = None
         self._lost = False
         self._in_doubt: dict[str, int] = {}
-
-    def _make_evaluation(self) -> Evaluation:
-        evaluation: Evaluation = extension("scheme-evaluation")(self._ledger, self._config.writer, self._clock)
-        return evaluation
 
     @property
     def _all(self) -> tuple[Sink | Ledger, ...]:
@@ -197,12 +192,11 @@ class Writer:
         with self._failing():
             if self._lost:
                 self._reopen()
-            return None if self.evaluation.loaded is None else self.evaluation.loaded.next()
+            return self.evaluation.next()
 
     def commit_evaluation(self, part: Slice) -> None:
         """Make evaluated pages durable, unless their rows have changed since. Raises as `commit`."""
-        evaluation = self.evaluation.loaded
-        assert evaluation is not None
+        evaluation = self.evaluation.current
         with self._failing():
             self._check_files_in_place()
             if self._lost and self._reopen():
@@ -299,8 +293,7 @@ class Writer:
                 result.new[OUTCOMES[stored.outcome]] -= 1
             else:
                 batch.added[record.job] += 1
-        if self.evaluation.loaded is not None:
-            self.evaluation.loaded.stored(batch, records, durable)
+        self.evaluation.stored(batch, records, durable)
         batch.changes = self._changes(batch, feed)
         result.changes = [*(self._ledger.recorded_changes(repeated) if repeated else ()), *batch.changes]
         return batch, result

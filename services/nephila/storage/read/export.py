@@ -243,11 +243,11 @@ def to_output(
     target: Path | None,
     write: Callable[[IO[bytes], Iterator[Row]], int],
     rows: Iterator[Row],
-    shown: Shown | None = None,
+    make_safe: Shown | None = None,
 ) -> int:
     """Write rows to a file, which appears as a whole, or to standard output. Raises `OSError`, `UserError`."""
     if target is None:
-        return _to_stdout(write, rows, shown)
+        return _to_stdout(write, rows, make_safe)
     return whole_file(target, lambda part: _to_file(part, write, rows))
 
 
@@ -259,17 +259,17 @@ def _to_file(part: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows:
 class _Terminal(io.RawIOBase):
     """A stream to a terminal: it makes the text safe."""
 
-    def __init__(self, stream: IO[bytes], shown: Shown) -> None:
-        self._stream, self._shown = stream, shown
+    def __init__(self, stream: IO[bytes], make_safe: Shown) -> None:
+        self._stream, self._make_safe = stream, make_safe
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, data: Any) -> int:
-        self._stream.write(self._shown(self._decoder.decode(bytes(data))).encode())
+        self._stream.write(self._make_safe(self._decoder.decode(bytes(data))).encode())
         return len(data)
 
 
 def _to_stdout(
-    write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row], shown: Shown | None = None
+    write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row], make_safe: Shown | None = None
 ) -> int:
     seen = 0
 
@@ -282,8 +282,8 @@ def _to_stdout(
     sys.stdout.flush()
     try:
         stream: IO[bytes] = sys.stdout.buffer
-        if shown is not None and sys.stdout.isatty():
-            stream = cast("IO[bytes]", _Terminal(stream, shown))
+        if make_safe is not None and sys.stdout.isatty():
+            stream = cast("IO[bytes]", _Terminal(stream, make_safe))
         written = write(stream, counted())
         sys.stdout.buffer.flush()
     except BrokenPipeError:
