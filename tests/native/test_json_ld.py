@@ -56,9 +56,28 @@ def test_what_is_no_json_states_nothing(core: ModuleType, script: str) -> None:
     assert entries(core, script) == {}
 
 
+@pytest.mark.parametrize(
+    ("image", "url"),
+    [
+        ("/a.jpg", "/a.jpg"),
+        (["/a.jpg", "/b.jpg"], "/a.jpg"),
+        ({"@type": "ImageObject", "url": "/a.jpg"}, "/a.jpg"),
+        ([{"name": "N", "url": "/a.jpg"}], "/a.jpg"),
+        (5, None),
+    ],
+)
+def test_description_and_image_of_the_article(core: ModuleType, image: Any, url: str | None) -> None:
+    """The description only where no <meta> states one."""
+    script = ARTICLE | {"description": " D ", "image": image}
+    found = entries(core, {"@type": "Product", "description": "no", "image": "/no.jpg", "author": "x"}, script)
+    assert (found["jsonld:article:description"], found.get("jsonld:article:image")) == ("D", url)
+    described = "{}</script><meta name=description content=M><script>"
+    assert "jsonld:article:description" not in entries(core, described, script)
+
+
 def test_rows_have_them(core: ModuleType) -> None:
     meta = entries(core, ARTICLE)
-    facts = row_facts(url="http://a.test/", title="T", lang="", content_type="text/html", meta=meta, text="")
+    facts = row_facts(url="http://a.test/", title="T", lang="", meta=meta)
     assert (facts.published, facts.modified) == ("2026-11-21T10:00:00Z", "2026-11-22")
     assert facts.authors
 
@@ -71,5 +90,5 @@ def test_marked_dates_are_noted(core: ModuleType) -> None:
     )
     meta = dict(core.page_pass(html.encode(), "http://a.test/", "utf-8").meta)
     assert meta == {"datepublished": "2026-11-21", "time": "2026-11-22"}
-    facts = row_facts(url="http://a.test/", title="T", lang="", content_type="text/html", meta=meta, text="")
+    facts = row_facts(url="http://a.test/", title="T", lang="", meta=meta)
     assert facts.published == "2026-11-21"

@@ -80,9 +80,7 @@ def test_what_is_no_microdata_of_the_page(core: ModuleType, html: str) -> None:
 def test_rows_have_them(core: ModuleType) -> None:
     """Behind what the head states."""
     html = "<time itemprop=datePublished>June 5, 2026</time> by <b itemprop=author>Ann Lee</b>"
-    facts = row_facts(
-        url="http://a.test/", title="T", lang="en", content_type="text/html", meta=entries(core, html), text=""
-    )
+    facts = row_facts(url="http://a.test/", title="T", lang="en", meta=entries(core, html))
     assert (facts.published, facts.authors) == ("2026-06-05", ("Ann Lee",))
 
 

@@ -137,9 +137,7 @@ class Page:
             url=self.url,
             title=self.title,
             lang=self.lang,
-            content_type=self.content_type,
             meta=self.meta,
-            text=self.text,
         )
 
     @property

@@ -36,6 +36,7 @@ from nephila.parser.links.relevance import Relevance
 from nephila.parser.links.requisites import requisite_links
 from nephila.parser.lists.detection import read
 from nephila.parser.page.charset import Classify
+from nephila.parser.page.language import language_of
 from nephila.parser.page.meta import to_json
 from nephila.parser.page.text import spelled_text, text_hash
 
@@ -77,10 +78,10 @@ class RecordBuilder:
         p.found, p.depth = passed, passed.depth
         title, robots = passed.title, passed.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
-        record.lang = passed.lang[:MAX_LANG_CHARS]
         # A page without main text - a front page of links, a form - keeps all its text.
         main_text = job.parse.main_text
         text = passed.main_text or passed.text
+        record.lang = (passed.lang or language_of(text))[:MAX_LANG_CHARS]
         record.text_hash = passed.text_hash
         set_simhash(record, job, text)
         if main_text == "all" or config.full_text:
@@ -180,7 +181,7 @@ class RecordBuilder:
         record.text, record.structure = content.text, content.structure
         record.text_hash = text_hash(content.text)
         set_simhash(record, job, content.text)
-        record.lang = content.lang[:MAX_LANG_CHARS]
+        record.lang = (content.lang or language_of(content.text))[:MAX_LANG_CHARS]
         entries = {FETCH_S: _fetch_seconds(page), "encoding": p.encoding, "sniffed_type": p.sniffed}
         entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
         entries |= {"published": content.published, "modified": content.modified, **content.facts}

@@ -82,9 +82,7 @@ class Document:
             url=self.url,
             title=facts.get("title", ""),
             lang=facts.get("lang", ""),
-            content_type=self.content_type,
             meta=msgspec.json.decode(facts.get("meta") or "{}"),
-            text=facts.get("text", ""),
         )
 
     @cached_property

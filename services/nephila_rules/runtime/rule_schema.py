@@ -137,7 +137,8 @@ class Field(Section):
     page: (
         Literal[
             "url", "title", "lang", "text", "content_type", "fetched_at", "encoding",
-            "published", "modified", "authors", "section", "image", "description", "comments",
+            "published", "modified", "authors", "section", "image", "description",
+            "languages", "comments",
         ]
         | None
     ) = None  # fmt: skip

@@ -19,14 +19,14 @@ PAGE = b"""<!doctype html><html lang=en><head><title>Bread rises - News</title>
 
 def facts(**changes):
     """Facts of a row without statements, but for these."""
-    row = {"url": "https://a.example/x", "title": "T", "lang": "", "content_type": "text/html", "meta": {}, "text": ""}
+    row = {"url": "https://a.example/x", "title": "T", "lang": "", "meta": {}}
     return row_facts(**{**row, **changes})
 
 
 def test_a_row_resolves_as_the_page():
     """The same dates, authors, section, image and description, without the page."""
     found = page_pass(PAGE, URL, "utf-8")
-    there = facts(url=URL, title=found.title, lang=found.lang, meta=dict(reversed(found.meta)), text=found.text)
+    there = facts(url=URL, title=found.title, lang=found.lang, meta=dict(reversed(found.meta)))
     page = extract(PAGE, URL)
     assert there.published == page["published"] == "2026-11-23"  # in the URL; they differ by the time zone
     assert there.modified == page["modified"] == "2026-11-24"
@@ -37,16 +37,29 @@ def test_a_row_resolves_as_the_page():
 
 def test_a_visible_date_and_name_near_the_headline():
     """As readers see them, where nothing is stated."""
-    text = "Bread rises\nBy Ann Lee\nJune 25, 2025\nDough rises overnight."
-    found = facts(title="Bread rises", text=text)
+    found = facts(meta={"dateline": "By Ann Lee\nJune 25, 2025"})
     assert (found.published, found.authors) == ("2025-06-25", ("Ann Lee",))
 
 
-def test_lines_of_documents_are_not_searched():
-    """A PDF has the dates of its metadata alone."""
+def test_the_date_of_an_element_precedes_a_visible_one():
+    found = facts(meta={"time": "2025-06-24", "dateline": "June 25, 2025"})
+    assert found.published == "2025-06-24"
+
+
+def test_the_names_of_a_document():
     meta = {"published": "2024-01-02", "author": "Ann Lee; Bob Ray"}
-    found = facts(content_type="application/pdf", meta=meta, text="T\nJune 25, 2025")
-    assert (found.published, found.authors) == ("2024-01-02", ("Ann Lee", "Bob Ray"))
+    assert facts(meta=meta).authors == ("Ann Lee", "Bob Ray")
+
+
+def test_versions_in_other_languages_are_absolute():
+    meta = {"hreflang": "de-AT /de\nx-default https://a.example/\nfr http://["}
+    assert facts(meta=meta).languages == ("de-at https://a.example/de", "x-default https://a.example/")
+
+
+def test_an_article_in_json_ld_describes_a_page_without_another_description():
+    meta = {"jsonld:article:description": "Of bread.", "jsonld:article:image": "/b.jpg"}
+    assert (facts(meta=meta).description, facts(meta=meta).image) == ("Of bread.", "https://a.example/b.jpg")
+    assert facts(meta=meta | {"description": "Stated."}).description == "Stated."
 
 
 @pytest.mark.parametrize(

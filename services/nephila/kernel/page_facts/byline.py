@@ -98,6 +98,7 @@ _IMAGES: Final = (
     "parsely-image-url",
     "sailthru:image:full",
     "thumbnail",
+    "jsonld:article:image",
 )
 _ARTICLE: Final = re.compile(
     r"(?:Advertiser|Analysis|AskPublic|Background|Opinion|Reportage|Review|Satirical|News|Medical|Scholarly|Tech|Blog"

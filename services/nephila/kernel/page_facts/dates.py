@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from nephila.kernel.page_facts.byline import Byline
 from nephila.kernel.page_facts.published import (
@@ -16,6 +16,9 @@ from nephila.kernel.page_facts.published import (
     url_date,
     visible_dates,
 )
+
+DATELINE: Final = "dateline"
+"""Entry of `meta`: visible lines beside the headline and behind a label that hold a year or the name of an author."""
 
 
 class DateElements(Protocol):
@@ -56,13 +59,11 @@ class RowElements:
         return ""
 
 
-def dates(
-    metadata: Byline, elements: DateElements, text: bytes, lang: str, url: str, headlines: Sequence[str]
-) -> Dates:
-    """The dates of publication and of the last change. A page that has only the latter was published then. `text` is
-    all visible text that is known, a line per block."""
+def dates(metadata: Byline, elements: DateElements, lang: str, url: str, lines: Sequence[str]) -> Dates:
+    """The dates of publication and of the last change. A page that has only the latter was published then. `lines` are
+    the visible lines that the page pass has noted."""
     day_first = day_order(lang)
-    visible = functools.cache(lambda: visible_dates(text.decode("utf-8", "replace"), headlines, day_first))
+    visible = functools.cache(lambda: visible_dates(lines, day_first))
     stated = Dates(metadata.published, metadata.modified or elements.modified())
     if stated.published and stated.modified and is_of_build(stated, visible().published):
         stated = Dates("", stated.modified)
@@ -70,8 +71,8 @@ def dates(
         stated.published,
         url_date(url),
         elements.published,
-        lambda: visible().published,
         elements.time,
+        lambda: visible().published,
         lambda: visible().modified,
         lambda: elements.dated(day_first),
         lambda: stated.modified,

@@ -20,6 +20,8 @@ class RowFacts(NamedTuple):
     image: str = ""
     """An absolute URL."""
     description: str = ""
+    languages: tuple[str, ...] = ()
+    """`TAG URL` of each version of the page in another language, by <link rel=alternate hreflang>; absolute URLs."""
     comments: str = ""
 
 

@@ -8,7 +8,7 @@ date, or a date and time, in ISO 8601, of the years 1970 to 2100.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from typing import Final, NamedTuple
 
@@ -17,9 +17,6 @@ from nephila.kernel.page_facts.iso_dates import iso_date
 MAX_CHARS: Final = 100
 """Characters of a stated date, with weekday and zone."""
 MAX_LINE_CHARS: Final = 100
-LINES_BEHIND: Final = 6
-LINES_BEFORE: Final = 3
-"""Lines around the headline that are searched."""
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _YEARS: Final = range(1970, 2101)
 _QUOTES: Final = " \t\r\n\"'“”"
@@ -29,16 +26,13 @@ _LABEL: Final = re.compile(
     r"|投稿日?|掲載日?|입력|게시일?|등록)(?:\s+(?:on|le|am|el|il))?|on|le|am)\b[\s:]*",
     re.IGNORECASE,
 )
-_LABELLED: Final = re.compile(
-    r"(?:published|posted|released|publié|veröffentlicht|publicado|pubblicato|yayın\w*|publikováno|opublikowan\w*"
-    r"|опубликован\w*|تاريخ النشر)\b|发布|發布|发表于|公開日?|投稿日|掲載日|입력|게시일|등록",
-    re.IGNORECASE,
-)
 _CHANGED: Final = re.compile(
     r"\b(?:updated?|modified|revised|reviewed|edited|aktualisiert|à jour|actualizado|aggiornato"
     r"|güncelle\w*|aktualiz\w*|zaktualiz\w*|обновлен\w*|оновлен\w*|cập nhật)\b|更新|修改|编辑|編輯|수정|업데이트|تحديث",
     re.IGNORECASE,
 )
+_OF_MEMBER: Final = re.compile(r"(?:joined|registered|member since)\b", re.IGNORECASE)
+"""Labels of the date since which the author of a post is a member."""
 _MONTH_WORD: Final = r"(?:[^\W\d_]|[\u0900-\u0903\u093a-\u094f\u0e31\u0e34-\u0e4e]){2,12}(?:\s(?:الثاني|الأول))?"
 _DAY: Final = re.compile(
     r"(?:\d{4}|(?:令和|平成|昭和|民國|民国)\s?(?:\d{1,3}|元))\s?[年년]\s?\d{1,2}\s?[月월]\s?\d{1,2}\s?[日일]?"
@@ -110,32 +104,19 @@ class Dates(NamedTuple):
     modified: str = ""
 
 
-def visible_dates(text: str, headlines: Sequence[str], day_first: bool | None = None) -> Dates:
-    """The dates in lines near the first headline that is a line of the text, or behind a label anywhere. O(n)."""
-    pairs = [line_dates(line, day_first) for line in near_headline(text, headlines)]
-    pairs += [line_dates(line, day_first) for line in text.split("\n") if _is_labelled(line)]
+def visible_dates(lines: Iterable[str], day_first: bool | None = None) -> Dates:
+    """The first date of publication and the first of a change in lines that hold little else."""
+    pairs = [line_dates(line, day_first) for line in lines]
     first = next((pair.published for pair in pairs if pair.published), "")
     return Dates(first, next((pair.modified for pair in pairs if pair.modified), ""))
-
-
-def near_headline(text: str, headlines: Sequence[str]) -> list[str]:
-    """Lines behind and before the first headline that is a line of the text, the nearest first; none without one."""
-    lines = text.split("\n")
-    headline_texts = {" ".join(headline.split()).lower() for headline in headlines} - {""}
-    at = next((n for n, line in enumerate(lines) if line.lower() in headline_texts), -1)
-    if at < 0:
-        return []
-    return [*lines[at + 1 : at + 1 + LINES_BEHIND], *lines[max(0, at - LINES_BEFORE) : at][::-1]]
-
-
-def _is_labelled(line: str) -> bool:
-    return len(line) <= MAX_LINE_CHARS and (_LABELLED.match(line) or _CHANGED.search(line[:16])) is not None
 
 
 def line_dates(line: str, day_first: bool | None = None) -> Dates:
     """The dates of a line that holds dates and little else, or dates between separators; none of any other. Of two
     dates one has to be of a change."""
-    if not 8 <= len(line) <= MAX_LINE_CHARS or not (matches := list(_DAY.finditer(line))) or len(matches) > 2:
+    if not 8 <= len(line) <= MAX_LINE_CHARS or _OF_MEMBER.match(line):
+        return Dates()
+    if not (matches := list(_DAY.finditer(line))) or len(matches) > 2:
         return Dates()
     ends = [0, *(match.end() for match in matches)]
     changed = [

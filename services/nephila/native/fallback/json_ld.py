@@ -1,4 +1,4 @@
-"""Dates and authors of JSON-LD, as core/src/json_ld.rs reads them."""
+"""Dates, authors, description and image of JSON-LD, as core/src/json_ld.rs reads them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class JsonLd:
         except (ValueError, RecursionError):
             return
 
-    def entries(self) -> list[tuple[str, str]]:
-        """The facts as entries of the metadata, the article's first."""
-        rows = [(f"jsonld:article:{name}", self._article.get(name, "")) for name in _FACTS]
+    def entries(self, described: bool) -> list[tuple[str, str]]:
+        """The facts as entries of the metadata, the article's first; its description only if `described`."""
+        names = (*_FACTS, *(("description",) if described else ()), "image")
+        rows = [(f"jsonld:article:{name}", self._article.get(name, "")) for name in names]
         rows += [(f"jsonld:{name}", self._other.get(name, "")) for name in _FACTS]
         return [row for row in rows if row[1]]
 
@@ -45,7 +46,8 @@ class JsonLd:
         own = {"published": _text(value.get("datePublished")), "modified": _text(value.get("dateModified"))}
         own["author"] = _names(value.get("author"))
         if is_article:
-            self._article = self._article if any(self._article.values()) else own
+            own |= {"description": _text(value.get("description")), "image": _link(value.get("image"))}
+            self._article = self._article if any(map(self._article.get, _FACTS)) else own
             return
         if not own["published"] and "headline" not in value:
             own["author"] = ""
@@ -54,6 +56,13 @@ class JsonLd:
 
 def _text(value: Any) -> str:
     return value[:_MAX_CHARS].strip() if isinstance(value, str) else ""
+
+
+def _link(value: Any) -> str:
+    """A text, the URL of an object, or that of the first of a list that has a name or is a text."""
+    if isinstance(value, list):
+        return _link(next((entry for entry in value if _names(entry)), ""))
+    return _text(value.get("url") if isinstance(value, dict) else value)
 
 
 def _names(value: Any) -> str:

@@ -22,12 +22,12 @@ def main_lines(lines: list[TextLine], title: str, h1: int) -> list[int]:
         line = lines[number]
         before = lines[body[at - 1]] if at else None
         after = lines[body[at + 1]] if at + 1 < len(body) else None
-        if line.context.flags & PRE or _is_content(_density(before), _density(line), _density(after)):
+        if line.context.flags & PRE or _is_dense(_density(before), _density(line), _density(after)):
             numbers.append(number)
-    return _with_h1(lines, _with_headings(lines, numbers), title.lower(), h1)
+    return _with_h1(lines, _with_headings(lines, numbers), title, h1)
 
 
-def _is_content(before: tuple[int, float], here: tuple[int, float], after: tuple[int, float]) -> bool:
+def _is_dense(before: tuple[int, float], here: tuple[int, float], after: tuple[int, float]) -> bool:
     words, links = here
     if links > 0.333333:
         return False
@@ -49,20 +49,30 @@ def _with_headings(lines: list[TextLine], numbers: list[int]) -> list[int]:
 
 def _with_h1(lines: list[TextLine], numbers: list[int], title: str, h1: int) -> list[int]:
     """The <h1> of the page is in its main text, see core/src/maintext/heading.rs."""
-    headings = [
-        (number, line.text.lower(), line.context.flags)
-        for number, line in enumerate(lines)
-        if line.context.tag == h1 and len(line.text.encode()) <= _LONGEST
-    ]
-    contents = [row for row in headings if row[2] & (CHROME | MAIN) != CHROME]
-    if not numbers or any(number in numbers for number, _, _ in contents):
-        return numbers
+    has_h1 = any(_is_heading(lines[number], h1) and _is_content(lines[number]) for number in numbers)
+    number = page_heading(lines, title, h1) if numbers and not has_h1 else None
+    return numbers if number is None else sorted({*numbers, number})
+
+
+def page_heading(lines: list[TextLine], title: str, h1: int) -> int | None:
+    """The line of the <h1> of the page; `h1`: tag number of <h1>. O(n)."""
+    title = title.lower()
+    headings = [(number, line.text.lower(), line) for number, line in enumerate(lines) if _is_heading(line, h1)]
+    contents = [row for row in headings if _is_content(row[2])]
     choice = [row for row in headings if title.startswith(row[1])]
     choice = choice or [row for row in headings if row[1] in title and not title.endswith(row[1])]
     choice = (
         choice
         or [row for row in contents if row[1] in title]
-        or [row for row in contents if row[2] & MAIN]
+        or [row for row in contents if row[2].context.flags & MAIN]
         or (contents if len(contents) == 1 else [])
     )
-    return sorted({*numbers, *(number for number, _, _ in choice[:1])})
+    return choice[0][0] if choice else None
+
+
+def _is_heading(line: TextLine, h1: int) -> bool:
+    return line.context.tag == h1 and len(line.text.encode()) <= _LONGEST
+
+
+def _is_content(line: TextLine) -> bool:
+    return line.context.flags & (CHROME | MAIN) != CHROME

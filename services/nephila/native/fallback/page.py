@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from nephila.native.fallback.dateline import dateline
 from nephila.native.fallback.embedded import MAX_FRAMES, frame_document, is_reading, shadow_root
 from nephila.native.fallback.hidden import Visibility, visibility_of
 from nephila.native.fallback.json_ld import JsonLd
@@ -53,6 +54,8 @@ _META_PREFIXES: Final = (
     "parsely-", "sailthru.",
 )  # fmt: skip
 _DATES: Final = frozenset(("datepublished", "datecreated", "datemodified"))
+_TAG: Final = re.compile(r"[A-Za-z0-9-]{1,35}")
+_MAX_HREFLANG: Final = 2_000
 _CHANGES: Final = ("updat", "modif", "revis")
 """Words of classes of the date of a change."""
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
@@ -93,6 +96,11 @@ def _collapsed(text: str, limit: int) -> str:
         .decode("utf-8", "ignore")
         .rstrip(SPACES)
     )
+
+
+def _is_noted(name: str) -> bool:
+    is_published = "publish" in name and not name.endswith("publisher")
+    return name in _META_NAMES or name in _DATES or name.startswith(_META_PREFIXES) or is_published
 
 
 def _spelled_value(text: str) -> str:
@@ -142,6 +150,7 @@ class _Page:
         self.json_ld = JsonLd()
         self.microdata = Microdata(_value)
         self.time = ""
+        self.hreflang = ""
         self.robots = ""
         self.title: str | None = None
         self.description: str | None = None
@@ -265,8 +274,20 @@ class _Page:
             is_canonical = "canonical" in _lower(attributes.get("rel") or "").split()
             if is_canonical and self.canonical is None and "href" in attributes:
                 self.canonical = attributes["href"] or ""
+            self._note_language(attributes)
         elif "content" in attributes:
             self._meta(_value(attributes["content"]), attributes)
+
+    def _note_language(self, attributes: dict[str, Any]) -> None:
+        """Note <link rel=alternate hreflang=… href=…>."""
+        lang, href = _value(attributes.get("hreflang")), _value(attributes.get("href"))
+        line = f"{lang} {href}"
+        if not _TAG.fullmatch(lang) or not href or re.search(r"\s", href):
+            return
+        if "alternate" not in _lower(attributes.get("rel") or "").split():
+            return
+        if len(self.hreflang.encode()) + len(line.encode()) < _MAX_HREFLANG:
+            self.hreflang += f"\n{line}" if self.hreflang else line
 
     def _meta(self, content: str, attributes: dict[str, Any]) -> None:
         if _lower(attributes.get("http-equiv") or "") == "refresh":
@@ -283,7 +304,7 @@ class _Page:
                 self.robots += ("," if self.robots else "") + _lower(content)
         elif name == "description":
             self.description = _spelled_value(content) if self.description is None else self.description
-        elif (name in _META_NAMES or name in _DATES or name.startswith(_META_PREFIXES)) and len(self.meta) < MAX_META:
+        elif _is_noted(name) and len(self.meta) < MAX_META:
             is_reference = content.startswith("/") or "://" in content
             self.meta.append((name, content if is_reference else _spelled_value(content)))
 
@@ -299,12 +320,15 @@ class PagePass:
         self.canonical = self._resolved(page.canonical)
         self.robots = page.robots
         self.description = page.description or ""
-        self.meta = [(name, _spelled_value(value)) for name, value in page.json_ld.entries()] + page.meta
+        self.meta = [
+            (name, _spelled_value(value)) for name, value in page.json_ld.entries(page.description is None)
+        ] + page.meta
         self.meta += page.microdata.entries()
-        self.meta += [("time", page.time)] if page.time else []
         self.refresh = self._resolved(page.refresh)
         self.depth = page.depth
         lines = page.lines.done
+        noted = {"time": page.time, "dateline": dateline(lines, self.title, _NUMBER["h1"]), "hreflang": page.hreflang}
+        self.meta += [(name, value) for name, value in noted.items() if value]
         texts = [line.text.encode() for line in lines]
         self.text = b"\n".join(texts)
         rows, start = [], 0

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 from nephila.kernel.page_facts.author_names import single_names, visible_author
 from nephila.kernel.page_facts.byline import byline
-from nephila.kernel.page_facts.dates import dates
+from nephila.kernel.page_facts.dates import DATELINE, dates
 from nephila.kernel.page_facts.headline import from_title, is_site, without_site
-from nephila.kernel.page_facts.published import near_headline
 from nephila.native import PagePass, UrlError, markdown, parse_url, query_in, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.links import unpack
 from nephila.parser.page.html_tree import html_tree
+from nephila.parser.page.language import language_of
 from nephila.parser.page.media import Medium, media
 from nephila.parser.page.tree_walk import PageElements
 
@@ -64,15 +64,17 @@ def fill_html(
     # The title of a front page is that name.
     if len(h1s) == 1 and location.path != "/" and is_site(title, site, host):
         title = h1s[0]
-    headlines = (title, *headings[1])
-    when = dates(metadata, elements, passed.text, passed.lang, location.geturl(), headlines)
-    author = metadata.author or elements.author() or visible_author(near_headline(passed.text.decode(), headlines))
+    beside = stated.get(DATELINE, "").split("\n")
+    content = passed.main_text or passed.text
+    lang = passed.lang or language_of(content)
+    when = dates(metadata, elements, lang, location.geturl(), beside)
+    author = metadata.author or elements.author() or visible_author(beside)
     result.update(
         encoding=encoding,
         title=title[: config.max_title_chars],
-        text=(passed.main_text or passed.text).decode(),
+        text=content.decode(),
         comments=passed.comments.decode(),
-        lang=passed.lang,
+        lang=lang,
         published=when.published,
         modified=when.modified,
         author=author,
@@ -89,7 +91,7 @@ def fill_html(
     if as_markdown:
         # A page may name another base than the URL that it has, or has not.
         url = result["url"] or NOWHERE
-        result["markdown"] = markdown(passed.structure, passed.main_text or passed.text, url, nowhere=NOWHERE).decode()
+        result["markdown"] = markdown(passed.structure, content, url, nowhere=NOWHERE).decode()
 
 
 def _medium(kind: str, medium: Medium) -> dict[str, str]:

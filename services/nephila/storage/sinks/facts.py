@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.kernel.page_facts.facts import RowFacts
-from nephila.storage.rows import CONTENT_TYPE, FINAL_URL, LANG, META, TEXT, TITLE, URL, Row
+from nephila.storage.rows import FINAL_URL, LANG, META, TITLE, URL, Row
 from nephila.storage.sinks.jsonl import json_object
 
 
@@ -16,7 +16,5 @@ def facts_of(row: Row) -> RowFacts:
         url=row[FINAL_URL] or row[URL],
         title=row[TITLE],
         lang=row[LANG],
-        content_type=row[CONTENT_TYPE],
         meta=meta if isinstance(meta, dict) else {},
-        text=row[TEXT],
     )

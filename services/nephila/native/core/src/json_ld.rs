@@ -1,4 +1,4 @@
-//! Dates and authors of JSON-LD, so that rows have them: of the first article, else of the first object with any.
+//! Dates, authors, description and image of JSON-LD, so that rows have them: of the first article, else of the first object with any.
 //!
 //! A reader of JSON without a tree, bounded by bytes, depth and objects; what is no JSON ends it. The fallback has the
 //! same rules (../../fallback/json_ld.py).
@@ -16,6 +16,8 @@ struct Facts {
     published: String,
     modified: String,
     author: String,
+    description: String,
+    image: String,
 }
 
 impl Facts {
@@ -35,8 +37,7 @@ pub struct JsonLd {
 enum Value<'j> {
     /// As written; few are read.
     Text(&'j [u8]),
-    /// Of an object.
-    Name(String),
+    Object { name: String, url: &'j [u8] },
     /// Of an array: its texts and names.
     Texts(Vec<Value<'j>>),
     Other,
@@ -47,9 +48,18 @@ impl Value<'_> {
     fn read(self) -> String {
         match self {
             Value::Text(raw) => unescaped(raw),
-            Value::Name(name) => name,
+            Value::Object { name, .. } => name,
             Value::Texts(values) => values.into_iter().map(Value::read).collect::<Vec<_>>().join(", "),
             Value::Other => String::new(),
+        }
+    }
+
+    /// A text, the URL of an object, or the first text of an array.
+    fn link(self) -> String {
+        match self {
+            Value::Object { url, .. } => unescaped(url),
+            Value::Texts(values) => values.into_iter().next().map_or(String::new(), Value::link),
+            text => text.read(),
         }
     }
 }
@@ -67,13 +77,20 @@ impl JsonLd {
         }
     }
 
-    /// As entries of the metadata, the article's first.
-    pub fn entries(self) -> Vec<(String, String)> {
-        let of = |prefix: &str, facts: Facts| {
-            [("published", facts.published), ("modified", facts.modified), ("author", facts.author)]
-                .map(|(name, value)| (format!("{prefix}{name}"), value))
-        };
-        let all = of("jsonld:article:", self.article).into_iter().chain(of("jsonld:", self.other));
+    /// As entries of the metadata, the article's first; its description only if `described`.
+    pub fn entries(self, described: bool) -> Vec<(String, String)> {
+        let (article, other) = (self.article, self.other);
+        let all = [
+            ("jsonld:article:published", article.published),
+            ("jsonld:article:modified", article.modified),
+            ("jsonld:article:author", article.author),
+            ("jsonld:article:description", if described { article.description } else { String::new() }),
+            ("jsonld:article:image", article.image),
+            ("jsonld:published", other.published),
+            ("jsonld:modified", other.modified),
+            ("jsonld:author", other.author),
+        ];
+        let all = all.into_iter().map(|(name, value)| (name.to_owned(), value));
         all.filter(|(_, value)| !value.is_empty()).collect()
     }
 }
@@ -115,7 +132,8 @@ impl<'j> Reader<'j, '_> {
             return None;
         }
         self.at += 1;
-        let (mut own, mut name, mut is_article, mut has_headline) = (Facts::default(), String::new(), false, false);
+        let (mut own, mut is_article, mut has_headline) = (Facts::default(), false, false);
+        let (mut name, mut url, mut description, mut image) = (String::new(), &b""[..], &b""[..], Value::Other);
         while self.next()? != b'}' {
             let key = self.text()?;
             if self.next()? != b':' {
@@ -139,7 +157,10 @@ impl<'j> Reader<'j, '_> {
                 (b"dateModified", text @ Value::Text(_)) => own.modified = text.read().trim().to_owned(),
                 (b"author", Value::Other) => {}
                 (b"author", names) => own.author = names.read(),
+                (b"description", Value::Text(raw)) => description = raw,
+                (b"image", value) => image = value,
                 (b"name", text @ Value::Text(_)) => name = text.read().trim().to_owned(),
+                (b"url", Value::Text(raw)) => url = raw,
                 (b"headline", _) => has_headline = true,
                 _ => {}
             }
@@ -149,6 +170,8 @@ impl<'j> Reader<'j, '_> {
         }
         self.at += 1;
         if is_article && self.facts.article.is_empty() {
+            own.description = unescaped(description).trim().to_owned();
+            own.image = image.link().trim().to_owned();
             self.facts.article = own;
         } else if !is_article {
             let other = &mut self.facts.other;
@@ -163,7 +186,7 @@ impl<'j> Reader<'j, '_> {
                 }
             }
         }
-        Some(Value::Name(name))
+        Some(Value::Object { name, url })
     }
 
     fn array(&mut self, depth: usize) -> Option<Value<'j>> {
@@ -173,7 +196,7 @@ impl<'j> Reader<'j, '_> {
             let value = self.value(depth + 1)?;
             let has_text = match &value {
                 Value::Text(raw) => !raw.is_empty(),
-                Value::Name(name) => !name.is_empty(),
+                Value::Object { name, .. } => !name.is_empty(),
                 _ => false,
             };
             if has_text && texts.len() < 20 {

@@ -8,6 +8,7 @@
 
 mod boilerplate;
 mod boxes;
+mod dateline;
 mod encoding;
 mod entities;
 mod formulas;

@@ -31,6 +31,14 @@ const PREFIXES: [&str; 13] = [
 
 /// Words of classes of the date of a change.
 const CHANGES: [&[u8]; 3] = [b"updat", b"modif", b"revis"];
+/// Bytes of all versions in other languages that are noted: the default limit of a value in rows.
+const MAX_HREFLANG: usize = 2_000;
+/// The longest language tag that RFC 5646 requires software to accept.
+const MAX_TAG: usize = 35;
+/// Types of schema.org of a product and of a list; a page of more products is a list.
+const PRODUCTS: [&[u8]; 3] = [b"Product", b"ProductGroup", b"IndividualProduct"];
+const LISTS: [&[u8]; 4] = [b"CollectionPage", b"ItemList", b"OfferCatalog", b"SearchResultsPage"];
+const MAX_PRODUCTS: u32 = 3;
 const TYPE: &[u8] = b"\"@type\"";
 
 /// Whether the content of a meta is a reference, whose characters are part of it.
@@ -73,8 +81,27 @@ impl Page<'_> {
                 if self.head.canonical.is_none() && self.has_rel(b"canonical") {
                     self.head.canonical = self.tok.attr(b"href");
                 }
+                self.note_language();
             }
             _ => self.meta(),
+        }
+    }
+
+    /// Note <link rel=alternate hreflang=… href=…>. Versions beyond `MAX_HREFLANG` bytes are left out.
+    fn note_language(&mut self) {
+        let Some(lang) = self.decoded(b"hreflang").map(value).filter(|lang| is_tag(lang)) else { return };
+        if !self.has_rel(b"alternate") {
+            return;
+        }
+        let Some(href) = self.decoded(b"href").map(value) else { return };
+        let size = self.head.hreflang.len() + lang.len() + href.len() + 2;
+        if !href.is_empty() && !href.contains(char::is_whitespace) && size <= MAX_HREFLANG {
+            if !self.head.hreflang.is_empty() {
+                self.head.hreflang.push('\n');
+            }
+            self.head.hreflang += &lang;
+            self.head.hreflang.push(' ');
+            self.head.hreflang += &href;
         }
     }
 
@@ -114,6 +141,7 @@ impl Page<'_> {
                 head.description.get_or_insert(spelled_value(content));
             }
             Kind::Kept if head.meta.len() < MAX_META => {
+                head.products += u32::from(is_product_type(name.as_deref().unwrap_or_default(), &content));
                 head.says_article |= is_article_type(name.as_deref().unwrap_or_default(), &content);
                 let content = if is_reference(&content) { content } else { spelled_value(content) };
                 head.meta.push((name.unwrap_or_default().to_ascii_lowercase(), content));
@@ -144,6 +172,17 @@ impl Page<'_> {
     }
 }
 
+/// Whether a text may be the tag of a language, or `x-default`.
+fn is_tag(lang: &str) -> bool {
+    !lang.is_empty() && lang.len() <= MAX_TAG && lang.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// Whether the name of a meta is that of a publication; that of the publisher is another.
+fn is_published(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    memchr::memmem::find(&name, b"publish").is_some() && !name.ends_with(b"publisher")
+}
+
 /// Dates of schema.org in <meta itemprop>.
 fn is_date(name: &[u8]) -> bool {
     DATES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
@@ -153,11 +192,16 @@ fn is_article_type(name: &str, content: &str) -> bool {
     name.eq_ignore_ascii_case("og:type") && content.eq_ignore_ascii_case("article")
 }
 
+fn is_product_type(name: &str, content: &str) -> bool {
+    name.eq_ignore_ascii_case("og:type") && matches!(content, "product" | "og:product")
+}
+
 impl Head<'_> {
     pub fn subject(&self) -> Subject {
         match (self.says_thread, self.says_article) {
             (true, _) => Subject::Thread,
             (_, true) => Subject::Article,
+            _ if (1..=MAX_PRODUCTS).contains(&self.products) && self.lists == 0 => Subject::Product,
             _ => Subject::Other,
         }
     }
@@ -168,6 +212,8 @@ impl Head<'_> {
         for at in memchr::memmem::find_iter(json, TYPE) {
             let name = type_name(&json[at + TYPE.len()..]);
             self.says_article |= name.ends_with(b"Article") || name.ends_with(b"BlogPosting");
+            self.products += u32::from(PRODUCTS.contains(&name));
+            self.lists += u32::from(LISTS.contains(&name));
             self.says_thread |= name == b"DiscussionForumPosting" || name == b"QAPage";
         }
     }
@@ -203,7 +249,7 @@ fn kind_of(name: &[u8], agent: &[u8]) -> Kind {
         Kind::Robots
     } else if is("description") {
         Kind::Description
-    } else if is_date(name) || NAMES.iter().any(|known| is(known)) || PREFIXES.iter().any(|known| starts(known)) {
+    } else if is_date(name) || NAMES.iter().any(|known| is(known)) || PREFIXES.iter().any(|known| starts(known)) || is_published(name) {
         Kind::Kept
     } else {
         Kind::Other

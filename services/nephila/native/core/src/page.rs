@@ -76,6 +76,8 @@ pub struct Head<'a> {
     pub lang: Option<String>,
     pub base: Option<&'a [u8]>,
     pub canonical: Option<&'a [u8]>,
+    /// `LANGUAGE URL` of each version of the page in another language, a line each, as written.
+    pub hreflang: String,
     pub robots: String,
     pub description: Option<String>,
     pub meta: Vec<(String, String)>,
@@ -83,6 +85,9 @@ pub struct Head<'a> {
     /// The page calls itself an article, by og:type or in JSON-LD; a thread of posts, in JSON-LD.
     pub says_article: bool,
     pub says_thread: bool,
+    /// Products and lists that JSON-LD names; og:type counts as a product.
+    pub products: u32,
+    pub lists: u32,
     pub json_ld: JsonLd,
     /// Of the first <time> that is not of a change.
     pub time: Option<String>,

@@ -14,7 +14,7 @@ use crate::microdata::Microdata;
 use crate::page::Page;
 use crate::structure::{self, outline::Outline};
 use crate::text::Line;
-use crate::{encoding, entities, maintext, urls_py, values};
+use crate::{dateline, encoding, entities, maintext, urls_py, values};
 
 /// Bytes of `text_hash`.
 const HASH_BYTES: usize = 8;
@@ -231,8 +231,9 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: &Optio
     };
     let base = links::base_of(&page, document, queries);
     let mut found = links::finish(&page, &base, max_links);
+    let title = page.head.title.as_deref().unwrap_or_default();
+    let dateline = dateline::of_page(&page.text.text, &page.text.lines, title);
     let main = if main {
-        let title = page.head.title.as_deref().unwrap_or_default();
         maintext::main_text(&page.text.text, &page.text.lines, &page.boxes.items, title, page.head.subject())
     } else {
         maintext::Main::default()
@@ -248,10 +249,12 @@ fn scan(input: &[u8], document: Url, queries: encoding::Queries, options: &Optio
     let left_out = found.left_out;
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
-    let entries = head.json_ld.entries().into_iter().map(|(name, value)| (name, values::spelled_value(value)));
-    let time = head.time.map(|time| ("time".to_owned(), time));
+    let mut entries = head.json_ld.entries(head.description.is_none());
+    entries.iter_mut().for_each(|(_, value)| *value = values::spelled_value(std::mem::take(value)));
     let microdata = std::mem::replace(&mut page.microdata, Microdata::new(b""));
-    let meta = entries.chain(head.meta).chain(microdata.entries()).chain(time).collect();
+    let noted = [("time", head.time.unwrap_or_default()), ("dateline", dateline), ("hreflang", head.hreflang)];
+    let noted = noted.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value));
+    let meta = entries.into_iter().chain(head.meta).chain(microdata.entries()).chain(noted).collect();
     PagePass {
         title: owned(head.title.unwrap_or_default()),
         lang: head.lang.unwrap_or_default(),

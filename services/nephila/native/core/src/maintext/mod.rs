@@ -7,6 +7,7 @@
 mod around;
 mod article;
 mod blocks;
+mod entries;
 mod features;
 mod forest;
 mod furniture;
@@ -24,6 +25,7 @@ use crate::text::Line;
 
 use features::features;
 pub use forest::NAMES as FEATURES;
+pub use heading::of_page as page_heading;
 use forest::{chances, CHANCES};
 use texts::Texts;
 
@@ -37,6 +39,9 @@ const ENOUGH: u16 = 512;
 const LEAST_STAYS: u64 = 20;
 /// so each of its lines is some entries of `CHANCES` more probable: 1.2 in log-odds.
 const LIFTED: u8 = 12;
+/// Around a product stand others, reviews and advice: its lines are so many entries of `CHANCES` less probable, 0.2 in
+/// log-odds.
+const DOUBTED: u8 = 2;
 /// A line of so many bytes is recognised as a copy by its text.
 const ONCE: u32 = 32;
 
@@ -46,6 +51,7 @@ pub enum Subject {
     Article,
     /// Posts of several people.
     Thread,
+    Product,
     Other,
 }
 
@@ -80,10 +86,15 @@ fn choose(
 ) -> Main {
     let (known, places) = (&lines[..found.len()], blocks::places(boxes));
     blocks::level(&mut found, known, boxes, &places);
+    match subject {
+        Subject::Other => entries::lift(&mut found, text, known, boxes),
+        Subject::Product => found.iter_mut().for_each(|entry| *entry = entry.saturating_sub(DOUBTED)),
+        _ => {}
+    }
     let mut least = cut(&found, known);
     match subject {
         Subject::Article => least = article::stricter(&found, known, least),
-        Subject::Other if is_little(&found, known, least) => {
+        Subject::Other | Subject::Product if is_little(&found, known, least) => {
             found.iter_mut().for_each(|entry| *entry = (*entry + LIFTED).min(CHANCES.len() as u8 - 1));
             least = cut(&found, known);
         }
@@ -107,7 +118,7 @@ fn choose(
     if taken(known.len() - 1) {
         kept.extend(known.len() as u32..lines.len() as u32);
     }
-    if subject == Subject::Other {
+    if matches!(subject, Subject::Other | Subject::Product) {
         heading::add(&mut kept, text, known, title);
     }
     furniture::leave_out(&mut kept, text, lines, subject);
