@@ -182,10 +182,15 @@ bench-workers: $(DEV)  ##+ CPU per page and pages/s with 0, 1 and 2 worker proce
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
 RIVALS := build/rivals/bin/python
-bench-quality: $(DEV)  ##+ main text on four sets of pages with a truth, beside trafilatura, resiliparse, readability-lxml and html-text (TRUTH=DIR; some minutes)
-	@test -x $(RIVALS) || { $(BIN)/python -m venv build/rivals && $(RIVALS) -m pip install -q -U pip && \
-		$(RIVALS) -m pip install -q trafilatura resiliparse readability-lxml html-text lxml_html_clean; }
+$(RIVALS): $(DEV)
+	@$(BIN)/python -m venv build/rivals && $(RIVALS) -m pip install -q -U pip && \
+		$(RIVALS) -m pip install -q trafilatura resiliparse readability-lxml html-text lxml_html_clean
+
+bench-quality: $(RIVALS)  ##+ main text on four sets of pages with a truth, beside trafilatura, resiliparse, readability-lxml and html-text (TRUTH=DIR, ARGS="--types --facts"; some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_quality $(TRUTH) --rivals $(RIVALS) $(ARGS)
+
+show-pages: $(RIVALS)  ##+ twenty pages of the web, truth, ours and trafilatura's beside each other, into docs/quality-pages.md (TRUTH=DIR)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.quality_pages $(TRUTH) --rivals $(RIVALS)
 
 bench-markdown: $(DEV)  ##+ Markdown of whole documentation sets of generators, downloaded into DOCS: headings, code, paragraphs, cells, links kept, boilerplate (ARGS="--rivals")
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_markdown $(DOCS) $(ARGS)

@@ -1,12 +1,13 @@
 """Quality and cost of main text on four sets of pages with a truth, beside what else could do the work.
 
-    python -m benchmarks.bench_quality ../shared/data [--answers FILE] [--rivals PYTHON] [--types]
+    python -m benchmarks.bench_quality ../shared/data [--answers FILE] [--rivals PYTHON] [--types] [--facts]
 
 WCXB, Defuddle's and Readability's test pages: precision, recall and F1 of words (multiset, mean over pages).
 trafilatura's evaluation set: of its marked segments. Cost: CPU-ms per page, the fastest of three rounds for ours, one
 for the rivals. The model that is built was trained on these pages, so its figures are upper bounds: "sites not seen"
 are answers of `tools/train_maintext.py --answers`, each by a model that saw no page of the site. Rivals run in an
 environment of their own (`--rivals build/rivals/bin/python`, made by `make bench-quality`).
+`--facts` prints a second table: dates, authors and languages of rows.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import base64
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.page.charset import encoding_of
 
-from benchmarks import quality_rivals
+from benchmarks import facts_truth, quality_rivals
 from benchmarks.maintext_truth import TruePage, defuddle, means, pages, readability, word_score
 from benchmarks.segment_truth import Score, SegmentPage, counts, score, segment_pages
 
@@ -50,7 +51,7 @@ def read(data: Path) -> dict[str, list[TruePage] | list[SegmentPage]]:
     }
 
 
-def ours(truths: list[TruePage] | list[SegmentPage]) -> Answers:
+def ours(truths: Sequence[TruePage | SegmentPage]) -> Answers:
     """What a crawl stores: the page pass with links, title and main text."""
     texts, total = {}, 0.0
     for page in truths:
@@ -65,7 +66,7 @@ def ours(truths: list[TruePage] | list[SegmentPage]) -> Answers:
     return Answers(texts, 1000 * total / len(truths))
 
 
-def rival(python: Path, name: str, truths: list[TruePage] | list[SegmentPage]) -> Answers:
+def rival(python: Path, name: str, truths: Sequence[TruePage | SegmentPage]) -> Answers:
     """The answers of a rival, which runs in its own environment."""
     rows = "\n".join(json.dumps([page.id, base64.b64encode(page.body).decode()]) for page in truths)
     script = Path(quality_rivals.__file__)
@@ -74,7 +75,7 @@ def rival(python: Path, name: str, truths: list[TruePage] | list[SegmentPage]) -
     return Answers({row[0]: row[1] for row in answers}, 1000 * sum(row[2] for row in answers) / len(truths))
 
 
-def judged(truths: list[TruePage] | list[SegmentPage], answers: dict[str, str]) -> Score:
+def judged(truths: Sequence[TruePage | SegmentPage], answers: dict[str, str]) -> Score:
     """Precision, recall and F1 over a set."""
     marked = [counts(page, answers[page.id]) for page in truths if isinstance(page, SegmentPage)]
     if marked:
@@ -118,11 +119,17 @@ def main() -> None:
     parser.add_argument("--answers", type=Path)
     parser.add_argument("--rivals", type=Path)
     parser.add_argument("--types", action="store_true")
+    parser.add_argument("--facts", action="store_true")
     arguments = parser.parse_args()
     for line in table(arguments.data, arguments.answers, arguments.rivals):
         print(line, flush=True)
     if arguments.types:
         print(by_type(arguments.data, arguments.answers))
+    if arguments.facts:
+        wcxb, articles = (arguments.data / SETS[name] for name in ("WCXB", "Readability"))
+        sets = {"WCXB": list(facts_truth.wcxb(wcxb)), "Readability": list(facts_truth.readability(articles))}
+        for line in facts_truth.table(sets):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

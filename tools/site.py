@@ -44,7 +44,8 @@ PAGES: Final[dict[str, Any]] = {
     },
     "Get data": {
         "Outputs": "docs/outputs.md",
-        "Twenty pages side by side": "docs/quality.md",
+        "Quality": "docs/quality.md",
+        "Twenty pages of the web": "docs/quality-pages.md",
         "Search": "docs/search.md",
         "Crawling again": "docs/again.md",
         "Why a URL was not crawled": "docs/explain.md",
