@@ -116,6 +116,12 @@ PLAIN_METRICS: tuple[Metric[Downloader], ...] = (
         lambda d: d.resolver.stats.stale_served,
         counter=True,
     ),
+    Metric(
+        "dns_wildcard_total",
+        "Names that the wildcard of their domain answered without a look-up; a rise: a domain has any number of hosts.",
+        lambda d: d.resolver.stats.wildcards,
+        counter=True,
+    ),
     Metric("requests_in_flight", "Requests accepted and not ended; a rise: servers are slow.", lambda d: d.in_flight),
     Metric(
         "fetch_seconds",

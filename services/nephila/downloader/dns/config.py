@@ -1,6 +1,9 @@
 """Settings of the look-up of names, and of the addresses that it may return."""
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from nephila.kernel.runtime.config import Positive
 
@@ -35,6 +38,10 @@ class DnsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     negative_ttl_s: float = 30.0
     """Time that a name counts as nonexistent, at least; the minimum in the SOA record of its site, up to 900 s, if that
     is longer (aiodns). Other failures of a look-up are not cached."""
+
+    wildcard_names: Annotated[int, Meta(ge=0)] = 128
+    """Names of one domain with equal answers after which a random name is looked up. If it has that answer too, the
+    domain has a wildcard, and its further names are not looked up. 0: never."""
 
     cache_size: Positive = 100_000
     """Names in the cache; about 400 bytes each. The name used least is evicted first."""

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from nephila.downloader.dns.contract import Cache, ResolveError, Resolver
+from nephila.downloader.dns.contract import Addresses, Cache, ResolveError, Resolver
+from nephila.downloader.dns.wildcard_zones import WildcardZones
 from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.runtime.clock import Clock
 
@@ -65,6 +66,8 @@ class DnsStats(msgspec.Struct):
     """Look-ups in the background before an answer expired."""
     stale_served: int = 0
     """Failed look-ups that a stale answer replaced."""
+    wildcards: int = 0
+    """Names that the wildcard of their domain answered without a look-up."""
 
 
 class GuardedResolver:
@@ -86,6 +89,7 @@ class GuardedResolver:
         ttl_s: float = 300.0,
         negative_ttl_s: float = 30.0,
         stale_s: float = 0.0,
+        wildcards: WildcardZones | None = None,
     ) -> None:
         self._guard = guard
         self._resolver = resolver
@@ -95,6 +99,7 @@ class GuardedResolver:
         self._ttl_s = ttl_s
         self._negative_ttl_s = negative_ttl_s
         self._stale_s = stale_s
+        self._wildcards = WildcardZones(0) if wildcards is None else wildcards
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._refreshes: set[asyncio.Task[None]] = set()
         self.stats = DnsStats()
@@ -199,17 +204,37 @@ class GuardedResolver:
             return (self._guard.allowed(host, (mapped[0],)), mapped[1]), self._ttl_s
         if _is_literal(host):
             return (self._guard.allowed(host, (host,)), 0), self._ttl_s
+        answer = self._wildcards.answer(host, self._clock.monotonic())
+        if answer is not None:
+            self.stats.wildcards += 1
+        else:
+            answer = await self._ask(host)
+            if random_name := self._wildcards.note(host, answer.addresses, self._clock.monotonic()):
+                await self._probe(random_name)
+        return (self._guard.allowed(host, answer.addresses[:MAX_ADDRESSES]), 0), self._ttl(answer)
+
+    async def _ask(self, host: str) -> Addresses:
         started = self._clock.monotonic()
         self.stats.lookups += 1
         try:
-            addresses, ttl_s = await self._resolver.resolve(host)
+            return await self._resolver.resolve(host)
         except ResolveError as error:
             self.stats.failures += not error.permanent
             raise
         finally:
             self.stats.lookup_s += self._clock.monotonic() - started
-        ttl_s = self._ttl_s if ttl_s is None else min(max(ttl_s, MIN_TTL_S), self._ttl_s)
-        return (self._guard.allowed(host, addresses[:MAX_ADDRESSES]), 0), ttl_s
+
+    async def _probe(self, name: str) -> None:
+        """Look up a random name, which has an answer only by a wildcard."""
+        try:
+            answer = await self._ask(name)
+        except ResolveError:
+            self._wildcards.probed(name, None, self._clock.monotonic(), 0.0)
+        else:
+            self._wildcards.probed(name, answer, self._clock.monotonic(), self._ttl(answer))
+
+    def _ttl(self, answer: Addresses) -> float:
+        return self._ttl_s if answer.ttl_s is None else min(max(answer.ttl_s, MIN_TTL_S), self._ttl_s)
 
     def _put(self, host: str, answer: Endpoint | CachedError, ttl_s: float, stale_s: float = 0.0) -> None:
         self._cache.put(host, answer, self._clock.monotonic(), max(ttl_s, _WAITERS_S), stale_s)

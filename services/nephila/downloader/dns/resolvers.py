@@ -13,6 +13,7 @@ from nephila.downloader.dns.contract import Resolver
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.dns.hash_tree import HashTree
 from nephila.downloader.dns.system_resolver import SystemResolver
+from nephila.downloader.dns.wildcard_zones import WildcardZones
 from nephila.kernel.net.egress import EgressGuard, HostMap, literal
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
@@ -32,6 +33,7 @@ def make_guarded_resolver(config: DnsConfig, clock: Clock) -> GuardedResolver:
         ttl_s=config.ttl_s,
         negative_ttl_s=config.negative_ttl_s,
         stale_s=config.stale_s,
+        wildcards=WildcardZones(config.wildcard_names),
     )
 
 
