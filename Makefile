@@ -174,6 +174,9 @@ bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8
 bench-simulation: $(DEV)  ##+ 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
 
+bench-farm: $(DEV)  ##+ a broad crawl beside a link farm on a virtual clock, four webs, with and without budgets of domains (two minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_farm $(ARGS)
+
 bench-dns: $(DEV)  ##+ the DNS cache at 10^6 names beside a dict and aiohttp's; a crawl of 5,000 hosts with and without it
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_dns $(ARGS)
 

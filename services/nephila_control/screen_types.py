@@ -324,11 +324,11 @@ class Series(msgspec.Struct, kw_only=True):
     """The last eleven minutes in steps of 10 s; longer steps if nothing ended meanwhile."""
 
 
-HostWait = Literal["in_flight", "ready", "delay", "refused", "robots", "longer", "address", "job", "budget"]
+HostWait = Literal["in_flight", "ready", "delay", "refused", "robots", "longer", "address", "job", "budget", "domain"]
 """in_flight: a request is under way. ready: the next slot is its own. delay: the pause between two requests. refused:
 the server refused a request or did not answer. robots: robots.txt cannot be read. longer: a longer pause of another
 cause. address: hosts of one server address take turns. job: its jobs can take no more now (paused, a spent page budget,
-a quota or a window). budget: the budget of its jobs for this host is spent."""
+a quota or a window). budget: the budget of its jobs for this host is spent. domain: its domain is over its budget."""
 
 
 class RecentFetches(msgspec.Struct, kw_only=True):
@@ -361,6 +361,8 @@ class Host(msgspec.Struct, kw_only=True):
     jobs: list[str]
     """Jobs with URLs queued there, the first five."""
     recent: RecentFetches = msgspec.field(default_factory=RecentFetches)
+    domain: str = ""
+    """The budget of the domain that holds the host back, in words."""
 
 
 class HostList(msgspec.Struct, kw_only=True):

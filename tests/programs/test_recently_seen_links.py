@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.documents.job_schema import HostBudget, Scope
+from nephila.kernel.chosen_links import only
+from nephila.kernel.documents.budget_schema import DomainBudget, HostBudget
+from nephila.kernel.documents.job_schema import Scope
 from nephila.native import parse_url
-from nephila.programs.recently_seen import RecentLinks, only
+from nephila.programs.recently_seen import RecentLinks
 
 from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of
@@ -68,6 +70,16 @@ def test_jobs_that_need_every_link_get_it(needs):
     recent.job(job(**needs))
     for _ in range(2):
         assert recent.filter(outlinks("http://a/1")) is not None
+
+
+def test_a_job_with_budgets_of_domains_gets_every_link():
+    """Each link counts for the domain that it leads to, and a link to a domain over its budget may be found again."""
+    recent = RecentLinks()
+    for budget, sent_again in ((2, True), (0, False)):
+        domains = DomainBudget(budget)
+        recent.job(crawl_job("j", scope=Scope(mode="any", max_depth=-1), domains=domains))
+        assert recent.filter(outlinks("http://a/1")) is not None
+        assert (recent.filter(outlinks("http://a/1")) is not None) is sent_again
 
 
 def test_a_budget_without_a_limit_needs_no_link_twice():

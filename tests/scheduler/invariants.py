@@ -49,7 +49,7 @@ def _check_hosts(frontier: Frontier) -> None:
             continue
         users = [frontier.jobs.numbered[job] for job, _ in store.jobs(number)]
         flying = host is not None and host.in_flight
-        stalled = all(number in job.queue.over_budget_hosts for job in users)
+        stalled = all(job.queue.is_spent(number) for job in users)
         assert flying or stalled, f"{name}: queued, and nothing will ever take it"
 
 
@@ -60,6 +60,8 @@ def _check_job(dispatcher: Dispatcher, job: Job) -> None:
         entries = [unpack(packed) for _, packed in store.items(number, job.number)]
         queued += [entry.url_key for entry in entries]
     queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.frontier.delayed.items() if uid == job.uid]
+    if job.domains is not None:
+        job.domains.check()
     uid = job.uid
     assert job.queue.length == len(queued), f"{uid}: {job.queue.length} queued, but {len(queued)} in queues"
     keys = queued + [key for owner, key in dispatcher.frontier.in_flight.urls if owner == uid]

@@ -194,6 +194,12 @@ class Options(TypedDict, total=False):
     host_time: Annotated[
         Seconds, Option("Most time spent fetching from a host; 0 = no limit.", LIMITS, "job.hostBudget.time", TIME)
     ]
+    domain_budget: Annotated[
+        Count,
+        Option(
+            "With --scope any: most requests to a domain, in shares; 0 = no limit.", LIMITS, "job.domains.budget", N
+        ),
+    ]
     delay: Annotated[Seconds, Option("Time between fetches of a host.", POLITENESS, "job.politeness.delay", TIME)]
     rate: Annotated[
         str | float, Option("Most fetches of a host, as 2/s or 30/min: --delay in other words.", POLITENESS, "", "RATE")

@@ -1,17 +1,18 @@
 """A cache of links that a worker has sent: they are not sent again, as in Mercator and BUbiNG.
 
 Invariant: a link is left out only if the scheduler received it earlier; it commits messages in the order of sending.
-The cache is off for jobs that need every link (a budget per host, whose overflow is found again later) and for messages
-with more than links (sitemaps, feeds, dates). A change of the job clears it. Links one step deeper than the job's limit
-have a cache of their own: the scheduler holds them, and a shorter path to them may be found later. Deeper ones are left
-out. Links of a page that is fetched once more are sent again, since their first message may be lost.
+The cache is off for jobs that need every link (a budget per host or domain, whose overflow is found again later) and
+for messages with more than links (sitemaps, feeds, dates). A change of the job clears it. Links one step deeper than
+the job's limit have a cache of their own: the scheduler holds them, and a shorter path to them may be found later.
+Deeper ones are left out. Links of a page that is fetched once more are sent again, since their first message may be
+lost.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
+from nephila.kernel.chosen_links import only
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, Outlinks
 from nephila.native import Trie
@@ -63,7 +64,7 @@ class RecentLinks:
             return
         spec = spec_of(job)
         self._depth[job.uid] = spec.scope.max_depth
-        if not spec.host_budget.limits:
+        if not (spec.host_budget.limits or spec.domains.limit(spec.scope.mode)):
             self._links[job.uid] = _Links(self._keys)
 
     def forget(self, uid: str) -> None:
@@ -101,52 +102,3 @@ class RecentLinks:
             return range(count)
         self.left_out += count - len(new)
         return new
-
-
-def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
-    """A copy with the links at these rising indices alone. O(chosen)."""
-    fingerprints: list[bytes] = []
-    urls: list[bytes] = []
-    anchors: list[bytes] = []
-    url_ends: list[int] = []
-    anchor_ends: list[int] = []
-    spans: list[int] = []
-    ends = memoryview(message.url_ends).cast("I")
-    texts = memoryview(message.anchor_ends).cast("I")
-    hosts = memoryview(message.host_spans).cast("I")
-    at = text_at = 0
-    for i in chosen:
-        fingerprints.append(message.fingerprints[16 * i : 16 * i + 16])
-        start, end = ends[i - 1] if i else 0, ends[i]
-        urls.append(message.urls[start:end])
-        spans += (hosts[2 * i] - start + at, hosts[2 * i + 1] - start + at)
-        at += end - start
-        url_ends.append(at)
-        start, end = texts[i - 1] if i else 0, texts[i]
-        anchors.append(message.anchors[start:end])
-        text_at += end - start
-        anchor_ends.append(text_at)
-    return Outlinks(
-        job=message.job,
-        parent_key=message.parent_key,
-        parent_url=message.parent_url,
-        depth=message.depth,
-        fingerprints=b"".join(fingerprints),
-        urls=b"".join(urls),
-        url_ends=_packed(url_ends),
-        host_spans=_packed(spans),
-        anchors=b"".join(anchors),
-        anchor_ends=_packed(anchor_ends),
-        flags=bytes([message.flags[i] for i in chosen]),
-        lastmods=b"".join([message.lastmods[8 * i : 8 * i + 8] for i in chosen]) if message.lastmods else b"",
-        priorities=bytes([message.priorities[i] for i in chosen]) if message.priorities else b"",
-        source=message.source,
-        parent_priority=message.parent_priority,
-        context=message.context,
-        next_pages=message.next_pages,
-        next_always=message.next_always,
-    )
-
-
-def _packed(numbers: list[int]) -> bytes:
-    return struct.pack(f"<{len(numbers)}I", *numbers)

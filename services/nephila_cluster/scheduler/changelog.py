@@ -18,10 +18,10 @@ RECORD_BYTES = 256 << 10
 """A commit above about this size is split: log records have a size limit."""
 _FIELDS = (
     *("jobs", "uses", "anchors", "quarantines", "ended", "urls"),
-    *("held", "forgotten", "queued", "hosts", "robots", "leased"),
+    *("held", "domains", "forgotten", "queued", "hosts", "robots", "leased"),
 )
 """Parts of a commit, in the order of replay."""
-_TEXTS = ("url", "body", "packed")
+_TEXTS = ("url", "body", "packed", "sources")
 _ITEM_BYTES = 100
 
 

@@ -20,6 +20,7 @@ WHY = {
     "address": "hosts at one server address take turns",
     "job": "its job can take no more now: paused, or a budget, quota or window",
     "budget": "the budget of its job for this host is spent",
+    "domain": "its domain has used its share of the crawl",
 }
 """Cause → words."""
 SORTS = get_args(get_type_hints(screen_types.ListHosts)["sort"])

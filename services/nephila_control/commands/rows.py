@@ -79,7 +79,8 @@ def hosts(
     rows: list[tuple[str, ...]] = [("host", "waits for", "seconds", "queued", "in flight", "delay")]
     for host in answer.hosts:
         numbers = (f"{host.wait_s:.1f}", f"{host.queued:,}", str(host.in_flight), f"{host.delay_s:g}")
-        rows.append((sanitize(host.name), host.why, *numbers))
+        why = f"held back: {sanitize(host.domain)}" if host.domain else host.why
+        rows.append((sanitize(host.name), why, *numbers))
     print_table(rows)
     if answer.total > len(answer.hosts):
         note(f"{answer.total - len(answer.hosts):,} more hosts")

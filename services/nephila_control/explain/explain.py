@@ -115,7 +115,7 @@ def explain(
         queued=queued,
         lease=lease,
         host=facts.host_fact(dispatcher, host, job, now),
-        budget=facts.budget(dispatcher, host, job),
+        budget=facts.budget(dispatcher, host, job, parts.host_key),
         trap=facts.trap(dispatcher, host, job, parts.href, entry, home),
         recrawl=facts.recrawl(job, watched, key),
         row=dict(row) if row is not None else None,
@@ -310,6 +310,8 @@ class _Verdict:
             )
         if budget.spent == "host":
             return "budget_host", f"{budget.reason} for {self.known.host_key}; with a larger one it is fetched"
+        if budget.spent == "domain":
+            return "budget_domain", f"held back: {budget.reason}; the budget grows with the crawl"
         return None
 
     def _time(self, queued: QueuedFact) -> Way | None:
@@ -372,6 +374,8 @@ class _Verdict:
         text = f"no page fetched so far links to it{depth}; if one did, it would "
         if budget.spent == "host":
             return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {explanation.host_key}"
+        if budget.spent == "domain":
+            return "budget_domain", "never_found", f"{text}be held back or left out: {budget.reason}"
         if budget.spent == "queued":
             most = f"{explanation.host_key} has {job.compiled.host_limits.queued:,} URLs queued, as many as it may"
             return "queue_full", "never_found", f"{text}be left out: {most}"

@@ -4,6 +4,7 @@ No function changes anything: no pace advances, and no exemption is used up. Ins
 none. `explain` draws the conclusions.
 """
 
+import math
 import shlex
 from typing import Literal, NamedTuple
 
@@ -153,7 +154,7 @@ class BudgetFact(msgspec.Struct):
     """The limits of the job, and the one that stops the URL: the empty string for none."""
 
     limits: list[Spend]
-    spent: Literal["", "job", "host", "queued"]
+    spent: Literal["", "job", "host", "domain", "queued"]
     reason: str
     on_way: int
     """Outstanding pages of the job, which count too."""
@@ -313,7 +314,7 @@ def pause_cause(dispatcher: Dispatcher, host: Host, job: Job | None) -> PauseCau
     return "longer" if pace.pause_s > longest_s + MARGIN_S + LONGER_S else "delay"
 
 
-def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
+def budget(dispatcher: Dispatcher, host: Host | None, job: Job, host_key: str) -> BudgetFact:
     use = (host.uses.get(job.uid) if host is not None else None) or HostUse(job.uid)
     held = dispatcher.frontier.store.length(host.number, job.number) if host is not None else 0
     limits = [
@@ -323,11 +324,16 @@ def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
         Spend("seconds of the host", round(use.time_s, 3), job.compiled.host_limits.time_s),
         Spend("queued of the host", held, job.compiled.host_limits.queued),
     ]
+    if job.domains is not None and (domain := job.domains.get(host_key)) is not None:
+        limit = job.domains.budget(domain)
+        limits.append(Spend("requests of the domain", domain.requests, math.ceil(limit) if limit < math.inf else 0))
     fact = BudgetFact([limit for limit in limits if limit.limit], "", "", job.counts.leased)
     if job.budget.max_pages and job.counts.ended[Outcome.STORED] + job.counts.leased >= job.budget.max_pages:
         fact.spent = "job"
     elif reason := job.compiled.host_limits.spent(use):
         fact.spent, fact.reason = "host", reason
+    elif job.domains is not None and (reason := job.domains.spent(host_key)):
+        fact.spent, fact.reason = "domain", reason
     elif job.compiled.host_limits.queued and held >= job.compiled.host_limits.queued:
         fact.spent = "queued"
     return fact

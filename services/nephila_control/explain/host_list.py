@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.politeness.recent_fetches import RecentNumbers
 
 from nephila_control.explain.facts import PauseCause, pause_cause
@@ -19,7 +20,7 @@ LOOKED_AT: Final = 5_000
 """Hosts of each kind that are looked at, at most."""
 JOBS: Final = 5
 """Jobs that are named for a host."""
-Why = Literal["in_flight", "ready", "address", "job", "budget"] | PauseCause
+Why = Literal["in_flight", "ready", "address", "job", "budget", "domain"] | PauseCause
 
 
 class ListedHost(NamedTuple):
@@ -35,6 +36,8 @@ class ListedHost(NamedTuple):
     address: str
     jobs: list[str]
     recent: RecentNumbers
+    domain: str = ""
+    """The budget of the domain that holds the host back, in words."""
 
 
 def host_list(
@@ -68,6 +71,8 @@ def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]
     for job in frontier.jobs.values():
         for number in islice(job.queue.over_budget_hosts, LOOKED_AT):
             causes.setdefault(number, ("budget", 0.0))
+        for number in islice(job.queue.held_back, LOOKED_AT):
+            causes.setdefault(number, ("domain", 0.0))
         for number in islice(job.queue.waiting_hosts, LOOKED_AT):
             causes.setdefault(number, ("job", 0.0))
     for number in islice(readiness.waiting_for_address, LOOKED_AT):
@@ -98,7 +103,13 @@ def _listed(dispatcher: Dispatcher, now: float, number: int, name: str, why: Why
         address=host.address if host is not None else "",
         jobs=sorted(jobs)[:JOBS],
         recent=host.recent.numbers(now) if host is not None and host.recent is not None else RecentNumbers(),
+        domain=_domain(frontier, number, name) if why == "domain" else "",
     )
+
+
+def _domain(frontier: Frontier, number: int, name: str) -> str:
+    tables = (job.domains for job in frontier.jobs.with_domains.values())
+    return next((table.spent(name) for table in tables if table is not None and number in table.parked), "")
 
 
 def _next_first(listed: Any) -> tuple[int, float, str]:

@@ -10,7 +10,7 @@ Kind = Literal[
     RowKind,
     "watched", "gone", "copy_kept", "trap_shape", "trap_quarantine", "seen",
     "leased", "fetched", "ending", "interrupted",
-    "paused", "budget_job", "budget_host", "quota", "window", "queue_full",
+    "paused", "budget_job", "budget_host", "budget_domain", "quota", "window", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
     "out_of_scope", "too_deep", "copy", "unknown",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from nephila_harvest.sites.site_schema import SiteSettings
 
 _OWN = ("name", "url", "inherits", "directories")
 """Keys of a site or directory that are no settings."""
-_NESTED = ("scope", "politeness", "hostBudget", "traps", "parse")
+_NESTED = ("scope", "politeness", "hostBudget", "domains", "traps", "parse")
 """Sections whose keys are inherited one by one."""
 
 

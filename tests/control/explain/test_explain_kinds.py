@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import pytest
+from nephila.kernel.documents.budget_schema import DomainBudget, HostBudget
 from nephila.kernel.documents.field_types import duration_text
-from nephila.kernel.documents.job_schema import HostBudget, Quota, Recrawl, Scope
+from nephila.kernel.documents.job_schema import Quota, Recrawl, Scope
 from nephila.kernel.messages import FetchKind, Quarantine, Receipt, Receipts, Record
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import RECEIPTS
@@ -405,6 +406,22 @@ async def budget_host(tmp_path: Path) -> Case:
 @case("budget_host", "it would be left out: the budget of 2 fetches per host is spent")
 async def budget_host_unseen(tmp_path: Path) -> Case:
     return (await budget_host(tmp_path))._replace(url="http://a.test/9")
+
+
+@case("budget_domain", "held back: its domain farm.test has used 100 of 100 requests; the budget grows with the crawl")
+async def budget_domain(tmp_path: Path) -> Case:
+    farm = [f"http://x{number}.farm.test/" for number in range(300)]
+    pages = {"/": farm, **{url: [] for url in farm}}
+    scope = Scope(mode="any", max_depth=-1)
+    world = await begun(tmp_path, site(pages), seconds=60, scope=scope, domains=DomainBudget(1, from_hosts=0))
+    table = world.scheduler.frontier.jobs[JOB].domains
+    assert table is not None
+    return Case(world, f"http://{world.scheduler.frontier.store.name(next(iter(table.parked)))}/")
+
+
+@case("budget_domain", "it would be held back or left out: its domain farm.test has used 100 of 100 requests")
+async def budget_domain_unseen(tmp_path: Path) -> Case:
+    return (await budget_domain(tmp_path))._replace(url="http://unknown.farm.test/")
 
 
 @case("queue_full", "a.test has 2 URLs queued, as many as it may")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields
+from nephila.kernel.documents.budget_schema import HostBudget
 from nephila.kernel.documents.job_document import (
     distinct,
     document_of,

@@ -71,7 +71,14 @@ def job_state(frontier: Frontier, job: Job, keys: Iterable[bytes]) -> dict[str, 
         "priority": set(job.budget.priority_refetch),
         "held": {packed[:16]: packed for packed in job.refused.held.packed()},
         "links lost": job.refused.held.lost,
+        "domains": domains(job),
     }
+
+
+def domains(job: Job) -> dict[str, Any]:
+    """Domain → requests, failures, hosts and sources."""
+    states = job.domains.dump(job.uid) if job.domains is not None else ()
+    return {state.domain: (state.requests, state.failures, state.hosts, state.sources) for state in states}
 
 
 def watched(job: Job, state: UrlState) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nephila.kernel.documents.budget_schema import HostBudget
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.documents.job_schema import HostBudget, Politeness, Quota, Recrawl, Scope
+from nephila.kernel.documents.job_schema import Politeness, Quota, Recrawl, Scope
 from nephila.kernel.messages import FetchKind, FetchRequest, Outcome, Quarantine
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS

@@ -6,7 +6,8 @@ import itertools
 
 import msgspec
 import pytest
-from nephila.kernel.documents.job_schema import HostBudget, Politeness, Recrawl, Scope
+from nephila.kernel.documents.budget_schema import HostBudget
+from nephila.kernel.documents.job_schema import Politeness, Recrawl, Scope
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS

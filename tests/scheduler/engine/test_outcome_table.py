@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from nephila.kernel.documents.job_schema import HostBudget, Politeness, Scope
+from nephila.kernel.documents.budget_schema import HostBudget
+from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, HostUse, Outcome, Render
 from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice, TenantUse

@@ -11,7 +11,8 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nephila import native
-from nephila.kernel.documents.job_schema import MODES, HostBudget, Scope, Traps
+from nephila.kernel.documents.budget_schema import HostBudget
+from nephila.kernel.documents.job_schema import MODES, Scope, Traps
 from nephila.kernel.messages import Context, CrawlJob, LinkSource, Outlinks
 from nephila.native import HostStore, Trie, parse_url
 from nephila.scheduler.config import SchedulerConfig

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from nephila.kernel.documents.job_schema import HostBudget, Politeness, Recrawl, Scope, Traps
+from nephila.kernel.documents.budget_schema import HostBudget
+from nephila.kernel.documents.job_schema import Politeness, Recrawl, Scope, Traps
 from nephila.kernel.messages import FetchResult
 from nephila.scheduler.jobs.strategies import STRATEGIES
 

@@ -11,9 +11,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from nephila.kernel.documents.budget_schema import HostBudget
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.documents.job_schema import HostBudget, JobSpec, Scope
+from nephila.kernel.documents.job_schema import JobSpec, Scope
 from nephila.kernel.messages import CrawlJob, FetchRequest, FrontierCommit, Outcome
 from nephila.native import parse_url, partition_of
 

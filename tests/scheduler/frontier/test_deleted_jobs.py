@@ -7,6 +7,7 @@ import pytest
 from nephila.kernel.documents.job_schema import Quota
 from nephila.kernel.messages import (
     Anchor,
+    DomainState,
     EndedUrl,
     ForgottenUrl,
     FrontierCommit,
@@ -54,6 +55,7 @@ def rows_of(uid: str) -> dict[str, list[object]]:
         "anchors": [Anchor(uid, "a.test")],
         "uses": [QuotaUse(f"job:{uid}", 0.0, 3), QuotaUse(f"browser:{uid}", 0.0, 0, 0, 1.0)],
         "forgotten": [ForgottenUrl(uid, KEY, Outcome.STORED, 1)],
+        "domains": [DomainState(uid, "a.test", 3)],
         "quarantines": [Quarantine(uid, "a.test", "/d/", "nothing new", 1.0, 9)],
     }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.documents.job_schema import HostBudget, Mode, Politeness, Scope
+from nephila.kernel.documents.budget_schema import HostBudget
+from nephila.kernel.documents.job_schema import Mode, Politeness, Scope
 from nephila.kernel.messages import HostUse, Outcome, Render
 from nephila.native import HostStore, Trie
 from nephila.scheduler.jobs.job import Job

@@ -10,6 +10,7 @@ from msgspec import Meta, field
 
 from nephila.kernel.documents import cron, fetch_windows
 from nephila.kernel.documents.browser_schema import Browser, Selector
+from nephila.kernel.documents.budget_schema import DomainBudget, HostBudget
 from nephila.kernel.documents.field_types import (
     ApiVersion,
     Count,
@@ -234,24 +235,6 @@ class Recrawl(Section):
             raise ValueError(f"freshness {self.freshness} is shorter than the shortest interval, {shortest}")
 
 
-class HostBudget(Section):
-    """Limits of what the job spends on one host."""
-
-    pages: Count = 0
-    """Fetches of pages; 0 = no limit."""
-    bytes: Annotated[int, Meta(ge=0, le=10**18)] = 0
-    """Bytes received from the network; 0 = no limit."""
-    time: Duration = "0"
-    """Time spent in fetches; 0 = no limit."""
-    queued: Count = 0
-    """URLs in the queue of the host; 0 = no limit."""
-
-    @property
-    def limits(self) -> bool:
-        """Whether anything is limited; "0" and "0s" are the same time."""
-        return bool(self.pages or self.bytes or self.queued or seconds(self.time))
-
-
 class Quota(Section):
     """What may be spent in a period. When it is used up, no URL is fetched until the next period; the queue is kept."""
 
@@ -368,6 +351,8 @@ class JobSpec(Section, kw_only=True):
     """How often pages are fetched again. Left out: never."""
     host_budget: HostBudget = field(default_factory=HostBudget)
     """Limits of what the job spends on one host."""
+    domains: DomainBudget = field(default_factory=DomainBudget)
+    """Limits of what the job spends on one registrable domain, with scope any."""
     traps: Traps = field(default_factory=Traps)
     """When a part of a site counts as a trap."""
     weight: Annotated[float, Meta(gt=0, le=1000)] = 1.0

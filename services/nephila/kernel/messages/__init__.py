@@ -6,7 +6,7 @@ from nephila.kernel.messages.changes import PageChange
 from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
+from nephila.kernel.messages.frontier import Anchor, DeletedJob, DomainState, EndedCount, EndedUrl, ForgottenUrl, FrontierBirth, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, JobProgress, JobStatus, NearCopies, PartitionStatus, QuotaGrant, QuotaUse, ScopeMode
 from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus, RefusingHost, StoreState, StoreStatus
 from nephila.kernel.messages.parse import Capture, DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
@@ -26,6 +26,7 @@ __all__ = [
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
+    "DomainState",
     "EndedCount",
     "EndedUrl",
     "Envelope",

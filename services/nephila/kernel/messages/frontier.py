@@ -157,6 +157,25 @@ class Quarantine(msgspec.Struct, array_like=True, gc=False):
     released: bool = False
 
 
+class DomainState(msgspec.Struct, array_like=True, gc=False):
+    """What a job has learned of a registrable domain, and what the domain has cost. In a commit `sources` are
+    those that are new; the other fields are whole.
+    """
+
+    job: str = ""
+    # Empty: the job counts as broad from here on.
+    domain: str = ""
+    # Pages, robots.txt files and look-ups.
+    requests: int = 0
+    failures: int = 0
+    # 4 n bytes: hashes of the first hosts that were fetched from.
+    hosts: bytes = b""
+    # 4 n bytes: hashes of domains that link to it.
+    sources: bytes = b""
+    # It is forgotten: the table was full.
+    forgotten: bool = False
+
+
 class Anchor(msgspec.Struct, array_like=True, gc=False):
     """An anchor of a job's scope."""
 
@@ -318,6 +337,7 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     held: list[QueuedUrl] = msgspec.field(default_factory=list)
     # URLs that had ended and may be found again.
     forgotten: list[ForgottenUrl] = msgspec.field(default_factory=list)
+    domains: list[DomainState] = msgspec.field(default_factory=list)
 
 
 class HostRecord(msgspec.Struct, array_like=True, gc=False):
@@ -355,6 +375,7 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     # Held links of holding_job, as queue entries.
     holding_job: str = ""
     held: list[bytes] = msgspec.field(default_factory=list)
+    domains: list[DomainState] = msgspec.field(default_factory=list)
 
 
 class FrontierRecord(msgspec.Struct, array_like=True, gc=False):

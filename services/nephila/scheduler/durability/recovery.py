@@ -31,6 +31,7 @@ from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.split import keep_part
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.domain_budgets import restore_domain
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.engine.hold_links import restore_held
 from nephila.scheduler.engine.job_changes import apply_job
@@ -174,6 +175,8 @@ class Replay:
         frontier.quotas.restore(state.uses)
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
+        for domain in state.domains:
+            restore_domain(frontier, domain)
         for packed in state.held:
             restore_held(frontier.jobs[state.holding_job], packed)
         for queued in state.queued:
@@ -231,6 +234,8 @@ class Replay:
         for queued in commit.held:
             if queued.job in jobs:
                 restore_held(jobs[queued.job], pack_queued(queued))
+        for domain in commit.domains:
+            restore_domain(frontier, domain)
         for forgotten in commit.forgotten:
             apply_forgotten(frontier, forgotten)
         for queued in commit.queued:

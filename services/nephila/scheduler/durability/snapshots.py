@@ -57,6 +57,9 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         states = job.due_table.dump()
         while watched := list(itertools.islice(states, STATES_PER_FRAME)):
             yield FrontierSnapshot(watched_job=job.uid, watched=watched)
+        domains = job.domains.dump(job.uid) if job.domains is not None else iter(())
+        while states_of_domains := list(itertools.islice(domains, STATES_PER_FRAME)):
+            yield FrontierSnapshot(domains=states_of_domains)
         links = job.refused.held.packed()
         while held := list(itertools.islice(links, STATES_PER_FRAME)):
             yield FrontierSnapshot(holding_job=job.uid, held=held)

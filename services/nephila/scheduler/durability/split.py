@@ -48,6 +48,8 @@ def keep_part(frontier: Frontier, restored: Restored, part: PartitionSlice, *, b
         if born:
             job.counts.ended.clear()
             job.counts.split_pages = here[job.uid] + len(reserved) - others
+            if job.domains is not None:
+                job.domains.forget_use()
         else:
             job.counts.split_pages -= gone[job.uid] + others
     if born:

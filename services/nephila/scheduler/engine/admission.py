@@ -12,7 +12,7 @@ from nephila.kernel.net.robots import Robots
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
-from nephila.scheduler.engine import page_admission, recrawl_queue
+from nephila.scheduler.engine import domain_budgets, page_admission, recrawl_queue
 from nephila.scheduler.engine.hold_links import hold_links, is_outside
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
@@ -177,6 +177,8 @@ def _add_links(frontier: Frontier, links: Outlinks) -> int:
     if 0 <= frontier.depth_limit < links.depth:
         hold_links(frontier, job, links, job.seen.missing(links.fingerprints))
         return 0
+    if job.domains is not None:
+        links = domain_budgets.count_links(frontier, job.domains, links)
     if links.lastmods:
         recrawl_queue.apply_lastmods(frontier, job, links)
     limit = REJECTED_LIMIT // len(frontier.jobs)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
-from nephila.kernel.messages import FetchRequest, Outcome
+from nephila.kernel.messages import FetchRequest
 from nephila.kernel.reasons.table import Reason
-from nephila.scheduler.engine import recrawl_queue
+from nephila.scheduler.engine import domain_budgets, recrawl_queue
 from nephila.scheduler.engine.endings import Endings
 from nephila.scheduler.engine.outcomes import OutcomeHandler
 from nephila.scheduler.engine.unwanted import unwanted
@@ -130,6 +130,8 @@ class Dispatcher:
         self._due(now, out)
         self._effort = 0
         self._dispatch_ready(now, out)
+        if self.frontier.jobs.with_domains:
+            domain_budgets.end_turn(self.frontier)
         if self._slots is not None and not self.room:
             self._slots.leave(self._partition)
 
@@ -203,10 +205,9 @@ class Dispatcher:
         going = []
         for head in heads:
             job = numbered.get(head[0])
-            if job is not None and not (
-                number in job.queue.over_budget_hosts or number in job.queue.waiting_hosts or job.is_blocked
-            ):
-                going.append(head)
+            if job is not None and not self._is_idle(job, number):
+                late = domain_budgets.lateness(frontier, job.domains, number) if job.domains is not None else 0
+                going.append((head[0], head[1] + late) if late else head)
         is_prepared = number in prepared.by_number
         if is_prepared and prepared.job(number) not in (job for job, _ in going):
             prepared.discard(number)
@@ -215,9 +216,7 @@ class Dispatcher:
             frontier.readiness.ready.add(number, going, now, is_prepared)
         else:
             jobs = [numbered[job] for job, _ in heads if job in numbered]
-            frontier.readiness.set_waiting_for_job(
-                number, (job for job in jobs if number not in job.queue.over_budget_hosts)
-            )
+            frontier.readiness.set_waiting_for_job(number, (job for job in jobs if not job.queue.is_spent(number)))
 
     def _unserved_job_waits(self) -> bool:
         """Whether a job that could take a URL has no ready host. O(jobs); called only at READY_MAX."""
@@ -228,7 +227,7 @@ class Dispatcher:
 
     @staticmethod
     def _is_idle(job: Job, number: int) -> bool:
-        return job.is_blocked or number in job.queue.over_budget_hosts or number in job.queue.waiting_hosts
+        return job.is_blocked or job.queue.is_idle_on(number)
 
     def _choose(self) -> tuple[Job, int] | tuple[None, int]:
         """The next job among those that can take a URL, and how many it may take before the choice is made again."""
@@ -284,6 +283,8 @@ class Dispatcher:
         if job.compiled.host_limits.count_use and frontier.readiness.update_host_budget(host, job):
             frontier.readiness.schedule(host.number, now)
             return True
+        if job.domains is not None and domain_budgets.hold_back(frontier, job, job.domains, host):
+            return True
         if host.address and job.compiled.policies.paced_by_address:
             room = frontier.addresses.room(host.address, now, waiting_for_address)
             if room != 0.0:
@@ -327,6 +328,7 @@ class Dispatcher:
             elif job.compiled.ignore_robots or not self._denied(host, job, entry, out):
                 request = self._request(host, job, entry)
                 address = host.address if job.compiled.policies.paced_by_address else ""
+                domain_budgets.charge(job, host)
                 self._issue(request, Outstanding(job.uid, host, entry, request.attempt, address), job, now, out)
                 break
         if host.number in frontier.readiness.prepared.by_number:
@@ -375,6 +377,7 @@ class Dispatcher:
         frontier.readiness.prepared.requested(host.number, job.number, origin)
         robots = Entry(request.url_key, attempts=request.attempt - 1, url=request.url)
         address = host.address if job.compiled.policies.paced_by_address else ""
+        domain_budgets.charge(job, host)
         self._issue(request, Outstanding("", host, robots, request.attempt, address), None, now, out)
         return True
 
@@ -411,15 +414,8 @@ class Dispatcher:
             render=entry.render if entry.flags >> RENDER_SHIFT else job.compiled.render,
         )
         if entry.fetch_no > 1:
-            self._make_conditional(request, job)
+            recrawl_queue.make_conditional(request, job)
         return request
-
-    @staticmethod
-    def _make_conditional(request: FetchRequest, job: Job) -> None:
-        """Add the validators of the stored copy."""
-        state = job.due_table.get(request.url_key)
-        if state is not None and state.outcome is Outcome.STORED:
-            request.etag, request.last_modified = state.etag, state.last_modified
 
     def _issue(self, request: FetchRequest, waiting: Outstanding, job: Job | None, now: float, out: TurnOutput) -> None:
         until = now + self._lease_s

@@ -37,7 +37,9 @@ def apply_job(frontier: Frontier, spec: CrawlJob, number: int = -1) -> Job | Non
         frontier.holds.put(job)
         return job
     strategy, unlimited = job.compiled.strategy, not job.budget.max_pages
+    held_back = job.domains.release_all() if job.domains is not None else []
     job.change(spec)
+    frontier.jobs.note_domains(job)
     frontier.holds.put(job)
     job.reapply_recrawl(frontier.time.utc_now)
     limited = unlimited and _reserve_due_pages(frontier, job)
@@ -45,6 +47,8 @@ def apply_job(frontier: Frontier, spec: CrawlJob, number: int = -1) -> Job | Non
         _reorder(frontier, job)
     for host in list(job.queue.over_budget_hosts):
         frontier.readiness.update_host_budget(frontier.hosts.get(host), job)
+    for number in held_back:
+        frontier.readiness.schedule(number)
     frontier.readiness.resume_hosts(job)
     frontier.readiness.reschedule_ready()
     return job

@@ -193,6 +193,8 @@ class OutcomeHandler:
     ) -> None:
         """The fetch of a URL of a job brought no page."""
         result = outcome.result
+        if result is FetchResult.FAILED and job.domains is not None:
+            job.domains.fail(waiting.host.key)
         if result in NOT_COUNTED:
             self._requeue(waiting, job, waiting.attempt - 1, now, behind=row.behind)
         elif result is FetchResult.REDIRECT:

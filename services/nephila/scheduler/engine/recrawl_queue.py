@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from nephila.kernel.messages import Outcome, Outlinks, Receipt, UrlState
+from nephila.kernel.messages import FetchRequest, Outcome, Outlinks, Receipt, UrlState
 from nephila.kernel.requisites import level_of
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.in_flight import Outstanding
@@ -140,3 +140,10 @@ def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
     if state.next_at > 0:
         frontier.note_recrawl(state.next_at)
     frontier.pending.of(frontier.pending.partition(state.url_key)).urls.append(state)
+
+
+def make_conditional(request: FetchRequest, job: Job) -> None:
+    """Add the validators of the stored copy."""
+    state = job.due_table.get(request.url_key)
+    if state is not None and state.outcome is Outcome.STORED:
+        request.etag, request.last_modified = state.etag, state.last_modified

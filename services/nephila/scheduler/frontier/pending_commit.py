@@ -110,5 +110,6 @@ def _without(commit: FrontierCommit, uid: str) -> None:
     commit.uses = [use for use in commit.uses if use.account not in own_accounts(uid)]
     commit.forgotten = [forgotten for forgotten in commit.forgotten if forgotten.job != uid]
     commit.quarantines = [quarantine for quarantine in commit.quarantines if quarantine.job != uid]
+    commit.domains = [state for state in commit.domains if state.job != uid]
     for host in commit.hosts:
         host.uses = [use for use in host.uses if use.job != uid]

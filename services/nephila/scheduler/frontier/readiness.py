@@ -167,9 +167,7 @@ class Readiness:
     @property
     def hosts_blocked(self) -> int:
         """Hosts that no delay frees: they wait for a server address, or for a job that can take nothing now."""
-        held = {
-            number for job in self._jobs.values() for number in (*job.queue.waiting_hosts, *job.queue.over_budget_hosts)
-        }
+        held = {number for job in self._jobs.values() for number in (*job.queue.waiting_hosts, *job.queue.spent_hosts)}
         return len(held) + len(self.waiting_for_address)
 
     def urls_ready(self, now: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, Quarantine
 from nephila.native import HostStore
+from nephila.scheduler.domains.domain_table import DomainTable, table_of
 from nephila.scheduler.jobs.compiled_job import compiled_job
 from nephila.scheduler.jobs.job_holds import Hold, JobHolds
 from nephila.scheduler.jobs.job_queue import JobQueue
@@ -45,6 +46,8 @@ class Job:
         self.holds = JobHolds()
         self.refused = RefusedLinks()
         self.fetch_numbers = FetchNumbers(first_fetch_no)
+        self.domains: DomainTable | None = None
+        """Domains and their budgets, in a broad crawl."""
         self.due_table = DueTable(spec.uid)
         """URLs that are fetched repeatedly, and when."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
@@ -71,6 +74,8 @@ class Job:
         self.tenant, self.weight = document.tenant, document.weight
         self.scope = CompiledScope(document.scope, ())
         self.budget.max_pages = document.scope.max_pages
+        self.domains = table_of(document, self.domains)
+        self.queue.held_back = self.domains.parked if self.domains is not None else {}
         self.holds.pause(spec.paused)
 
     def change(self, spec: CrawlJob) -> None:

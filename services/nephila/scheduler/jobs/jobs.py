@@ -19,6 +19,8 @@ class Jobs(dict[str, Job]):
         self.numbered: dict[int, Job] = {}
         self.changed: set[str] = set()
         """Jobs with an event since `take_changed`: see `Job.note_change`."""
+        self.with_domains: dict[str, Job] = {}
+        """Jobs with budgets of domains."""
         self.next_number = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → the highest number of a fetch of it. Its rows remain, so a new job counts on from
@@ -40,7 +42,14 @@ class Jobs(dict[str, Job]):
         first_fetch_no = self.deleted.pop(spec.uid, 0) + 1
         job = Job(spec, number, self._store, self._new_seen(number), first_fetch_no, self._page_quota, self.changed)
         self[spec.uid] = self.numbered[number] = job
+        self.note_domains(job)
         return job
+
+    def note_domains(self, job: Job) -> None:
+        """A job is new, or its document has changed."""
+        self.with_domains.pop(job.uid, None)
+        if job.domains is not None:
+            self.with_domains[job.uid] = job
 
     def take_changed(self) -> list[str]:
         """Jobs with an event since the last call."""
@@ -51,5 +60,6 @@ class Jobs(dict[str, Job]):
     def remove(self, job: Job) -> None:
         """A job is deleted, with its queues."""
         del self[job.uid], self.numbered[job.number]
+        self.with_domains.pop(job.uid, None)
         self.deleted[job.uid] = job.fetch_numbers.last
         self._store.drop_job(job.number)

@@ -1,0 +1,48 @@
+"""Budgets of a job for one host and for one registrable domain. Names below a registered domain are free, so pace and
+budgets of hosts do not bound what a domain gets of a broad crawl."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from nephila.kernel.documents.field_types import Count, Duration, seconds
+from nephila.kernel.documents.struct_reader import Section
+
+DomainOrder = Literal["domain", "host"]
+
+
+class HostBudget(Section):
+    """Limits of what the job spends on one host."""
+
+    pages: Count = 0
+    """Fetches of pages; 0 = no limit."""
+    bytes: Annotated[int, Meta(ge=0, le=10**18)] = 0
+    """Bytes received from the network; 0 = no limit."""
+    time: Duration = "0"
+    """Time spent in fetches; 0 = no limit."""
+    queued: Count = 0
+    """URLs in the queue of the host; 0 = no limit."""
+
+    @property
+    def limits(self) -> bool:
+        """Whether anything is limited; "0" and "0s" are the same time."""
+        return bool(self.pages or self.bytes or self.queued or seconds(self.time))
+
+
+class DomainBudget(Section):
+    """Limits of what a job with scope any spends on one registrable domain."""
+
+    budget: Annotated[int, Meta(ge=0, le=1000)] = 2
+    """Requests of a domain of many hosts, in multiples of its share: requests of the job times in-degree of the domain
+    over the in-degrees of all domains. A domain that has used more is held back. 0 = no limit."""
+    from_hosts: Count = 1000
+    """Known hosts from which on the budget holds: the shares of a small crawl mean nothing."""
+    order: DomainOrder = "domain"
+    """Order of hosts under a budget: domain (hosts of a domain that has used its share come later) or host (the domain
+    has no effect)."""
+
+    def limit(self, mode: str) -> int:
+        """The budget in a scope of this mode; 0: none."""
+        return self.budget if mode == "any" else 0
