@@ -71,7 +71,7 @@ class KafkaBus:
         self.on_quiet: Callable[[], None] | None = None
         self.on_fatal = on_fatal
         self.fatal: UserError | None = None
-        self.producer = BatchingProducer(self.config, clock, claim_store, self._on_fatal)
+        self.producer = BatchingProducer(self.config, clock, claim_store, self._on_lost)
         self.groups: dict[str, ConsumerGroup] = {}
         self.compacted = CompactedTopics(self.config, clock, self._on_fatal)
         self._started = False
@@ -327,6 +327,11 @@ class KafkaBus:
         line = await agreement.later_difference(self.config, me)
         if line:
             self._on_fatal(UsageError(line))
+
+    def _on_lost(self, error: UserError) -> None:
+        for group in self.groups.values():
+            group.abandon()
+        self._on_fatal(error)
 
     def _on_fatal(self, error: UserError) -> None:
         if self.fatal is None:
