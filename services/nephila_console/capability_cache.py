@@ -15,7 +15,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila_control import requests
 from nephila_control.access.caller import Caller
 from nephila_control.api import Control
-from nephila_control.system_types import Capability, CapabilityName
+from nephila_control.capability_types import Capability, CapabilityName
 
 FRESH_S: Final = 15.0
 CALLERS: Final = 100

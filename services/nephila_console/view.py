@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from nephila import __version__
 from nephila_control.access.guard import allowed
 from nephila_control.api import Control
-from nephila_control.system_types import Capability, CapabilityName
+from nephila_control.capability_types import Capability, CapabilityName
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 

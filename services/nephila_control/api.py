@@ -17,6 +17,7 @@ from nephila.kernel.runtime.errors import UserError
 
 from nephila_control import (
     audit_types,
+    capability_types,
     event_types,
     job_types,
     requests,
@@ -271,7 +272,7 @@ class Control(Operated):
         """The programs that take part."""
 
     @operation("GET", "/capabilities", Role.VIEWER, STUDIO, tenants=True)
-    async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
+    async def get_capabilities(self, request: requests.Empty) -> capability_types.Capabilities:
         """What works in this program, and what does not: with the reason and the remedy."""
 
     @operation("GET", "/status", Role.VIEWER, SYSTEM, tenants=True)

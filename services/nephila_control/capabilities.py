@@ -10,10 +10,10 @@ from pathlib import Path
 
 from nephila.kernel.runtime.errors import UserError
 
-from nephila_control import system_types
+from nephila_control import capability_types
 from nephila_control.backend import Backend
 
-Capability = system_types.Capability
+Capability = capability_types.Capability
 
 
 def capabilities(backend: Backend, *, has_bodies: bool, has_working_copy: bool) -> list[Capability]:
@@ -43,7 +43,7 @@ def capabilities(backend: Backend, *, has_bodies: bool, has_working_copy: bool) 
     ]
 
 
-def _of(name: system_types.CapabilityName, reason: str, remedy: str, *, changes: bool = False) -> Capability:
+def _of(name: capability_types.CapabilityName, reason: str, remedy: str, *, changes: bool = False) -> Capability:
     return Capability(name=name, works=not reason, reason=reason, remedy=remedy if reason else "", changes=changes)
 
 

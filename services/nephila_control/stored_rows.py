@@ -13,8 +13,11 @@ from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.reasons.table import words
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.seeds import url_errors
-from nephila.native import parse_url
+from nephila.native import UrlError, parse_url
 from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.ledgers.schema import DATABASE
+from nephila.storage.read.reader import stored_row
+from nephila.storage.rows import Row
 from nephila.storage.source import Source
 
 from nephila_control import api, job_view, screen_types
@@ -192,3 +195,12 @@ def _json(data: str) -> Any:
 def _object(data: str) -> dict[str, Any]:
     value = _json(data)
     return value if isinstance(value, dict) else {}
+
+
+def row_of_url(rows: Source | None, url: str) -> Row | None:
+    if rows is None or (isinstance(rows, Path) and not (rows / DATABASE).exists()):
+        return None
+    try:
+        return stored_row(rows, parse_url(url).fingerprint)
+    except (UrlError, NoTables):
+        return None

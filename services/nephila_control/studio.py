@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 from nephila.kernel.messages import ParseRule
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import url_errors
-from nephila.native import UrlError, parse_url
-from nephila.storage.ledgers.read_connection import NoTables
-from nephila.storage.ledgers.schema import DATABASE
-from nephila.storage.read.reader import stored_row
-from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL, Row
-from nephila.storage.source import Source
+from nephila.native import parse_url
+from nephila.storage.rows import CONTENT_TYPE, FETCHED_AT, SHA256, URL
 from nephila_rules import working_copy
 from nephila_rules.apply import extract_stored
 from nephila_rules.fixtures import files_of
@@ -43,12 +38,14 @@ from nephila_rules.studio.styled.pieces import Pieces
 from nephila_rules.studio.work import PageBody, StudioProcess, Work, body_of
 from nephila_stores.formats.markdown_file import markdown_text, row_markdown
 
-from nephila_control import job_types, requests, screen_types, system_types
+from nephila_control import capability_types, job_types, requests, screen_types
 from nephila_control import studio_types as types
 from nephila_control.api import Control, NotFound
 from nephila_control.backend import Backend
 from nephila_control.capabilities import capabilities
 from nephila_control.part import OperationPart, Shared
+from nephila_control.rule_difference import rule_difference
+from nephila_control.stored_rows import row_of_url
 from nephila_control.studio_files import StudioFiles
 
 ROWS_ELSEWHERE: Final = (
@@ -70,8 +67,6 @@ MAX_FETCHED_BYTES: Final = 64 << 20
 LISTED: Final = 8
 """URLs of a sample."""
 LINKS_EXPLAINED: Final = 200
-
-
 Fetched = tuple[str, bytes]
 """URL, and how it was rendered (`Draft.rendering`)."""
 
@@ -94,13 +89,13 @@ class StudioOperations(OperationPart):
         self._files = StudioFiles(backend.single_fetches, self._process, backend.clock)
         self._ready: OrderedDict[Place, ReadyPage] = OrderedDict()
 
-    async def get_capabilities(self, request: requests.Empty) -> system_types.Capabilities:
+    async def get_capabilities(self, request: requests.Empty) -> capability_types.Capabilities:
         return await asyncio.to_thread(self._capabilities)
 
-    def _capabilities(self) -> system_types.Capabilities:
+    def _capabilities(self) -> capability_types.Capabilities:
         has_bodies, has_working_copy = bool(self._bodies.urls()[0]), bool(self._working_copy())
         entries = capabilities(self._backend, has_bodies=has_bodies, has_working_copy=has_working_copy)
-        return system_types.Capabilities(capabilities=entries)
+        return capability_types.Capabilities(capabilities=entries)
 
     # ---- pages
 
@@ -127,7 +122,7 @@ class StudioOperations(OperationPart):
     def _markdown(self, request: screen_types.GetBody, url: str) -> screen_types.Body:
         rows = self._backend.rows
         for name in dict.fromkeys((request.url, url)):
-            row = _row(rows, name)
+            row = row_of_url(rows, name)
             if row is not None and row[SHA256]:
                 at = datetime.fromisoformat(row[FETCHED_AT]).timestamp() if row[FETCHED_AT] else 0.0
                 text = row_markdown(row) or markdown_text(row, "")
@@ -387,9 +382,10 @@ class StudioOperations(OperationPart):
         seen = [ready.page for ready in self._bodies_of(draft) if document.rule.matches(ready.page.url)][:FIXTURES]
         files = [types.RuleFile(name=name, text=content) for name, content in files_of(text, document, seen)]
         verdict: types.Verdict = "created" if current is None else "unchanged" if current == proposed else "changed"
+        difference = rule_difference(current, proposed) if current is not None else []
         return types.StudioRule(
-            text=text, document=content, verdict=verdict, diff=_diff(current, proposed) if current is not None else [],
-            files=files, working_copy=self._working_copy(),
+            text=text, document=content, verdict=verdict, diff=difference, files=files,
+            working_copy=self._working_copy(),
         )  # fmt: skip
 
     def _working_copy(self) -> str:
@@ -434,15 +430,6 @@ class StudioOperations(OperationPart):
         return types.RuleCommitted(commit=made.id, folder=made.folder)
 
 
-def _row(rows: Source | None, url: str) -> Row | None:
-    if rows is None or (isinstance(rows, Path) and not (rows / DATABASE).exists()):
-        return None
-    try:
-        return stored_row(rows, parse_url(url).fingerprint)
-    except (UrlError, NoTables):
-        return None
-
-
 def _part(
     request: screen_types.GetBody, url: str, content_type: str, fetched_at: float, text: str
 ) -> screen_types.Body:
@@ -460,17 +447,3 @@ def _problem(draft: Draft) -> str:
     except UsageError as error:
         return str(error) if draft.fields or draft.next_page.source else ""
     return ""
-
-
-def _diff(current: ParseRule, proposed: ParseRule) -> list[str]:
-    contents = (load.from_text(version.document).content for version in (current, proposed))
-    before, after = (canonical(_short(content)).splitlines() for content in contents)
-    return list(difflib.unified_diff(before, after, n=3, lineterm=""))[2:]
-
-
-def _short(content: dict[str, Any]) -> dict[str, Any]:
-    """Shortens a document to the form that people write: messages have lists of one URL and empty conditions."""
-    match = {key: value for key, value in content["spec"]["match"].items() if value}
-    if len(match["url"]) == 1:
-        match["url"] = match["url"][0]
-    return {**content, "spec": {**content["spec"], "match": match}}

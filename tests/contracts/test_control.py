@@ -33,6 +33,7 @@ from nephila.storage.writer import Writer
 from nephila_control import (
     api,
     audit_types,
+    capability_types,
     event_types,
     job_types,
     requests,
@@ -794,7 +795,7 @@ async def test_a_rule_is_made_of_clicks_on_stored_pages(rig, tmp_path):
 
 async def test_what_does_not_work_has_a_reason_and_a_remedy(rig):
     answer = await rig.control.get_capabilities(requests.Empty())
-    assert [entry.name for entry in answer.capabilities] == list(get_args(system_types.CapabilityName))
+    assert [entry.name for entry in answer.capabilities] == list(get_args(capability_types.CapabilityName))
     assert all(bool(entry.reason) is bool(entry.remedy) is not entry.works for entry in answer.capabilities)
 
 

@@ -12,7 +12,7 @@ from tools.quick_tests import changed, chosen
 @pytest.mark.parametrize(
     ("name", "folders"),
     [
-        ("services/nephila/scheduler/jobs/scope.py", ["tests/scheduler/frontier"]),
+        ("services/nephila/scheduler/jobs/scope.py", ["tests/scheduler/jobs"]),
         ("services/nephila_rules/runtime/select.py", ["tests/rules/runtime"]),
         ("services/nephila_console/screens/jobs.py", ["tests/console"]),
         ("services/nephila/native/core/src/urls.rs", ["tests/native"]),
@@ -32,7 +32,7 @@ def test_a_file_leads_to_the_deepest_folder_that_mirrors_it(name, folders):
 def test_each_folder_runs_once():
     """The deepest first: what is nearest to the change says most."""
     names = ["CHANGELOG.md", "README.md", "services/nephila/scheduler/jobs/scope.py"]
-    assert chosen(names) == ["tests/scheduler/frontier", "tests/repository"]
+    assert chosen(names) == ["tests/scheduler/jobs", "tests/repository"]
 
 
 def test_changes_since_the_branch_left_main_count(tmp_path):

@@ -330,7 +330,7 @@ class KafkaBus:
 
     def _on_lost(self, error: UserError) -> None:
         for group in self.groups.values():
-            group.abandon()
+            group.has_lost_topics = True
         self._on_fatal(error)
 
     def _on_fatal(self, error: UserError) -> None:

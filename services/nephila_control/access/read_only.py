@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from nephila_control import system_types
+from nephila_control import capability_types
 from nephila_control.api import Control, Forbidden
 from nephila_control.declaration import Operation
 
@@ -33,10 +33,10 @@ class _ReadOnly(Control):
         if operation.log is not None and operation.name not in self._allowed:
             raise Forbidden(f"{operation.name}: {REASON}; {self._remedy}")
         answer = await operation.of(self._control, request)
-        return self._restricted(answer) if isinstance(answer, system_types.Capabilities) else answer
+        return self._restricted(answer) if isinstance(answer, capability_types.Capabilities) else answer
 
-    def _restricted(self, answer: system_types.Capabilities) -> system_types.Capabilities:
-        return system_types.Capabilities(
+    def _restricted(self, answer: capability_types.Capabilities) -> capability_types.Capabilities:
+        return capability_types.Capabilities(
             capabilities=[
                 structs.replace(entry, works=False, reason=REASON, remedy=self._remedy)
                 if entry.changes and not (entry.name == "extract" and self._allowed)

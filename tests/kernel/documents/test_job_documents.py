@@ -22,7 +22,7 @@ from nephila.kernel.documents.job_document import (
     spec_of,
     urls_of,
 )
-from nephila.kernel.documents.job_schema import HostBudget, JobSpec, Parse, Politeness, Scope, Traps
+from nephila.kernel.documents.job_schema import JobSpec, Parse, Politeness, Scope, Traps
 from nephila.kernel.runtime.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -131,12 +131,12 @@ def export_items(
     return write_rows(out, write, shown)
 
 
-def write_rows(out: Path | None, write: Callable[[IO[bytes]], int], shown: Shown | None = None) -> int:
+def write_rows(out: Path | None, write: Callable[[IO[bytes]], int], escape: Shown | None = None) -> int:
     """Write to a file, which appears as a whole, or to standard output; returns the number of rows. Raises
     `UserError`."""
     try:
         if out is None:
-            return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
+            return _to_stdout(lambda stream, _: write(stream), iter(()), escape)
         return whole_file(out, lambda part: _stream_to(part, write))
     except OSError as error:
         raise _plain(error, out) from error

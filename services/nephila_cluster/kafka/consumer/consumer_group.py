@@ -88,12 +88,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._fatal = fatal
         self.consumer: AIOKafkaConsumer | None = None
         self._session = MemberSession(config.session_s)
-        self._joined = False
-        self._joining = False
+        self._joined = self._joining = False
         self._closing = False
         self._poll_size = PollSize()
         self._committing = asyncio.Lock()
-        self._abandoned = False
+        self.has_lost_topics = False  # nothing is committed: the next member would take it for offsets of new topics
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
         self._poison_task: asyncio.Task[None] | None = None
@@ -233,11 +232,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     # ---- committing
 
-    def abandon(self) -> None:
-        """Commit nothing any more: the offsets are those of topics that the broker has lost, and the next member would
-        take them for offsets of the new ones."""
-        self._abandoned = True
-
     async def _commit_routine(self) -> None:
         while True:
             await asyncio.sleep(self.config.commit_interval_s)
@@ -250,7 +244,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            if self.consumer is None or self._joining or self._abandoned:
+            if self.consumer is None or self._joining or self.has_lost_topics:
                 return False
             # Of topics that exist; an offset of a deleted topic would be refused and hold up those of the others.
             offsets = {tp: at for tp, at in offsets.items() if self.consumer.partitions_for_topic(tp.topic)}
