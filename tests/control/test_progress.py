@@ -33,7 +33,7 @@ def crawl_with(
     first_fault="",
 ):
     """As much of a crawl as the line reads."""
-    job = SimpleNamespace(max_pages=limit)
+    job = SimpleNamespace(budget=SimpleNamespace(max_pages=limit))
     scheduler = SimpleNamespace(
         ended=lambda uid: {Outcome.STORED: stored, Outcome.FAILED: failed},
         frontier=SimpleNamespace(
