@@ -336,6 +336,7 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 ),
                 Panel("Refreshes in the background", rate("nephila_downloader_dns_refreshes_total"), "ops"),
                 Panel("Stale answers served", rate("nephila_downloader_dns_stale_served_total"), "ops"),
+                Panel("Names of wildcards", rate("nephila_downloader_dns_wildcard_total"), "ops"),
             ),
             "Look-ups": (
                 Panel("Look-ups", DNS_LOOKUPS, "ops"),
