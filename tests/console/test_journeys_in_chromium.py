@@ -37,7 +37,10 @@ async def test_an_operator_at_night_finds_why_the_rate_fell(tmp_path, chromium, 
     """On a small dark screen: the overview names it, one click shows the pages, another one why."""
 
     async def get_series(self, request):
-        return screen_types.Series(samples=samples(*[(60, 588, 12)] * 20, *[(60, 24, 96)] * 2), step_s=60)
+        recent = samples(*[(10, 98, 2)] * 60, *[(10, 4, 16)] * 6)
+        return screen_types.Series(
+            samples=samples(*[(60, 588, 12)] * 20, *[(60, 24, 96)] * 2), step_s=60, recent=recent
+        )
 
     monkeypatch.setattr("nephila_control.operations.Operations.get_series", get_series)
     small = {"width": 375, "height": 700}
@@ -65,11 +68,12 @@ async def test_a_lead_of_two_hundred_sites_finds_the_broken_lists(tmp_path, chro
 
     monkeypatch.setattr("nephila_control.operations.Operations.list_directories", list_directories)
     async with opened(tmp_path, chromium) as page:
-        await page.get_by_role("link", name="5 lists of sites are broken").click()
-        await page.wait_for_url("**/sites?broken=1")
+        assert await page.get_by_role("link", name="cannot be fetched").count() == 5
+        await page.get_by_role("link", name="A list of site news cannot be fetched").click()
+        await page.wait_for_url("**/sites?broken=1&q=news")
         rows = page.locator("tbody tr")
-        assert await rows.count() == 5
-        await page.get_by_role("link", name="all", exact=True).click()
+        assert await rows.count() == 1
+        await page.get_by_role("link", name="Sites", exact=True).click()
         await page.get_by_role("link", name="Next →").click()
         await page.wait_for_url("**/sites?skip=100")
         assert await rows.count() == 100

@@ -98,7 +98,7 @@ def test_new_options_reach_the_job(tmp_path):
 
     specs = [spec for entry in CommitLog(tmp_path / "o" / "frontier", read_only=True).recover() for spec in entry.jobs]
     job = spec_of(specs[0])
-    assert (specs[0].uid, job.compiled.strategy, job.keywords, job.sitemaps) == (
+    assert (specs[0].uid, job.strategy, job.keywords, job.sitemaps) == (
         "crawl",
         "best-first",
         ["solar", "wind power", "tide"],
