@@ -6,8 +6,7 @@ import html
 import re
 
 import pytest
-from nephila_control.job_types import JobName
-from nephila_control.requests import Empty
+from nephila_control.job_types import JobName, ListJobs
 
 from tests.console.console_rig import TOKEN, Browser, console
 
@@ -27,7 +26,7 @@ def hidden(text: str) -> dict[str, str]:
 
 
 async def jobs(rig) -> list[str]:
-    return [job.name for job in (await rig.control.list_jobs(Empty())).jobs]
+    return [job.name for job in (await rig.control.list_jobs(ListJobs())).jobs]
 
 
 async def ended(rig) -> Browser:

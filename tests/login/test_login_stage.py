@@ -125,7 +125,7 @@ async def test_neither_password_nor_cookies_leave_the_site(monkeypatch: pytest.M
 async def test_a_login_form_that_leads_elsewhere_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """A form whose action is another site's ends the URL as failed(login), and nothing is posted."""
     room, site = await logged_in(monkeypatch)
-    monkeypatch.setattr("test_logins.FORM", FORM.replace(b"/session", b"http://evil.test/steal"))
+    monkeypatch.setattr("test_login_stage.FORM", FORM.replace(b"/session", b"http://evil.test/steal"))
     room.request("http://a.test/1")
     await site.run()
     assert site.asked == ["GET /login"]

@@ -82,7 +82,8 @@ async def start(view: View) -> Response:
     try:
         return await _opened(view, url, "stored")
     except UserError as error:
-        return await _start(view, 404 if isinstance(error, NotFound) else 400, problem=str(error), url=url)
+        # The screen says why the page cannot be opened and offers those that can: links of other screens lead here.
+        return await _start(view, problem=str(error), url=url)
 
 
 async def _start(view: View, status: int = 200, *, problem: str = "", url: str = "") -> Response:
