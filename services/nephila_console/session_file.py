@@ -57,7 +57,7 @@ class SessionFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, msgspec.MsgspecError) as error:
-            log.warning("%s is not used, and all sessions begin anew: %s", self.path, error)
+            log.warning("%s is not used, and all sessions end: %s", self.path, error)
             return {}
 
     def write(self, sessions: Mapping[bytes, StoredSession]) -> None:

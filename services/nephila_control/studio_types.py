@@ -107,7 +107,7 @@ class GetStudioFile(Request):
 
 
 class StudioFile(msgspec.Struct, kw_only=True):
-    """A file of a shown page. A style sheet names further files by their numbers; SVG is written anew."""
+    """A file of a shown page. A style sheet names further files by their numbers; SVG is rewritten."""
 
     content_type: str
     body: bytes

@@ -210,7 +210,7 @@ def test_a_spec_without_settings_has_their_defaults() -> None:
     one = job()
     assert (
         one.budget.max_pages,
-        one.compiled.host_limits.count_use,
+        one.compiled.host_limits.counts_use,
         one.compiled.ignore_robots,
         one.compiled.render,
     ) == (0, False, False, Render.NEVER)

@@ -280,7 +280,7 @@ class Dispatcher:
         if host.pace.not_before > now:  # the heap did not know the pace of an idle host
             frontier.readiness.schedule_at(host.number, host.pace.not_before)
             return True
-        if job.compiled.host_limits.count_use and frontier.readiness.update_host_budget(host, job):
+        if job.compiled.host_limits.counts_use and frontier.readiness.update_host_budget(host, job):
             frontier.readiness.schedule(host.number, now)
             return True
         if job.domains is not None and domain_budgets.hold_back(frontier, job, job.domains, host):

@@ -95,7 +95,7 @@ class OutcomeHandler:
         if outcome.kind is _ROBOTS:
             self._robots(waiting, outcome, row, now)
         elif job is not None:
-            if job.compiled.host_limits.count_use:
+            if job.compiled.host_limits.counts_use:
                 self._account(host, job, outcome)
             if outcome.started_at > 0:
                 if job.tenant:
@@ -110,8 +110,8 @@ class OutcomeHandler:
                 self._without_page(waiting, job, outcome, row, now, out)
         else:
             in_flight.drop(waiting)
-        if host.pace.not_before > before or (job is not None and job.compiled.host_limits.count_use):
-            self._log_host(host, before, now, always=job is not None and job.compiled.host_limits.count_use)
+        if host.pace.not_before > before or (job is not None and job.compiled.host_limits.counts_use):
+            self._log_host(host, before, now, always=job is not None and job.compiled.host_limits.counts_use)
         frontier.readiness.reschedule(host)
 
     def _late(self, waiting: Outstanding | None, outcome: FetchOutcome, row: Row, now: float) -> None:

@@ -26,7 +26,7 @@ class HostLimits:
     queued: int
 
     @property
-    def count_use(self) -> bool:
+    def counts_use(self) -> bool:
         """Whether fetches are counted."""
         return bool(self.pages or self.bytes or self.time_s)
 

@@ -1,6 +1,6 @@
 """A page of a stranger as it looks, with its own elements and styles, and with nothing that acts.
 
-The tree is written anew from lists: an element has a tag of `_TAGS`, of SVG, or of a custom element, or it is a span,
+The tree is rewritten from lists: an element has a tag of `_TAGS`, of SVG, or of a custom element, or it is a span,
 or it is left out with its content. An attribute is on a list of names, and its value is text, CSS without addresses, or
 a `NamedFile`. No element whose content a parser reads as raw text is written but `style`, whose text begins no tag; so
 a browser that builds another tree finds the same elements and attributes only. Each element has its number.

@@ -49,7 +49,7 @@ def own_addresses(css: str) -> str:
 
 
 def cleaned_svg(body: bytes) -> str | None:
-    """An SVG file, written anew; None for what is no SVG. Entities, instructions and comments are left out."""
+    """An SVG file, rewritten; None for what is no SVG. Entities, instructions and comments are left out."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False,
                              remove_comments=True, remove_pis=True)  # fmt: skip
     try:
