@@ -4,8 +4,6 @@ Cost: O(`LOOKED_AT`), some 10 ms, in which a running program is blocked. A host 
 pace here: it waits for its instant in the heap, or is ready.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
@@ -41,7 +39,7 @@ class ListedHost(NamedTuple):
 
 
 def host_list(
-    dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "", sort: HostSort = "next"
+    dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "", sort: "HostSort" = "next"
 ) -> list[ListedHost]:
     """`job`: with URLs of this job. `search`: part of the name."""
     frontier = dispatcher.frontier
@@ -117,7 +115,7 @@ def _next_first(listed: Any) -> tuple[int, float, str]:
     return rank, listed.wait_s, listed.name
 
 
-def _most_first(number: Callable[[Any], float]) -> Order:
+def _most_first(number: Callable[[Any], float]) -> "Order":
     return lambda listed: (-number(listed), listed.name)
 
 

@@ -1,8 +1,6 @@
 """Budgets of a job for one host and for one registrable domain. Names below a registered domain are free, so pace and
 budgets of hosts do not bound what a domain gets of a broad crawl."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -4,8 +4,6 @@ Totals since the start of a job say little about a host that began to fail an ho
 some 350 bytes, so 7 MB for the 20,000 hosts that are objects; a restart or an eviction of the host forgets them.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from typing import Final, NamedTuple
