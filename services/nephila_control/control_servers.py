@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from nephila_control.api import Control
 from nephila_control.http.unix_socket import NAME, bind
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from nephila_control.access.authority import Authority
     from nephila_control.access.live_access import LiveAccess
+    from nephila_control.api import Control
     from nephila_control.http.server import HttpServer
 
 SESSIONS = "console-sessions.json"
@@ -95,15 +95,16 @@ class ControlServers:
 
     def __init__(
         self,
-        control: Control,
+        control: Callable[[], Control],
         directory: Path,
         tcp: TcpAddress | None = None,
         *,
         metrics: Callable[[], Awaitable[tuple[bytes, str]]],
         store: str = "",
     ) -> None:
-        """`metrics` returns the answer of /metrics as (text, content type). `store` is the URL of the database with the
-        rows; an empty one means the directory."""
+        """`control` is called with the first connection, and at the start with a TCP port. `metrics` returns the answer
+        of /metrics as (text, content type). `store` is the URL of the database with the rows; an empty one means the
+        directory."""
         self.path = directory / NAME
         self._control = control
         self._directory = directory
@@ -135,11 +136,12 @@ class ControlServers:
         from nephila_control.http.application import application
         from nephila_control.http.server import tcp_server
 
-        authority = authority_of(self._control, tcp.token, tcp.logins)
+        control = self._control()
+        authority = authority_of(control, tcp.token, tcp.logins)
         rows = self._rows if tcp.firecrawl else None
         sessions = self._directory / SESSIONS
         clients = clients_of(authority, tcp.logins, tcp.names, firecrawl=rows, sessions=sessions)
-        app = application(self._control, authority=authority, metrics=self._metrics, beside=clients.routes)
+        app = application(control, authority=authority, metrics=self._metrics, beside=clients.routes)
         server = tcp_server(app, tcp.host, tcp.port, "--api")
         await server.open()
         self._tcp_server, self._clients = server, clients
@@ -158,7 +160,7 @@ class ControlServers:
 
         listener = self._listener
         assert listener is not None
-        app = application(self._control, metrics=self._metrics)
+        app = application(self._control(), metrics=self._metrics)
         server = HttpServer(app, lambda: listener, self.path)
         await server.open()
         self._unix_server, self._listener = server, None

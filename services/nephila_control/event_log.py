@@ -39,7 +39,8 @@ LEFT: Final[frozenset[MemberState]] = frozenset({"ended", "silent"})
 
 
 class EventLog:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, started: float | None = None, utc_started: float = 0.0) -> None:
+        """The program starts now, or did so at these instants (monotonic, and seconds since 1970 UTC)."""
         self._clock = clock
         self._events: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._members: dict[str, Member] | None = None
@@ -48,8 +49,8 @@ class EventLog:
         self._stores: dict[str, Store] = {}
         self._failed: dict[str, tuple[int, float]] = {}
         """Job → its generation that failed, and when that was seen."""
-        self._next = clock.monotonic() + FIRST_S
-        self._add("program_started", "")
+        self._next = (clock.monotonic() if started is None else started) + FIRST_S
+        self._add("program_started", "", at=utc_started)
 
     def due(self) -> bool:
         return self._clock.monotonic() >= self._next

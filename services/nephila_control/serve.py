@@ -70,7 +70,9 @@ class UpProgram:
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
         self._beside = beside
         metrics = partial(program_metrics, self.assembly, self._collectors)
-        self.servers = ControlServers(self.control, directory, tcp, metrics=metrics, store=configs.storage.store)
+        self.servers = ControlServers(
+            lambda: self.control, directory, tcp, metrics=metrics, store=configs.storage.store
+        )
         self.error: BaseException | None = None
         self.jobs: list[Job] = []
         """The jobs at the end."""

@@ -124,6 +124,15 @@ class LocalBackend(Backend):
 
         return FileChangeLog(self._directory, self.clock)
 
+    def note_start(self, at: float, utc_at: float, counts: dict[str, Counts] | None) -> None:
+        """A program that made its control later tells when it started (monotonic, and seconds since 1970 UTC), and how
+        its jobs stood after the first turn; None before that."""
+        self.events = EventLog(self.clock, at, utc_at)
+        if counts is not None:
+            self._at_start = counts
+            self._rates.note(at, lambda: {uid: sum(numbers[2:]) for uid, numbers in counts.items()})
+            self.series.note(at, utc_at, lambda: counts)
+
     def note(self) -> None:
         """Updates rates and curves, as URLs may have ended."""
         now = self.clock.monotonic()
