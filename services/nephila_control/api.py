@@ -71,6 +71,10 @@ class Control(Operated):
     async def apply_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
         """Create or change sites; the runs of their directories follow the new settings."""
 
+    @operation("POST", "/sites/preview", Role.EDITOR, SITES, tenants=True)
+    async def preview_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
+        """What apply_sites would do with a request; nothing is changed."""
+
     @operation("GET", "/sites", Role.VIEWER, SITES, tenants=True)
     async def list_sites(self, request: requests.Empty) -> site_types.SiteList:
         """The documents of all sites."""

@@ -9,6 +9,8 @@ from msgspec import Meta
 
 from nephila_control.requests import Name, Request
 
+DAYS = 14
+"""Days whose news an answer counts."""
 Etag = Annotated[str, Meta(max_length=16, pattern=r"^([0-9a-f]{16})?$")]
 
 
@@ -19,6 +21,8 @@ class ApplySites(Request):
     """Site documents (docs/site.schema.json). Each is the whole desired state of its site."""
     prune: bool = False
     """Delete the sites that are not in the request."""
+    delete: Annotated[list[Name], Meta(max_length=1000)] = []
+    """Names of sites to delete. Refused for a name that no site has."""
     etags: Annotated[dict[str, Etag], Meta(max_length=1000)] = msgspec.field(default_factory=dict)
     """Name of a site → its etag as it was read; empty: the site does not exist. The request is refused when a site has
     another etag: it was changed since. A site without an entry is changed in any case."""
@@ -105,6 +109,10 @@ class Directory(msgspec.Struct, kw_only=True):
     """New links beyond those that are taken of a page or a level."""
     next_run: str = ""
     """Begin of the next run, or paused; empty: as soon as a program starts the runs."""
+    news_at: str = ""
+    """Begin of the last run with a new page or a recorded link; empty: none."""
+    days: list[int] = []
+    """New pages and recorded links of each of the last 14 days of UTC, the oldest first; today is the last one."""
     lists: list[ListState]
     """Lists after the last run that ended."""
 

@@ -8,9 +8,9 @@ the sites whose own `tenant`, and that of each directory, is one of theirs; the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from nephila.kernel.documents.job_document import JobDocument
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -18,20 +18,23 @@ from nephila.storage.rows import iso
 from nephila_harvest.sites import resolve
 from nephila_harvest.sites.planner import DirectoryPlan, DirectoryProgress, plan_of
 from nephila_harvest.sites.site_documents import DEFAULT, SiteDocument, Sites, distinct, from_json, merged
-from nephila_harvest.sites.store import AppliedSite, SiteEdit, SiteStore, open_store, without
+from nephila_harvest.sites.store import AppliedSite, SiteEdit, SiteStore, effects, open_store, without
 from nephila_harvest.sites.verdicts import EFFECTS, ListState
 
 from nephila_control import api, requests, site_types
 from nephila_control.part import OperationPart
 
 T = TypeVar("T")
+DAY_S: Final = 86_400
 Decision = Callable[[Sites], SiteEdit]
 """The change that a request makes to the present sites. Raises `UserError`."""
 
 
 class SiteOperations(OperationPart):
     async def list_directories(self, request: requests.Empty) -> site_types.DirectoryList:
-        return site_types.DirectoryList(directories=await self._read(lambda store: directories(store, self._own), []))
+        now = self._backend.clock.now()
+        rows = await self._read(lambda store: directories(store, self._own, now), [])
+        return site_types.DirectoryList(directories=rows)
 
     async def list_sites(self, request: requests.Empty) -> site_types.SiteList:
         sites = await self._read(SiteStore.sites, Sites({}))
@@ -42,17 +45,33 @@ class SiteOperations(OperationPart):
         return _site(self._known(sites, request.name))
 
     async def apply_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
+        return site_types.SitesApplied(sites=await self._change(self._decision(request)))
+
+    async def preview_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
+        self._backend.check_change()
+        decide = await self._checked(self._decision(request))
+        changes = await self._read(lambda store: _effects(store, decide), [])
+        if not self._path.is_file():
+            nothing = Sites({})
+            changes = effects(nothing, decide(nothing), set())
+        return site_types.SitesApplied(sites=self._answers(changes))
+
+    def _decision(self, request: site_types.ApplySites) -> Decision:
         new = distinct(from_json(content, f"sites[{number}]") for number, content in enumerate(request.sites))
         names = {site.name for site in new}
+        if both := sorted(names.intersection(request.delete)):
+            raise UsageError(f"delete: the site {both[0]!r} is also in sites; name it in one of them")
 
         def decide(present: Sites) -> SiteEdit:
             for name, etag in request.etags.items():
                 site = present.sites.get(name)
                 _check_etag(name, site.etag if site is not None else "", etag)
-            deleted = [name for name in self._visible(present) if name not in names] if request.prune else []
-            return SiteEdit(new, deleted)
+            visible = self._visible(present)
+            deleted = [self._known(present, name).name for name in dict.fromkeys(request.delete)]
+            others = [name for name in visible if name not in {*names, *deleted}] if request.prune else []
+            return SiteEdit(new, [*deleted, *others])
 
-        return site_types.SitesApplied(sites=await self._change(decide))
+        return decide
 
     async def delete_site(self, request: site_types.DeleteSite) -> site_types.SiteChange:
 
@@ -91,20 +110,25 @@ class SiteOperations(OperationPart):
 
     async def _change(self, decide: Decision) -> list[site_types.SiteChange]:
         """Makes a change, and returns one answer for each site."""
-        backend, own = self._backend, self._own
-        backend.check_change()
+        self._backend.check_change()
         if not self._path.is_file():
             decide(Sites({}))  # a request that is refused creates no file
-        if own is not None:
-            present = await self._read(SiteStore.sites, Sites({}))
-            for document in await asyncio.to_thread(_jobs, present, decide, own):
-                backend.check_job(document)
+        checked = await self._checked(decide)
+        changes = await asyncio.to_thread(_with_store, self._path, lambda store: store.edit(checked))
+        return self._answers(changes)
 
-        def apply(store: SiteStore) -> list[AppliedSite]:
-            return store.edit(decide if own is None else lambda present: _within(present, decide, own))
+    async def _checked(self, decide: Decision) -> Decision:
+        """Limits a change to the tenants of the caller. Raises `UserError` for a job that they may not have."""
+        own = self._own
+        if own is None:
+            return decide
+        present = await self._read(SiteStore.sites, Sites({}))
+        for document in await asyncio.to_thread(_jobs, present, decide, own):
+            self._backend.check_job(document)
+        return lambda present: _within(present, decide, own)
 
-        changes = await asyncio.to_thread(_with_store, self._path, apply)
-        jobs = backend.jobs()
+    def _answers(self, changes: Iterable[AppliedSite]) -> list[site_types.SiteChange]:
+        jobs = self._backend.jobs()
         return [change_answer(change, jobs) for change in changes]
 
     @property
@@ -136,9 +160,11 @@ class SiteOperations(OperationPart):
         return await asyncio.to_thread(_with_store, path, work)
 
 
-def directories(store: SiteStore, own: Collection[str] | None = None) -> list[site_types.Directory]:
+def directories(store: SiteStore, own: Collection[str] | None, now: float) -> list[site_types.Directory]:
     """Sorted by score, the highest first. `own` limits the result to these tenants."""
     sites, progress, runs, lists = store.sites(), store.progress(), store.last_runs(), store.lists()
+    first_day = int(now // DAY_S) - site_types.DAYS + 1
+    news_at, by_day = store.last_news(), store.news_by_day(first_day * DAY_S)
     rows = []
     for name, values in resolve.by_score(sites).items():
         if own is not None and not _is_own(sites, sites.directories[name][0], own):
@@ -158,10 +184,21 @@ def directories(store: SiteStore, own: Collection[str] | None = None) -> list[si
                 recorded=last.recorded if last is not None else 0,
                 left_out=last.left_out if last is not None else 0,
                 next_run=_next_run(plan_of(sites, name), progress.get(name)),
+                news_at=iso(news_at.get(name, 0.0)),
+                days=_days(by_day.get(name, {}), first_day),
                 lists=[list_answer(entry) for entry in lists.get(name, ())],
             )
         )
     return rows
+
+
+def _days(news: Mapping[int, int], first: int) -> list[int]:
+    return [news.get(day, 0) for day in range(first, first + site_types.DAYS)]
+
+
+def _effects(store: SiteStore, decide: Decision) -> list[AppliedSite]:
+    present = store.sites()
+    return effects(present, decide(present), {run.name for run in store.open_runs()})
 
 
 def _next_run(plan: DirectoryPlan, progress: DirectoryProgress | None) -> str:

@@ -612,11 +612,19 @@ async def test_sites_are_created_changed_read_and_deleted(rig):
     applied = site_types.ApplySites(sites=[SITE])
     asia = site_types.ApplyDirectory(site="news", directory={"name": "asia", "url": "http://news.test/asia/"})
     if rig.has_settings:
-        for work in (control.apply_sites(applied), control.list_sites(requests.Empty()), control.apply_directory(asia)):
+        for work in (
+            control.apply_sites(applied),
+            control.preview_sites(applied),
+            control.list_sites(requests.Empty()),
+            control.apply_directory(asia),
+        ):
             with pytest.raises(api.NotFound, match="this API has no sites"):
                 await work
         return
+    (previewed,) = (await control.preview_sites(applied)).sites
+    assert (await control.list_sites(requests.Empty())).sites == []
     (created,) = (await control.apply_sites(applied)).sites
+    assert previewed == created
     assert (created.verdict, created.directories, created.added) == ("created", 1, ["news.world"])
     assert (await control.apply_sites(applied)).sites[0].verdict == "unchanged"
     more = await control.apply_directory(asia)

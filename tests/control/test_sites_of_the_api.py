@@ -16,7 +16,7 @@ from nephila_control.access.roles import Role
 from nephila_control.operations import Operations
 from nephila_control.site_types import ApplyDirectory, ApplySites, DeleteDirectory, DeleteSite, SiteName
 from nephila_harvest.sites.planner import DirectoryProgress
-from nephila_harvest.sites.store import DirectoryRun, open_store
+from nephila_harvest.sites.store import DirectoryRun, RunEnd, open_store
 
 ADMIN = Caller("anna", Role.ADMIN)
 
@@ -172,3 +172,53 @@ async def test_changes_of_sites_are_in_the_log(control):
         ("delete_directory", "directory a.x", "deleted"),
         ("delete_site", "site a", "deleted"),
     ]
+
+
+async def test_a_preview_says_what_an_apply_does_and_changes_nothing(control, tmp_path):
+    await apply(control, site("a", "x"), site("b", "y"))
+    before = (await control.list_sites(requests.Empty())).sites
+    request = ApplySites(sites=[site("a", "x", "z"), site("c")], delete=["b"])
+    previewed = (await control.preview_sites(request)).sites
+    assert (await control.list_sites(requests.Empty())).sites == before
+    assert [(change.name, change.verdict) for change in previewed] == [
+        ("a", "changed"),
+        ("c", "created"),
+        ("b", "deleted"),
+    ]
+    assert (await control.apply_sites(request)).sites == previewed
+    assert await names(control) == ["a", "c"]
+
+
+async def test_a_preview_creates_no_file(control, tmp_path):
+    (change,) = (await control.preview_sites(ApplySites(sites=[site("a", "x")]))).sites
+    assert (change.verdict, change.added) == ("created", ["a.x"])
+    assert not (tmp_path / "sites.db").exists()
+
+
+@pytest.mark.parametrize("work", ["apply_sites", "preview_sites"])
+async def test_a_preview_refuses_what_an_apply_refuses(control, work):
+    await apply(control, site("a"), site("b", inherits="a"))
+    operation = getattr(control, work)
+    with pytest.raises(api.NotFound, match="there is no site 'z'"):
+        await operation(ApplySites(sites=[], delete=["z"]))
+    with pytest.raises(UsageError, match="b inherits from it"):
+        await operation(ApplySites(sites=[], delete=["a"]))
+    with pytest.raises(UsageError, match="'a' is also in sites"):
+        await operation(ApplySites(sites=[site("a")], delete=["a"]))
+    with pytest.raises(UserError, match="was changed since it was read"):
+        await operation(ApplySites(sites=[], delete=["b"], etags={"b": "0" * 16}))
+
+
+async def test_news_of_a_directory_are_counted_by_day(control, tmp_path):
+    """The last day of the list is today; older runs than fourteen days do not count."""
+    await apply(control, site("a", "x"))
+    now = control._backend.clock.now()
+    with open_store(tmp_path / "sites.db") as store:
+        for days, news in ((0, 5), (1, 3), (2, 0), (20, 9)):
+            run = DirectoryRun("a.x", now - days * 86_400, 0.0, 1, 0, 0)
+            progress = DirectoryProgress(UrlState("sites", b"k" * 16), 0.0, 0.0)
+            store.begin(run, progress)
+            store.end(run._replace(ended_at=now, ended_by=RunEnd.DONE, new_pages=news), progress)
+    (row,) = (await control.list_directories(requests.Empty())).directories
+    assert row.days == [*[0] * 12, 3, 5]
+    assert row.news_at == row.last_run

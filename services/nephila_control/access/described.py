@@ -44,7 +44,7 @@ async def _rule(control: Any, request: rule_types.RuleName) -> Any:
 
 
 async def _sites(control: Any, request: site_types.ApplySites) -> Any:
-    names = set(_names(request.sites))
+    names = {*_names(request.sites), *request.delete}
     sites = (await control.list_sites(requests.Empty())).sites
     return {site.name: _by_name(site.document) for site in sites if request.prune or site.name in names}
 
@@ -91,7 +91,7 @@ SAMPLE: Final = Logged(lambda request: f"sample {request.sample}".strip(), resul
 LABEL: Final = Logged(lambda request: f"sample {request.sample}", result=lambda answer: "labelled", batches=True)
 RULES: Final = Logged(lambda request: f"rules {', '.join(_names(request.rules))}", _rules)
 RULE: Final = Logged(lambda request: f"rule {request.name}", _rule)
-SITES: Final = Logged(lambda request: f"sites {', '.join(_names(request.sites))}", _sites)
+SITES: Final = Logged(lambda request: f"sites {', '.join([*_names(request.sites), *request.delete])}", _sites)
 SITE: Final = Logged(lambda request: f"site {request.name}", _site)
 APPLIED_DIRECTORY: Final = Logged(
     lambda request: f"directory {request.site}.{_directory_name(request)}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -124,7 +125,7 @@ def list_sites(
         rows = call(target, lambda control: control.list_directories(requests.Empty())).directories
     else:
         with open_sites(target) as store:
-            rows = directories(store)
+            rows = directories(store, None, time.time())
     if json:
         print_json([_row(row) for row in rows])
     elif not rows:
@@ -133,7 +134,7 @@ def list_sites(
         texts = (
             text for text in ("country", "type", "recorded", "left_out") if not any(getattr(row, text) for row in rows)
         )
-        left_out = {"lists", "why", "paused", "description", *texts}
+        left_out = {"lists", "why", "paused", "description", "news_at", "days", *texts}
         table = [{name: value for name, value in _row(row).items() if name not in left_out} for row in rows]
         print_table(
             [

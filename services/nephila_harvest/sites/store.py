@@ -152,16 +152,10 @@ class SiteStore:
         raises, and `UsageError` as `apply` does; a site whose settings others inherit is not deleted."""
         with self._transaction():
             present = self.sites()
-            sites, gone = decide(present)
-            old = present.sites
-            _check_heirs(old, sites, gone)
-            resolve.check(merged(old, sites, gone))
-            running = {run.name for run in self.open_runs()}
-            changes = [_change(old.get(site.name), site, running) for site in sites]
-            for name in gone:
-                self._connection.execute("DELETE FROM sites WHERE name = ?", (name,))
-                changes.append(_change(old[name], None, running))
-            rows = [(site.name, msgspec.json.encode(site)) for site in sites]
+            edit = decide(present)
+            changes = effects(present, edit, {run.name for run in self.open_runs()})
+            self._connection.executemany("DELETE FROM sites WHERE name = ?", [(name,) for name in edit.deleted])
+            rows = [(site.name, msgspec.json.encode(site)) for site in edit.sites]
             self._connection.executemany("INSERT OR REPLACE INTO sites VALUES (?, ?)", rows)
         return changes
 
@@ -188,6 +182,22 @@ class SiteStore:
         """Directory → its newest run."""
         query = f"SELECT {_RUN}, max(started_at) FROM runs GROUP BY name"
         return {row[0]: DirectoryRun.of_row(row[:-1]) for row in self._connection.execute(query)}
+
+    def news_by_day(self, since: float) -> dict[str, dict[int, int]]:
+        """Directory → day since 1970 UTC → new pages and recorded links of the runs that began on it."""
+        query = (
+            "SELECT name, CAST(started_at / 86400 AS INTEGER), sum(new_pages + recorded) FROM runs"
+            " WHERE started_at >= ? GROUP BY 1, 2"
+        )
+        days: dict[str, dict[int, int]] = {}
+        for name, day, news in self._connection.execute(query, (since,)):
+            days.setdefault(name, {})[day] = news
+        return days
+
+    def last_news(self) -> dict[str, float]:
+        """Directory → begin of its newest run with a new page or a recorded link."""
+        query = "SELECT name, max(started_at) FROM runs WHERE new_pages + recorded > 0 GROUP BY name"
+        return dict(self._connection.execute(query).fetchall())
 
     def lists(self) -> dict[str, list[ListState]]:
         """Directory → its lists after its newest run that has ended with a state of them."""
@@ -321,6 +331,16 @@ def without(present: Sites, names: Iterable[str]) -> SiteEdit:
         if site.name not in deleted
     ]
     return SiteEdit(sites, deleted)
+
+
+def effects(present: Sites, edit: SiteEdit, running: set[str]) -> list[AppliedSite]:
+    """What a change does to each site; `running` are directories with an open run. Raises `UsageError` where the result
+    is not valid as a whole. Pure."""
+    old = present.sites
+    _check_heirs(old, edit.sites, edit.deleted)
+    resolve.check(merged(old, edit.sites, edit.deleted))
+    pairs = [*((old.get(site.name), site) for site in edit.sites), *((old[name], None) for name in edit.deleted)]
+    return [_change(before, after, running) for before, after in pairs]
 
 
 def _change(old: SiteDocument | None, new: SiteDocument | None, running: set[str]) -> AppliedSite:
