@@ -22,6 +22,8 @@ from nephila_console.words import BASE
 
 MAX_FORM: Final = 2 << 20
 """Bytes of a form: a job with a long list of seeds in it."""
+MAX_FIELDS: Final = 1000
+"""Fields of a form: a grid of 40 sites has some 300."""
 MAX_NEXT: Final = 8000
 """Characters of an address that a login goes on to; a draft of the studio is in its address."""
 HEADERS: Final = {
@@ -116,7 +118,9 @@ async def read_form(request: Request) -> dict[str, str]:
         if len(body) > MAX_FORM:
             raise Refused(413, f"a form has at most {MAX_FORM:,} bytes")
     try:
-        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=200, errors="replace"))
+        return dict(
+            parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="replace")
+        )
     except (UnicodeDecodeError, ValueError):
         raise Refused(400, "the form cannot be read") from None
 

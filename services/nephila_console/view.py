@@ -17,7 +17,7 @@ from nephila_control.capability_types import Capability, CapabilityName
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from nephila_console import figures, plots, words
+from nephila_console import figures, plots, sparklines, words
 from nephila_console.capability_cache import SCREENS, Lacking
 from nephila_console.gate import Seal
 from nephila_console.messages import LANGUAGES, language, translate, translate_count
@@ -54,6 +54,7 @@ def environment() -> Environment:
         "share": figures.share,
         "followable": words.followable,
         "plots": plots,
+        "sparklines": sparklines,
         "seconds_now": time.time,
         "navigation": NAVIGATION,
         "version": __version__,

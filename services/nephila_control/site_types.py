@@ -21,7 +21,7 @@ class ApplySites(Request):
     """Site documents (docs/site.schema.json). Each is the whole desired state of its site."""
     prune: bool = False
     """Delete the sites that are not in the request."""
-    delete: Annotated[list[Name], Meta(max_length=1000)] = []
+    delete: Annotated[list[Name], Meta(max_length=1000)] = msgspec.field(default_factory=list)
     """Names of sites to delete. Refused for a name that no site has."""
     etags: Annotated[dict[str, Etag], Meta(max_length=1000)] = msgspec.field(default_factory=dict)
     """Name of a site → its etag as it was read; empty: the site does not exist. The request is refused when a site has

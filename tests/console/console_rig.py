@@ -20,6 +20,8 @@ from nephila.programs.control_port import Parts
 from nephila_console.application import routes
 from nephila_console.logins import Access
 from nephila_control.access.authority import Authority, administrator
+from nephila_control.access.caller import Caller
+from nephila_control.access.roles import Role
 from nephila_control.audit_types import DrawSample
 from nephila_control.http.application import application
 from nephila_control.job_types import ApplyJob
@@ -95,6 +97,12 @@ class ConsoleRig:
         browser = self.browser()
         answer = await browser.get(f"/console/login?token={self.access.sessions.invite()}")
         assert answer.status_code == 200
+        return browser
+
+    def of_role(self, role: Role) -> Browser:
+        """One with a session of this role."""
+        browser = self.browser()
+        browser.cookies["nephila_8080"] = self.access.sessions.open(Caller("vera", role), "invitation")
         return browser
 
 

@@ -56,6 +56,8 @@ PATHS = (
         "/items?q=zz",
         "/items?field=price&test=above&value=2&sort=-price",
         "/sites",
+        "/sites?edit=1",
+        "/sites/table",
         "/rules",
         "/rules?name=shop",
         "/system",
@@ -91,6 +93,7 @@ def test_every_screen_that_can_be_loaded_is_among_these():
     assert shown - loaded == {
         "/search",
         "/items.csv",
+        "/sites.csv",
         "/items.jsonl",
         "/items.parquet",
         "/page/screenshot",
