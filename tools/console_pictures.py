@@ -41,7 +41,9 @@ SCREENS = {
     "audit": "audit",
     "audit-sample": "audit/books",
     "sites": "sites",
-    "rules": "rules?name=shop",
+    "sites-edit": "sites?edit=1",
+    "rules": "rules",
+    "rule": "rules?name=shop",
     "studio": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "studio-save": "studio?url=http%3A%2F%2F127.0.0.1%3A{port}%2F14",
     "system": "system",
@@ -54,8 +56,14 @@ JUDGED = "rrrrwrrrrrrrrrrrrwrrrrrr"
 """Keys that are pressed on a sample before its pictures."""
 CLICKED = ("Volume 14", "Author 0", "23.90")
 """What becomes fields in the pictures of the studio."""
-WIDE, NARROW = (1280, 860), (375, 860)
+WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 375, "height": 860}
+TO_THE_TOP = """() => {
+  document.querySelector(".rail nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  window.scrollTo(0, 0);
+}"""
 PAGES = 3000
+CRAWLED_S = 45
+"""Seconds of crawling before the first picture."""
 RULE = """apiVersion: nephila.dev/v1
 kind: ParseRule
 metadata: {name: shop}
@@ -89,6 +97,18 @@ metadata: {name: menu}
 spec:
   seeds: ['http://127.0.0.8:PORT/menu']
   recrawl: {every: 10s}
+"""
+SITES = """apiVersion: nephila.dev/v1
+kind: Site
+metadata: {name: press}
+spec:
+  frequency: 6h
+  country: SG
+  type: newspaper
+  directories:
+    - {name: world, url: 'http://127.0.0.6:PORT/1', score: 5}
+    - {name: sport, url: 'http://127.0.0.6:PORT/2', frequency: adaptive 1h 7d}
+    - {name: archive, url: 'http://127.0.0.6:PORT/3', paused: true}
 """
 WEBHOOKS = """allow_addresses: [127.0.0.0/8]
 webhooks:
@@ -163,45 +183,55 @@ class Site(http.server.BaseHTTPRequestHandler):
 
 
 async def pictures(address: str, port: int, names: list[str]) -> None:
-    """Take and write them."""
-    from PIL import Image
+    """Takes and writes them. Each screen is loaded once: the same page is then light and dark, wide and narrow."""
     from playwright.async_api import async_playwright
 
     base = address.partition("login")[0]
+    FOLDER.mkdir(exist_ok=True)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=find(), args=["--no-sandbox"])
-        state: Any = None
-        shots: dict[str, list[Image.Image]] = {name: [] for name in names}
-        for size in (WIDE, NARROW):
-            for scheme in ("light", "dark"):
-                view = {"width": size[0], "height": size[1]}
-                context = await browser.new_context(color_scheme=scheme, viewport=view, storage_state=state)  # type: ignore[arg-type]
-                page = await context.new_page()
-                page.set_default_timeout(120_000)
-                if state is None:
-                    await page.goto(address)
-                    state = await context.storage_state()
-                    if any(name.startswith("audit") for name in names):
-                        await _judge(page, base)
-                for name in names:
-                    await page.goto(base + SCREENS[name].format(port=port))
-                    if name.startswith("studio"):
-                        await _make_rule(page, name)
-                    shots[name].append(Image.open(BytesIO(await page.screenshot())).convert("RGB"))
-                await context.close()
+        page = await browser.new_page()
+        page.set_default_timeout(120_000)
+        await page.goto(address)
+        if any(name.startswith("audit") for name in names):
+            await _judge(page, base)
+        writing = []
+        for name in names:
+            await page.set_viewport_size(WIDE)
+            await page.goto(base + SCREENS[name].format(port=port))
+            if name.startswith("studio"):
+                await _make_rule(page, name)
+            writing.append(asyncio.create_task(asyncio.to_thread(_write, name, await _shots(page))))
         await browser.close()
-    FOLDER.mkdir(exist_ok=True)
-    for name, images in shots.items():
-        total = Image.new("RGB", (sum(one.width for one in images) + 60, WIDE[1] + 20), "#8a8f96")
-        left = 10
-        for one in images:
-            total.paste(one, (left, 10))
-            left += one.width + 13
-        small = total.resize((total.width // 2, total.height // 2), Image.Resampling.LANCZOS)
-        small.quantize(200, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-            FOLDER / f"{name}.png", optimize=True
-        )
-        print(FOLDER / f"{name}.png", (FOLDER / f"{name}.png").stat().st_size)
+        await asyncio.gather(*writing)
+
+
+async def _shots(page: Any) -> list[bytes]:
+    shots = []
+    for size in (WIDE, NARROW):
+        await page.set_viewport_size(size)
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme)
+            await page.evaluate(TO_THE_TOP)
+            shots.append(await page.screenshot())
+    return shots
+
+
+def _write(name: str, shots: list[bytes]) -> None:
+    """Writes the four pictures of a screen as one."""
+    from PIL import Image
+
+    images = [Image.open(BytesIO(shot)).convert("RGB") for shot in shots]
+    total = Image.new("RGB", (sum(image.width for image in images) + 60, WIDE["height"] + 20), "#8a8f96")
+    left = 10
+    for image in images:
+        total.paste(image, (left, 10))
+        left += image.width + 13
+    small = total.resize((total.width // 2, total.height // 2), Image.Resampling.LANCZOS)
+    small.quantize(200, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        FOLDER / f"{name}.png", optimize=True
+    )
+    print(FOLDER / f"{name}.png", (FOLDER / f"{name}.png").stat().st_size)
 
 
 async def _judge(page: Any, base: str) -> None:
@@ -238,6 +268,7 @@ def main() -> None:
         (Path(folder) / "jobs.yaml").write_text(JOBS.replace("SEEDS", seeds).replace("PORT", str(port)))
         (Path(folder) / "rules" / "shop").mkdir(parents=True)
         (Path(folder) / "rules" / "shop" / "rule.yaml").write_text(RULE)
+        (Path(folder) / "sites.yaml").write_text(SITES.replace("PORT", str(port)))
         (Path(folder) / "hooks.yaml").write_text(WEBHOOKS.replace("PORT", str(port)))
         up = [*nephila, "up", "--out", "crawls", "--allow-private", "--quiet", "--rules", "rules", "--workers", "0"]
         secrets = {f"NEPHILA_WEBHOOK_{name}_SECRET": SECRET for name in ("NEWSROOM", "ARCHIVE")}
@@ -247,7 +278,10 @@ def main() -> None:
                 apply = [*nephila, "jobs", "apply", "-f", "jobs.yaml", "--out", "crawls"]
                 while program.poll() is None and subprocess.run(apply, cwd=folder).returncode:
                     time.sleep(1)
-                time.sleep(45)
+                began = time.monotonic()
+                sites = [*nephila, "sites", "apply", "-f", "sites.yaml", "--sites", "crawls/sites.db"]
+                subprocess.run(sites, cwd=folder, check=True)
+                time.sleep(max(CRAWLED_S - (time.monotonic() - began), 0))
                 console = [*nephila, "console", "--out", "crawls", "--no-browser"]
                 with subprocess.Popen(console, cwd=folder, stdout=subprocess.PIPE, text=True) as served:
                     assert served.stdout is not None

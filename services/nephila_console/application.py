@@ -17,6 +17,7 @@ from nephila_control.access.caller import Caller
 from nephila_control.api import Forbidden, NotFound
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
@@ -24,6 +25,7 @@ from starlette.staticfiles import StaticFiles
 
 from nephila_console import gate
 from nephila_console.capability_cache import CapabilityCache
+from nephila_console.compression import compressed
 from nephila_console.live import CSRF, VIEWERS, Live
 from nephila_console.logins import Access, Logins, view_of
 from nephila_console.messages import chosen, language
@@ -87,6 +89,7 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("POST", "/sites/apply", site_changes.apply),
     ("GET", "/sites.csv", site_changes.csv),
     ("GET", "/rules", rules.rules),
+    ("POST", "/rules/{name}", rules.restore),
     ("GET", "/studio", studio.start),
     ("POST", "/studio", studio.fetch),
     ("GET", "/studio/{name}", studio.show),
@@ -143,7 +146,7 @@ class _Console:
         inside = [Route(address, self._guarded(screens), methods=list(screens)) for address, screens in by_path.items()]
         app = Starlette(
             routes=[
-                Mount("/static", app=_Static(packages=[("nephila_console", "static")])),
+                Mount("/static", app=GZipMiddleware(_Static(packages=[("nephila_console", "static")]))),
                 Route("/login", self._open(self._logins.login), methods=["GET", "POST"]),
                 Route("/oidc", self._open(self._logins.oidc)),
                 Route("/oidc/callback", self._open(self._logins.oidc_callback)),
@@ -184,7 +187,7 @@ class _Console:
                 self._under_way -= 1
             if request.query_params.get("lang"):
                 response.set_cookie("nephila_lang", language.get(), path=BASE, samesite="strict", httponly=True)
-            return gate.protect(response)
+            return compressed(request, gate.protect(response))
 
         return endpoint
 

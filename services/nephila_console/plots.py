@@ -12,6 +12,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup, escape
@@ -42,39 +43,69 @@ class _Size(NamedTuple):
 SIZES: Final = (_Size("wide", 640, 220), _Size("narrow", 340, 190))
 WIDTH: Final = 960
 """Width of the plot of an interval."""
+LONGEST_CLOCK_S: Final = 86_400
+"""A longer time has dates at its axis."""
 OUTCOMES: Final = ("stored", "dropped", "denied", "failed")
 
 
+class _Column(NamedTuple):
+    at: float
+    length_s: float
+    values: Mapping[str, float]
+    """Fetches by outcome, for a whole step."""
+    ended: bool = True
+    """False while its time is not over: it is drawn paler, since it would look like a fall."""
+
+
 def timeline(bins: Sequence[TimeBin], step_s: int, now: float) -> Markup:
-    """Draws ended fetches as stacked columns. A column whose time is not over at `now` is drawn paler, since it would
-    look like a fall."""
+    """Draws ended fetches as stacked columns."""
     if not bins:
         return Markup("")
-    first, last = bins[0].at, bins[-1].at
-    steps = max((last - first) // step_s + 1, 12)
-    top = _top(max(sum(slot.outcomes.values()) for slot in bins))
+    columns = [_Column(slot.at, step_s, slot.outcomes, slot.at + step_s <= now) for slot in bins]
+    return _stacked(columns, step_s, 12 * step_s)
+
+
+def ends(samples: Sequence[Sample], step_s: float) -> Markup:
+    """Draws what ended between two samples as stacked columns, each as high as if its time were a whole step. A last
+    column of less than a third of a step is left out: it says nothing yet."""
+    columns = [
+        _Column(before.at, after.at - before.at, _ended(before, after, step_s), after.at - before.at >= 0.9 * step_s)
+        for before, after in pairwise(samples)
+        if after.at - before.at >= step_s / 3
+    ]
+    return _stacked(columns, step_s, 3 * step_s) if len(columns) > 1 else Markup("")
+
+
+def _ended(before: Sample, after: Sample, step_s: float) -> dict[str, float]:
+    """A job that was deleted takes its counts away; that is no negative number of ends."""
+    share = step_s / (after.at - before.at)
+    return {name: max(getattr(after, name) - getattr(before, name), 0) * share for name in OUTCOMES}
+
+
+def _stacked(columns: Sequence[_Column], step_s: float, least_s: float) -> Markup:
+    first = columns[0].at
+    length = max(columns[-1].at + columns[-1].length_s - first, least_s)
+    top = _top(max(sum(column.values.values()) for column in columns))
 
     def draw(size: _Size) -> str:
-        step = (size.width - size.left) / steps
-        gap = min(1.5, step / 5)
         parts = []
-        for slot in bins:
+        for column in columns:
             y = float(size.height - size.bottom)
-            x = size.left + (slot.at - first) // step_s * step
-            ended = "" if slot.at + step_s <= now else " unended"
+            x, end = (size.x((at - first) / length) for at in (column.at, column.at + column.length_s))
+            width = (end - x) - min(1.5, (end - x) / 5)
             for name in OUTCOMES:
-                height = size.area(slot.outcomes.get(name, 0), top)
+                height = size.area(column.values.get(name, 0), top)
                 if height:
                     y -= height
-                    box = f'x="{x:.1f}" y="{y:.1f}" width="{step - gap:.1f}" height="{height:.1f}"'
-                    parts.append(f'<rect class="fill {name}{ended}" {box}/>')
+                    box = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+                    parts.append(f'<rect class="fill {name}{"" if column.ended else " unended"}" {box}/>')
         return "".join(parts)
 
     unit = _("second") if step_s == 1 else span(step_s)
-    values = {name: [slot.outcomes.get(name, 0) for slot in bins] for name in OUTCOMES}
+    values = {name: [round(column.values.get(name, 0), 1) for column in columns] for name in OUTCOMES}
     words = _("Fetches that ended per %(unit)s") % {"unit": unit}
-    frame = _Frame(first, first + step_s * steps, top, [slot.at + step_s / 2 for slot in bins])
-    return _figure(draw, frame, values, words)
+    middles = [column.at + column.length_s / 2 for column in columns]
+    return _figure(draw, _Frame(first, first + length, top, middles), values, words)
 
 
 def interval(precision: Precision) -> Markup:
@@ -91,8 +122,8 @@ def interval(precision: Precision) -> Markup:
     )
 
 
-def curves(samples: Sequence[Sample]) -> Markup:
-    """Draws queue and ended URLs since the start of the program."""
+def curves(samples: Sequence[Sample], *, queue_alone: bool = False) -> Markup:
+    """Draws queue and ended URLs. A part of the time has the queue alone, since sums since the start are flat there."""
     if len(samples) < 3:
         return Markup("")
     first, last = samples[0].at, samples[-1].at
@@ -102,6 +133,8 @@ def curves(samples: Sequence[Sample]) -> Markup:
         "stored": [sample.stored for sample in samples],
         "ended": [sample.stored + sample.denied + sample.failed + sample.dropped for sample in samples],
     }
+    if queue_alone:
+        lines = {"queued": lines["queued"]}
     top = _top(max(max(values) for values in lines.values()))
 
     def draw(size: _Size) -> str:
@@ -115,7 +148,8 @@ def curves(samples: Sequence[Sample]) -> Markup:
         return "".join(parts)
 
     frame = _Frame(first, first + length, top, [sample.at for sample in samples])
-    return _figure(draw, frame, lines, _("Queue and ended URLs since the start"))
+    words = _("Queued URLs") if queue_alone else _("Queue and ended URLs since the start")
+    return _figure(draw, frame, lines, words)
 
 
 class _Frame(NamedTuple):
@@ -126,7 +160,7 @@ class _Frame(NamedTuple):
     """Instant of each value, in seconds since 1970."""
 
 
-def _figure(draw: Callable[[_Size], str], frame: _Frame, values: Mapping[str, Sequence[int]], words: str) -> Markup:
+def _figure(draw: Callable[[_Size], str], frame: _Frame, values: Mapping[str, Sequence[float]], words: str) -> Markup:
     data: dict[str, Any] = {
         "first": frame.first,
         "last": frame.last,
@@ -159,10 +193,12 @@ def _grid(size: _Size, top: int) -> str:
 
 def _times(size: _Size, frame: _Frame) -> str:
     length = frame.last - frame.first
+    dates = length > LONGEST_CLOCK_S
     return "".join(
         f'<text class=axis x="{size.x(at):.0f}" y="{size.height - 5}" text-anchor="{anchor}" '
         f'data-at="{frame.first + length * at:.0f}">{_instant(frame.first + length * at, length)}</text>'
         for at, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end"))
+        if at != 0.5 or not dates or size.name == "wide"  # three dates are wider than a telephone
     )
 
 
@@ -185,4 +221,4 @@ def _short(value: int) -> str:
 
 
 def _instant(seconds: float, length_s: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M" if length_s > 86_400 else "%H:%M:%S", time.gmtime(seconds))
+    return time.strftime("%Y-%m-%d %H:%M" if length_s > LONGEST_CLOCK_S else "%H:%M:%S", time.gmtime(seconds))

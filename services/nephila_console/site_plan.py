@@ -102,6 +102,12 @@ def unpacked(text: str) -> Plan:
         raise UsageError("the change cannot be read; preview it again") from None
 
 
+def directories_of(site: Site) -> dict[str, dict[str, Any]]:
+    """Maps each job to its directory in the document of a site."""
+    parts = site.document.get("spec", {}).get("directories", [])
+    return {f"{site.name}.{part['name']}": part for part in parts}
+
+
 # ---- the cells of the grid
 
 
@@ -117,16 +123,11 @@ def from_cells(sites: Sequence[Site], cells: Mapping[str, str]) -> Plan:
     documents: dict[str, dict[str, Any]] = {}
     deleted = []
     for site in sites:
-        directories = site.document["spec"].get("directories", [])
-        names = {part["name"]: f"{site.name}.{part['name']}" for part in directories}
-        parts = [
-            _edited(part, names[part["name"]], cells)
-            for part in directories
-            if not cells.get(f"{DELETE}@{names[part['name']]}")
-        ]
+        directories = directories_of(site)
+        parts = [_edited(part, job, cells) for job, part in directories.items() if not cells.get(f"{DELETE}@{job}")]
         if not directories and cells.get(f"{DELETE}@{site.name}"):
             deleted.append(site.name)
-        elif parts != directories:
+        elif parts != list(directories.values()):
             documents[site.name] = _with_directories(site.document, parts)
     if any(cells.get(f"{name}@{NEW}", "").strip() for name in ("site", "name", "url")):
         _add(cells, by_name, documents)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,6 +14,7 @@ from nephila import __version__
 from nephila_control.access.guard import allowed
 from nephila_control.api import Control
 from nephila_control.capability_types import Capability, CapabilityName
+from nephila_control.screen_types import SeriesRange
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -23,6 +24,8 @@ from nephila_console.gate import Seal
 from nephila_console.messages import LANGUAGES, language, translate, translate_count
 from nephila_console.sessions import Session
 
+RANGES = get_args(SeriesRange)
+"""Times of curves, the shortest first; the empty one is the time since the start."""
 NAVIGATION = (
     ("Run", (("", "Overview"), ("jobs", "Jobs"), ("sites", "Sites"), ("hosts", "Hosts"))),
     ("Data", (("items", "Items"), ("pages", "Pages"), ("audit", "Audit"))),
@@ -30,6 +33,19 @@ NAVIGATION = (
     ("Operate", (("system", "System"),)),
 )
 """Groups of the rail: name, and screens by the part of their path and their name."""
+KEYS = {
+    "": "o",
+    "jobs": "j",
+    "sites": "s",
+    "hosts": "h",
+    "items": "i",
+    "pages": "p",
+    "audit": "a",
+    "studio": "t",
+    "rules": "r",
+    "system": "y",
+}
+"""Screen → the key that opens it after g."""
 
 
 @cache
@@ -57,6 +73,7 @@ def environment() -> Environment:
         "sparklines": sparklines,
         "seconds_now": time.time,
         "navigation": NAVIGATION,
+        "keys": KEYS,
         "version": __version__,
         "languages": LANGUAGES,
     }
@@ -94,6 +111,12 @@ class View:
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
     @property
+    def range(self) -> SeriesRange:
+        """Time of the curves on this screen; empty is the time since the start."""
+        name = self.field("range")
+        return name if name in RANGES else ""  # type: ignore[return-value]
+
+    @property
     def name(self) -> str:
         return str(self.request.path_params["name"])
 
@@ -113,10 +136,11 @@ class View:
         """Returns the address of a screen; empty for one that has nothing to show here."""
         return "" if self.screen_lacks(parts[0]) is not None else words.path(*parts, **query)
 
-    def _in_language(self, name: str) -> str:
-        """Returns the address of this screen in another language."""
-        query = urlencode({**dict(self.request.query_params), "lang": name}, errors="replace")
-        return f"{self.request.url.path}?{query}"
+    def _here(self, **changed: str) -> str:
+        """Returns the address of this screen with other fields; an empty one is left out."""
+        fields = {**dict(self.request.query_params), **changed}
+        query = urlencode({name: value for name, value in fields.items() if value}, errors="replace")
+        return self.request.url.path + (f"?{query}" if query else "")
 
     def render(self, template: str, code: int = 200, /, **values: Any) -> Response:
         """Renders a template. `Server-Timing` has the time since the request began."""
@@ -134,7 +158,9 @@ class View:
                 here=self.request.url.path.removeprefix(words.BASE).strip("/").partition("/")[0],
                 address=str(self.request.url.path) + (f"?{self.request.url.query}" if self.request.url.query else ""),
                 lang=language.get(),
-                in_language=self._in_language,
+                with_fields=self._here,
+                range=self.range,
+                ranges=RANGES,
                 now=time.time(),
                 notice=self.field("notice"),
                 **values,

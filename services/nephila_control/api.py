@@ -196,8 +196,8 @@ class Control(Operated):
         """How fetches ended, by reason and over time."""
 
     @operation("GET", "/series", Role.VIEWER, SCREENS, tenants=True)
-    async def get_series(self, request: screen_types.OfJob) -> screen_types.Series:
-        """Queue and ends since the program started."""
+    async def get_series(self, request: screen_types.GetSeries) -> screen_types.Series:
+        """Queue and ends since the program started, or in the last minutes, hours or days."""
 
     @operation("GET", "/hosts", Role.VIEWER, SCREENS, tenants=True)
     async def list_hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
@@ -214,6 +214,10 @@ class Control(Operated):
     @operation("DELETE", "/rules/{name}", Role.EDITOR, RULES, tenants=True, log=described.RULE)
     async def delete_rule(self, request: rule_types.RuleName) -> rule_types.RuleChange:
         """Delete a rule; its items stay."""
+
+    @operation("GET", "/rules/{name}/versions", Role.VIEWER, RULES, tenants=True)
+    async def list_rule_versions(self, request: rule_types.RuleName) -> rule_types.RuleVersionList:
+        """The last versions of a rule, and how each differs from the one in effect."""
 
     @operation("GET", "/rule-health", Role.VIEWER, RULES, tenants=True)
     async def rule_health(self, request: requests.Empty) -> rule_types.RuleHealthList:

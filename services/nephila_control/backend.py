@@ -22,6 +22,7 @@ from nephila.storage.source import Source
 from nephila_control import job_types, screen_types, system_types
 from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
+from nephila_control.rule_versions import StoredVersion
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
@@ -189,6 +190,10 @@ class Backend(Protocol):
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         """Publish rules, deletions too."""
+
+    def rule_versions(self, name: str) -> Sequence[StoredVersion]:
+        """Returns the last versions of a rule, the newest last; none of a rule that is a file."""
+        return ()
 
     def verdicts(self) -> Iterable[RuleVerdict]: ...
 

@@ -58,6 +58,35 @@ class RulesApplied(msgspec.Struct, kw_only=True):
     rules: list[RuleChange]
 
 
+class RuleVersion(msgspec.Struct, kw_only=True):
+    """A version of a rule that is in effect, or was."""
+
+    version: int
+    etag: str
+    """Equal for equal documents."""
+    at: float = 0.0
+    """Begin of its time in effect, in seconds since 1970 UTC; 0: not known."""
+    document: dict[str, Any]
+    difference: list[str] = []
+    """Lines of a unified diff from the version in effect to this one; empty for the one in effect."""
+
+
+class RuleVersionList(msgspec.Struct, kw_only=True):
+    """The last versions of a rule, the one in effect first."""
+
+    versions: list[RuleVersion]
+
+
+class FieldFill(msgspec.Struct, kw_only=True):
+    """How often a field of a rule has a value."""
+
+    name: str
+    now: float
+    """Share of the last pages with a value."""
+    usual: float
+    """Learned share; 0 until some pages were counted."""
+
+
 class RuleHealth(msgspec.Struct, kw_only=True):
     """Whether a rule still fits its site."""
 
@@ -71,6 +100,8 @@ class RuleHealth(msgspec.Struct, kw_only=True):
     pages: int
     fill_rate: float
     """Share of the last pages with items."""
+    fields: list[FieldFill] = []
+    """Fields in the order of their first values; empty before the first page."""
 
 
 class RuleHealthList(msgspec.Struct, kw_only=True):

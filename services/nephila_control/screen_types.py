@@ -91,6 +91,16 @@ class OfJob(Request):
     job: JobFilter = ""
 
 
+SeriesRange = Literal["", "15m", "1h", "24h", "7d"]
+
+
+class GetSeries(OfJob):
+    """The curves of one job, or of all of them, over a time up to now."""
+
+    range: SeriesRange = ""
+    """Time of `samples`; empty: since the program started."""
+
+
 class ListHosts(Request):
     """Hosts with queued URLs or with requests under way."""
 
@@ -316,7 +326,7 @@ class Sample(msgspec.Struct, kw_only=True):
 
 
 class Series(msgspec.Struct, kw_only=True):
-    """The counts since the program started, in equal steps, the oldest first; the last sample is the present one."""
+    """The counts over the range of the request, in equal steps, the oldest first; the last sample is the present."""
 
     samples: list[Sample]
     step_s: float

@@ -43,10 +43,10 @@ class ScreenOperations(OperationPart):
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
         return await asyncio.to_thread(self._shared.fetch_counts.read, self._rows_of(request.job))
 
-    async def get_series(self, request: screen_types.OfJob) -> screen_types.Series:
+    async def get_series(self, request: screen_types.GetSeries) -> screen_types.Series:
         jobs = [self._job(request.job)] if request.job else list(self._backend.jobs().values())
         reports = [self._backend.report(job) for job in jobs]
-        return self._backend.series.read(self._rows_of(request.job), reports, self._backend.clock)
+        return self._backend.series.read(self._rows_of(request.job), reports, self._backend.clock, request.range)
 
     async def list_hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         if request.job:

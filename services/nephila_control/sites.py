@@ -33,7 +33,7 @@ Decision = Callable[[Sites], SiteEdit]
 class SiteOperations(OperationPart):
     async def list_directories(self, request: requests.Empty) -> site_types.DirectoryList:
         now = self._backend.clock.now()
-        rows = await self._read(lambda store: directories(store, self._own, now), [])
+        rows: list[site_types.Directory] = await self._read(lambda store: directories(store, self._own, now), [])
         return site_types.DirectoryList(directories=rows)
 
     async def list_sites(self, request: requests.Empty) -> site_types.SiteList:
@@ -50,7 +50,7 @@ class SiteOperations(OperationPart):
     async def preview_sites(self, request: site_types.ApplySites) -> site_types.SitesApplied:
         self._backend.check_change()
         decide = await self._checked(self._decision(request))
-        changes = await self._read(lambda store: _effects(store, decide), [])
+        changes: list[AppliedSite] = await self._read(lambda store: _effects(store, decide), [])
         if not self._path.is_file():
             nothing = Sites({})
             changes = effects(nothing, decide(nothing), set())

@@ -42,6 +42,10 @@ class ConfigValue(msgspec.Struct, kw_only=True):
     source: Literal["default", "environment", "options"]
     """Origin of the value; options are those of the command, of its file, or derived from them."""
     secret: bool
+    words: str = ""
+    """Meaning and unit, from the reference of settings."""
+    default: str = ""
+    """Value as JSON without any configuration; empty for a secret."""
 
 
 class Configuration(msgspec.Struct, kw_only=True):

@@ -10,11 +10,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from nephila.kernel.runtime.config import FILE, settings, value_of, variable_of
+from nephila.kernel.runtime.config import FILE, section_class, settings, value_of, variable_of
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.source import Source
 
 from nephila_control import job_view, system_types
+from nephila_control.http.json_schema import field_texts
 
 if TYPE_CHECKING:
     from nephila.downloader.service import Downloader
@@ -52,7 +53,19 @@ def _values(section: str, config: msgspec.Struct) -> Iterable[system_types.Confi
             value="" if hidden else _text(value),
             source="environment" if from_environment else "default" if value == default else "options",
             secret=hidden and value not in (default, "", ()),
+            words=_words(type(config), name),
+            default="" if hidden else _text(default),
         )
+
+
+def _words(cls: type[msgspec.Struct], path: str) -> str:
+    """Reads the text under a field, as the reference of settings has it."""
+    name, _, rest = path.partition(".")
+    if not rest:
+        return field_texts(cls).get(name, "")
+    section = next(section_class(field.type) for field in msgspec.structs.fields(cls) if field.name == name)
+    assert section is not None
+    return _words(section, rest)
 
 
 def _text(value: Any) -> str:

@@ -53,8 +53,8 @@ class Browser:
     """Address of the last page."""
 
     async def get(self, path: str, headers: dict[str, str] | None = None) -> Answer:
-        """GET, with redirects."""
-        return await self._request("GET", path, b"", headers or {})
+        """GET, with redirects; a fragment stays in the browser."""
+        return await self._request("GET", path.partition("#")[0], b"", headers or {})
 
     async def post(self, path: str, fields: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
         """Send a form with the token of the last page; `csrf` among the fields replaces it."""

@@ -110,7 +110,7 @@ async def test_a_list_that_cannot_be_fetched_is_named_with_cause_since_when_and_
     site = site_types.Directory(name="s", last_run="", ended="", why="", new_pages=0, lists=lists)
     (first, *_, rest) = await all_needs(directories=[site])
     assert first.text == "A list of site s cannot be fetched: http://s.test/0: the server fails"
-    assert (first.link, first.since, first.remedy) == ("/console/sites?broken=1&q=s", 1795860000.0, "wait")
+    assert (first.link, first.since, first.remedy) == ("/console/sites?only=broken&q=s", 1795860000.0, "wait")
     assert rest.text == "2 more lists of sites cannot be fetched"
 
 

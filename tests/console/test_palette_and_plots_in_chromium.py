@@ -65,3 +65,19 @@ async def test_a_plot_shows_the_value_under_the_pointer(tmp_path, chromium):
         assert "·" in words
         await page.mouse.move(0, 0)
         assert await page.locator(".cross").count() == 0
+
+
+async def test_a_key_after_g_opens_a_screen_and_is_no_key_of_the_page(tmp_path, chromium):
+    """R judges a row of a sample; after g it goes to the rules. In a field the letters are text."""
+    async with _open(tmp_path, chromium) as page:
+        await page.goto(page.url.partition("/console")[0] + "/console/audit/first")
+        await page.keyboard.press("g")
+        await page.keyboard.press("r")
+        await page.wait_for_url("**/console/rules")
+        await page.keyboard.press("/")
+        await page.keyboard.type("gj")
+        assert await page.locator(".rail .search input").input_value() == "gj"
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("?")
+        shown = page.locator("#palette li", has_text="Jobs").first
+        assert await shown.locator("kbd").inner_text() == "g j"

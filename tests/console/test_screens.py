@@ -192,6 +192,18 @@ async def test_items_are_exported_without_formulas(tmp_path):
         assert '"name":"=HYPERLINK(1)"' in (await browser.get("/console/items.jsonl")).text.replace(": ", ":")
 
 
+async def test_the_headline_of_an_audit_is_its_interval(tmp_path):
+    async with console(tmp_path) as rig:
+        browser = await rig.opened()
+        page = parser.fromstring((await browser.get("/console/audit/first")).text)
+        assert page.xpath("string(//h1)") == "Is this right?"
+        form = page.xpath("//form[.//input[@value='right']]")[0]
+        fields = {field.get("name"): field.get("value") for field in form.xpath(".//input[not(@name='csrf')]")}
+        judged = parser.fromstring((await browser.post("/console/audit/first", fields)).text)
+        assert re.fullmatch(r"[\d.]+ % to [\d.]+ % are right", judged.xpath("string(//h1)"))
+        assert re.search(r"by 1 of \d+ labels; the estimate is 100 %", judged.xpath("string(//p[@class='lead'])"))
+
+
 # ---- changes
 
 

@@ -447,6 +447,26 @@ async def test_rules_are_applied_listed_and_deleted(rig):
         await rig.control.delete_rule(rule_types.RuleName(name="a"))
 
 
+async def test_a_rule_goes_back_to_a_version_before(rig):
+    """The version in effect is the first; equal documents are one version."""
+    for css in ("h1", "h2", "h2", "h3"):
+        await rig.control.apply_rules(rule_types.ApplyRules(rules=[rule("a", css=css)]))
+    name = rule_types.RuleName(name="a")
+    versions = (await rig.control.list_rule_versions(name)).versions
+    assert [one.document["spec"]["fields"]["title"]["css"] for one in versions] == ["h3", "h2", "h1"]
+    assert versions[0].difference == []
+    assert [line for line in versions[2].difference if line[:1] in "+-"] == [
+        "-  fields: {title: {css: h3}}",
+        "+  fields: {title: {css: h1}}",
+    ]
+    await rig.control.apply_rules(rule_types.ApplyRules(rules=[versions[2].document]))
+    after = (await rig.control.list_rule_versions(name)).versions
+    assert [one.etag for one in after] == [versions[2].etag, *(one.etag for one in versions)]
+    await rig.control.delete_rule(name)
+    with pytest.raises(api.NotFound, match="there is no rule 'a'"):
+        await rig.control.list_rule_versions(name)
+
+
 async def test_one_bad_rule_refuses_all(rig):
     """The line names it."""
     bad = rule("bad")
@@ -700,11 +720,11 @@ async def test_a_url_that_is_none_is_a_usage_error(rig):
 async def test_the_series_of_a_job_ends_with_its_present_counts(rig):
     """An unknown job has none."""
     await apply(rig)
-    found = await rig.control.get_series(screen_types.OfJob(job="news"))
+    found = await rig.control.get_series(screen_types.GetSeries(job="news"))
     assert (found.samples[-1].queued, found.samples[-1].stored) == (1, 0)
-    assert (await rig.control.get_series(screen_types.OfJob())).samples[-1].queued == 1
+    assert (await rig.control.get_series(screen_types.GetSeries(range="24h"))).samples[-1].queued == 1
     with pytest.raises(api.NotFound, match="no job 'x'"):
-        await rig.control.get_series(screen_types.OfJob(job="x"))
+        await rig.control.get_series(screen_types.GetSeries(job="x"))
 
 
 async def test_hosts_say_why_they_wait(rig):

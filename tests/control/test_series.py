@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila_control.job_types import Job
-from nephila_control.series import JOBS, RECENT_S, RECENT_STEP_S, SAMPLES, JobSeries
+from nephila_control.series import JOBS, POINTS, RECENT_S, SAMPLES, STEPS, JobSeries
 
 
 def job(name="a", stored=0):
@@ -38,8 +39,8 @@ def test_the_recent_curve_keeps_its_steps_and_eleven_minutes():
     for second in range(20_000):
         series.note(float(second), 1000.0 + second, counts(a=second))
     recent = series.read(None, [job(stored=20_000)], ManualClock(21_000.0)).recent
-    assert {round(b.at - a.at, 3) for a, b in itertools.pairwise(recent[:-1])} == {RECENT_STEP_S}
-    assert RECENT_S <= recent[-1].at - recent[0].at <= RECENT_S + 2 * RECENT_STEP_S
+    assert {round(b.at - a.at, 3) for a, b in itertools.pairwise(recent[:-1])} == {10.0}
+    assert RECENT_S <= recent[-1].at - recent[0].at <= RECENT_S + 20.0
 
 
 def test_the_curve_of_all_jobs_is_their_sum():
@@ -61,3 +62,27 @@ def test_very_many_jobs_have_the_curve_of_their_sum_alone():
     assert [sample.stored for sample in answer.samples[:-1]] == [0, JOBS + 1, 2 * (JOBS + 1)]
     assert [sample.stored for sample in answer.recent[:-1]] == [0, JOBS + 1, 2 * (JOBS + 1)]
     assert len(series.read(["j1"], [], ManualClock()).samples) == 1
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_range_has_its_length_and_its_steps(name):
+    length_s, step_s = STEPS[name]
+    series = JobSeries()
+    for at in range(0, 700_000, 10):
+        series.note(float(at), 1000.0 + at, counts(a=at))
+    answer = series.read(None, [job(stored=700_000)], ManualClock(701_000.0), name)
+    times = [sample.at for sample in answer.samples[:-1]]
+    assert len(times) <= POINTS
+    assert answer.step_s == step_s
+    assert {round(after - before, 3) for before, after in itertools.pairwise(times)} == {step_s}
+    assert length_s <= times[-1] - times[0] <= length_s + step_s
+
+
+def test_a_short_run_is_whole_in_each_range():
+    series = JobSeries()
+    for at in range(0, 120, 2):
+        series.note(float(at), 1000.0 + at, counts(a=at))
+    for name, (_, step_s) in STEPS.items():
+        times = [sample.at for sample in series.read(None, [], ManualClock(1120.0), name).samples]
+        assert (times[0], times[-1]) == (1000.0, 1120.0)
+        assert len(times) == max(120 // int(step_s), 1) + 1

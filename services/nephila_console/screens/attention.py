@@ -192,10 +192,10 @@ def _lists(directories: Iterable[site_types.Directory]) -> Iterable[Need]:
             "url": entry.url,
             "why": entry.words,
         }
-        yield Need(text, path("sites", broken="1", q=site.name), _instant(entry.since), entry.proposal)
+        yield Need(text, path("sites", only="broken", q=site.name), _instant(entry.since), entry.proposal)
     if len(broken) > NAMED:
         text = _("%(count)s more lists of sites cannot be fetched") % {"count": count(len(broken) - NAMED)}
-        yield Need(text, path("sites", broken="1"))
+        yield Need(text, path("sites", only="broken"))
 
 
 def _webhooks(hooks: Iterable[system_types.WebhookRow]) -> Iterable[Need]:

@@ -71,7 +71,7 @@ async def job(view: View) -> Response:
     of_job = screen_types.OfJob(job=view.name)
     outcomes, series, quarantines = await asyncio.gather(
         view.control.count_outcomes(of_job),
-        view.control.get_series(of_job),
+        view.control.get_series(screen_types.GetSeries(job=view.name, range=view.range)),
         optional(view.control.list_quarantines(name)),
     )
     limit = int(detail.document.get("spec", {}).get("scope", {}).get("maxPages", 0) or 0)

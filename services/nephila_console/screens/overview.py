@@ -22,7 +22,7 @@ async def overview(view: View) -> Response:
         control.status(requests.Empty()),
         control.list_jobs(job_types.ListJobs()),
         control.count_outcomes(screen_types.OfJob()),
-        control.get_series(screen_types.OfJob()),
+        control.get_series(screen_types.GetSeries(range=view.range)),
         control.rule_health(requests.Empty()),
     )
     needs = await needs_of(control, status, jobs.jobs, health.rules, series)

@@ -113,7 +113,7 @@ async def grid(
         _documents(view) if edit else _nothing(),
     )
     rows = rows_of(listed.directories if listed is not None else [], jobs.jobs)
-    rows += [SiteRow(site.name, None) for site in documents if not site.document["spec"].get("directories")]
+    rows += [SiteRow(site.name, None) for site in documents if not site_plan.directories_of(site)]
     query = {
         "q": view.field("q").strip()[:500],
         "only": view.field("only") if view.field("only") in VIEWS else "",
@@ -191,9 +191,7 @@ class Cell(NamedTuple):
 def _cells(
     rows: Sequence[SiteRow], sites: Sequence[site_types.Site], typed: Mapping[str, str]
 ) -> dict[str, dict[str, Cell]]:
-    parts = {
-        f"{site.name}.{part['name']}": part for site in sites for part in site.document["spec"].get("directories", [])
-    }
+    parts = {job: part for site in sites for job, part in site_plan.directories_of(site).items()}
     return {row.name: _cells_of(row, parts[row.name], typed) for row in rows if row.name in parts}
 
 
@@ -211,8 +209,5 @@ def _etags(rows: Sequence[SiteRow], sites: Sequence[site_types.Site]) -> dict[st
     """Maps each site with a row on the screen to the etag of its document."""
     names = {row.name for row in rows}
     return {
-        site.name: site.etag
-        for site in sites
-        if site.name in names
-        or any(f"{site.name}.{part['name']}" in names for part in site.document["spec"].get("directories", []))
+        site.name: site.etag for site in sites if site.name in names or names & site_plan.directories_of(site).keys()
     }

@@ -11,6 +11,7 @@ from nephila_control import requests, system_types
 from nephila_control.api import Forbidden
 from starlette.responses import Response
 
+from nephila_console.messages import translate as _
 from nephila_console.screens.attention import optional
 from nephila_console.view import View
 
@@ -26,10 +27,13 @@ async def settings(view: View) -> Response:
         raise UsageError(str(error)) from None
     configuration, problem = await _or_problem(view.control.get_configuration(request))
     live = await optional(view.control.get_settings(requests.Empty()))
+    search = view.field("q").strip()[:200]
+    values = configuration.values if configuration is not None else []
     return view.render(
         "settings.html",
-        values=configuration.values if configuration is not None else [],
-        problem=problem,
+        values=[setting for setting in values if search.lower() in f"{setting.name} {setting.words}".lower()],
+        search=search,
+        problem=problem or (_("No setting is like that.") if values else ""),
         live_settings=live.settings if live is not None else {},
         query=query,
         sections=("scheduler", "downloader", "parser", "storage"),

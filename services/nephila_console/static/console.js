@@ -33,25 +33,6 @@
     form.addEventListener("change", () => { if (form.reportValidity()) form.requestSubmit(); });
   }
 
-  // The styled page of the studio tells which element was clicked; its place on the screen stays.
-  const page = document.querySelector("iframe.styled");
-  if (page) {
-    const place = "studio " + page.dataset.page;
-    addEventListener("message", (event) => {
-      if (event.source !== page.contentWindow || !event.data) return;
-      const { pick, y, ready, unstyled } = event.data;
-      if (Number.isInteger(pick) && pick >= 0) {
-        if (Number.isInteger(y)) sessionStorage.setItem(place, String(y));
-        location.assign(`?pick=${pick}`);
-      } else if (ready && unstyled) {
-        page.parentElement.querySelector("[data-unstyled]").hidden = false;
-      } else if (ready && sessionStorage.getItem(place)) {
-        page.contentWindow.postMessage({ y: Number(sessionStorage.getItem(place)) }, "*");
-      }
-    });
-    page.contentWindow.postMessage({ ask: true }, "*");
-  }
-
   const here = document.querySelector(".rail nav [aria-current]");
   if (here) here.scrollIntoView({ block: "nearest", inline: "center" });
 

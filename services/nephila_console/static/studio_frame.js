@@ -41,7 +41,8 @@
   }
 
   addEventListener("pointermove", (event) => { const element = under(event); if (element !== target) show(element); }, true);
-  addEventListener("scroll", () => { if (target) show(target); }, true);
+  addEventListener("scroll", () => { if (target) show(target); tellPlace(); }, true);
+  addEventListener("resize", tellPlace);
   addEventListener("pointerleave", () => show(null));
   for (const kind of ["mousedown", "mouseup", "auxclick", "dblclick", "submit", "dragstart"]) {
     addEventListener(kind, (event) => event.preventDefault(), true);
@@ -63,10 +64,18 @@
     }
   }, true);
   addEventListener("error", (event) => { if (event.target.localName === "link") failed += 1; }, true);
+  // Where the last picked element is on the screen; the studio shows what else the click could mean there.
+  function tellPlace() {
+    const last = location.hash.match(/^#n(\d+)$/), element = last && document.querySelector(`[${NUMBER}="${last[1]}"]`);
+    if (!element) return;
+    const area = element.getBoundingClientRect();
+    parent.postMessage({ right: Math.round(area.right), top: Math.round(area.top) }, "*");
+  }
   function ready() {
     // The first style element is the studio's own.
     const sheets = document.querySelectorAll('link[rel="stylesheet"]').length, own = document.querySelectorAll("style").length;
     parent.postMessage({ ready: true, unstyled: sheets > 0 && failed >= sheets && own < 2 }, "*");
+    tellPlace();
   }
   addEventListener("message", (event) => {
     if (event.source !== parent || !event.data) return;

@@ -24,6 +24,7 @@ from nephila_control.backend import Backend, DeadLetters
 from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
 from nephila_control.explain.host_list import SORTS
+from nephila_control.rule_versions import StoredVersion
 from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
@@ -198,6 +199,9 @@ class TenantBackend(Backend):
     @property
     def has_functions(self) -> bool:
         return self._inner.has_functions
+
+    def rule_versions(self, name: str) -> Sequence[StoredVersion]:
+        return self._inner.rule_versions(name) if self._owns(name) else ()
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
         self.check_rule_change(rule.name for rule in rules)

@@ -56,6 +56,7 @@ from nephila_control.cluster.queries import Queries
 from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
 from nephila_control.job_report import finished, job_report
+from nephila_control.rule_versions import RuleVersions, StoredVersion
 from nephila_control.series import Counts, JobSeries
 from nephila_control.stores import store_problems
 from nephila_control.throughput import Rates
@@ -117,6 +118,7 @@ class ClusterBackend(Backend):
         self._statuses: dict[str, tuple[JobStatus, float]] = {}
         """Uid → last status, and the instant of its arrival."""
         self._rules: Latest[ParseRule] = Latest(RULES)
+        self._versions = RuleVersions()
         self._verdicts: dict[str, RuleVerdict] = {}
         self._rates = Rates()
         self.series = JobSeries()
@@ -129,7 +131,7 @@ class ClusterBackend(Backend):
         for topic, handler in (
             (JOBS, self._on_job),
             (JOB_STATUS, self._on_status),
-            (RULES, self._rules.take),
+            (RULES, self._on_rule),
             (RULE_VERDICTS, self._on_verdict),
             (EXPLAIN_ANSWERS, self._queries.on_answer),
             (MEMBERS, self._on_member),
@@ -182,6 +184,10 @@ class ClusterBackend(Backend):
             for uid, (status, _) in self._statuses.items()
             if not status.deleted
         }
+
+    def _on_rule(self, rule: ParseRule) -> None:
+        self._rules.take(rule)
+        self._versions.take(rule)
 
     def _on_verdict(self, verdict: RuleVerdict) -> None:
         self._verdicts[verdict.rule] = verdict
@@ -312,7 +318,11 @@ class ClusterBackend(Backend):
         for rule in rules:
             receipts.append(self._publish(RULES, 0, rule))
             self._rules.take(rule)
+            self._versions.take(rule, self.clock.now())
         await self._taken(*receipts)
+
+    def rule_versions(self, name: str) -> Sequence[StoredVersion]:
+        return self._versions.of(name)
 
     def verdicts(self) -> Iterable[RuleVerdict]:
         return self._verdicts.values()

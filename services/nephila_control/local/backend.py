@@ -38,6 +38,7 @@ from nephila_control.explain.explain import Explanation
 from nephila_control.explain.facts import Home
 from nephila_control.local.explain import LocalExplain
 from nephila_control.local.rule_store import RuleStore
+from nephila_control.rule_versions import StoredVersion
 from nephila_control.series import Counts, JobSeries
 from nephila_control.stores import refusing_hosts, store_problems, store_row
 from nephila_control.throughput import Rates
@@ -364,7 +365,12 @@ class LocalBackend(Backend):
         return not isinstance(parser, ParserConfig) or bool(parser.rule_functions_dir)
 
     async def put_rules(self, rules: Sequence[ParseRule]) -> None:
-        self._rule_store().put(rules)
+        self._rule_store().put(rules, self.clock.now())
+
+    def rule_versions(self, name: str) -> Sequence[StoredVersion]:
+        if self._store is None or (self._files is not None and name in self._files.rules):
+            return ()
+        return self._store.versions.of(name)
 
     def verdicts(self) -> Iterable[RuleVerdict]:
         return self._parts.verdicts()
