@@ -29,6 +29,7 @@ from benchmarks.stored_rows import COMMON, make, url_of
 from tests.console.console_rig import ConsoleRig, console
 from tests.control.documents import document
 
+WHERE = quote('[["price","above","5"],["name","filled",""]]')
 MOST_MS, MOST_KB = 200, 300
 
 
@@ -37,10 +38,12 @@ def screens(rows: int, hosts: int) -> list[str]:
     page = f"page?job=bench&url={quote(url_of(rows - 2, hosts), safe='')}"
     return [
         *("", "jobs", "jobs/many", "jobs/many/edit", "jobs/many/exclude?re=h9", "hosts", "hosts?q=h77"),
+        *("hosts/h77.queue.test", "jobs/many?tab=pages", "jobs/many?tab=hosts", "jobs/many?tab=errors"),
         *("pages", "pages?outcome=failed", "pages?reason=http_404&job=bench", "pages?q=not-there&in=url"),
         *(f"pages?q={COMMON}", "pages?q=unique77", "pages?q=page-77&in=url"),
         *(f"{page}&tab={tab}" for tab in ("text", "links", "items", "history", "metadata")),
-        *("items", "items?q=not-there", "items?job=bench&sort=-price", "audit", "audit/first", "rules", "sites"),
+        *("items", "items?q=not-there", "items?job=bench&sort=-price", f"items?where={WHERE}"),
+        *("audit", "audit/first", "rules", "sites"),
         *("system", "system/settings", "system/network", "system/webhooks", "log", "studio"),
     ]
 

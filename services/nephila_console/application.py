@@ -35,6 +35,8 @@ from nephila_console.screens import (
     control_log,
     hosts,
     items,
+    job_form,
+    job_list,
     jobs,
     overview,
     pages,
@@ -57,12 +59,14 @@ Screen = Callable[[View], Awaitable[Response]]
 SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/", overview.overview),
     ("GET", "/search", search.search),
-    ("GET", "/jobs", jobs.jobs),
-    ("POST", "/jobs", jobs.create),
-    ("GET", "/jobs/new", jobs.new),
+    ("GET", "/jobs", job_list.jobs),
+    ("GET", "/bulk", job_list.confirm),
+    ("POST", "/bulk", job_list.apply),
+    ("POST", "/jobs", job_form.create),
+    ("GET", "/jobs/new", job_form.new),
     ("GET", "/jobs/{name}", jobs.job),
-    ("GET", "/jobs/{name}/edit", jobs.edit),
-    ("POST", "/jobs/{name}/edit", jobs.change),
+    ("GET", "/jobs/{name}/edit", job_form.edit),
+    ("POST", "/jobs/{name}/edit", job_form.change),
     ("GET", "/jobs/{name}/delete", jobs.ask_delete),
     ("POST", "/jobs/{name}/delete", jobs.delete),
     ("POST", "/jobs/{name}/pause", jobs.pause),
@@ -74,7 +78,10 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
     ("GET", "/page", pages.page),
     ("GET", "/page/screenshot", pages.screenshot),
     ("GET", "/hosts", hosts.hosts),
+    ("GET", "/hosts/{name}", hosts.host),
+    ("POST", "/hosts/{name}", hosts.change),
     ("GET", "/items", items.items),
+    ("GET", "/items/picture", items.picture),
     ("GET", "/items.csv", items.csv),
     ("GET", "/items.jsonl", items.jsonl),
     ("GET", "/items.parquet", items.parquet),
@@ -112,14 +119,16 @@ SCREENS: Final[Sequence[tuple[str, str, Screen]]] = (
 """Method, path below /console, screen."""
 LIVE: Final = {
     "/": overview.overview,
-    "/jobs": jobs.jobs,
+    "/jobs": job_list.jobs,
     "/hosts": hosts.hosts,
     "/pages": pages.pages,
     "/system": system.system,
     "/system/network": system_parts.network,
     "/system/webhooks": system_parts.webhooks,
 }
-"""Screens whose figures stay fresh, beside that of a job."""
+"""Screens whose figures stay fresh."""
+LIVE_NAMED: Final = {"jobs": jobs.job, "hosts": hosts.host}
+"""The same for screens of one object, by the first part of their path."""
 
 
 def routes(access: Access) -> list[BaseRoute]:
@@ -231,7 +240,7 @@ class _Console:
     async def _watch(self, view: View) -> Response:
         """GET /console/live?at=…: sends the changing part of a screen as events."""
         at = urlsplit(view.field("at"))
-        screen = LIVE.get(at.path.removeprefix(BASE)) or (jobs.job if _is_job(at.path) else None)
+        screen = LIVE.get(at.path.removeprefix(BASE)) or _live_of_object(at.path)
         session = view.session
         if screen is None or session is None or self._live.viewers >= VIEWERS:
             raise gate.Refused(404 if screen is None else 503, _("There is no such screen."))
@@ -287,8 +296,9 @@ def _screen_of(path: str) -> str:
     return path.removeprefix(BASE).strip("/").partition("/")[0].partition(".")[0]
 
 
-def _is_job(path: str) -> bool:
-    return path.startswith(f"{BASE}/jobs/") and path.count("/") == 3 and not path.endswith("/new")
+def _live_of_object(path: str) -> Screen | None:
+    named = path.startswith(f"{BASE}/") and path.count("/") == 3 and path != f"{BASE}/jobs/new"
+    return LIVE_NAMED.get(_screen_of(path)) if named else None
 
 
 class _Static(StaticFiles):

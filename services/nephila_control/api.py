@@ -19,6 +19,7 @@ from nephila_control import (
     audit_types,
     capability_types,
     event_types,
+    item_types,
     job_types,
     requests,
     rule_types,
@@ -48,6 +49,7 @@ SCREENS: Final = "nephila_control.screens:ScreenOperations"
 AUDIT: Final = "nephila_control.audit:AuditOperations"
 WHAT_IF: Final = "nephila_control.what_if:WhatIfOperations"
 RULES: Final = "nephila_control.rules:RuleOperations"
+PICTURES: Final = "nephila_control.item_pictures:ItemPictureOperations"
 STUDIO: Final = "nephila_control.studio:StudioOperations"
 SYSTEM: Final = "nephila_control.system:SystemOperations"
 
@@ -167,6 +169,14 @@ class Control(Operated):
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         """Items that rules extracted."""
 
+    @operation("GET", "/items/profile", Role.VIEWER, SCREENS, tenants=True)
+    async def profile_items(self, request: screen_types.ListItems) -> item_types.ItemProfile:
+        """How many items fit, and what their fields hold."""
+
+    @operation("GET", "/items/picture", Role.EDITOR, PICTURES)
+    async def get_item_picture(self, request: item_types.GetItemPicture) -> studio_types.StudioFile:
+        """A picture that an item names, fetched now or a short time ago."""
+
     @operation("GET", "/audit", Role.VIEWER, AUDIT)
     async def list_samples(self, request: requests.Empty) -> audit_types.SampleList:
         """Samples that people label, with the precision found so far."""
@@ -202,6 +212,10 @@ class Control(Operated):
     @operation("GET", "/hosts", Role.VIEWER, SCREENS, tenants=True)
     async def list_hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         """Hosts, and why each waits."""
+
+    @operation("POST", "/hosts/{name}/pace", Role.EDITOR, SCREENS, log=described.HOST)
+    async def change_host(self, request: screen_types.ChangeHost) -> screen_types.HostChanged:
+        """Fetch from a host again now, pause it, or leave more time between its requests; for all jobs."""
 
     @operation("GET", "/rules", Role.VIEWER, RULES, tenants=True)
     async def list_rules(self, request: requests.Empty) -> rule_types.RuleList:

@@ -142,6 +142,9 @@ class Backend(Protocol):
 
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList: ...
 
+    async def set_pace(self, request: screen_types.ChangeHost) -> None:
+        """Change the pace of a host. Raises `NotFound` for a host without a queue or a state."""
+
     # ---- single pages
 
     async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:

@@ -14,15 +14,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from nephila.kernel.messages import Outcome
 from nephila.kernel.reasons.table import words
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.ledgers.schema import DATABASE
 from nephila.storage.source import Source
 
+from nephila_control.job_types import LastError
 from nephila_control.screen_types import OutcomeCount, OutcomeCounts, TimeBin
 
 READ: Final = 100_000
 """Fetches of one call: some 100 ms in a thread."""
+FAILED: Final = Outcome.FAILED.name.lower()
 REASONS: Final = 3
 """Reasons that the cause of a failed job names."""
 BINS: Final = 96
@@ -36,9 +39,13 @@ class _Counts:
         self.reasons: Counter[tuple[str, str]] = Counter()
         self.step = 0
         self.bins: dict[int, Counter[str]] = {}
+        self.failure: tuple[int, str] = (0, "")
+        """Instant and reason of the last fetch that failed."""
 
     def add(self, at: int, outcome: str, reason: str, count: int) -> None:
         self.reasons[outcome, reason] += count
+        if outcome == FAILED:
+            self.failure = max(self.failure, (at, reason))
         if at:
             self.bins.setdefault(at // self.step_s, Counter())[outcome] += count
             while max(self.bins) - min(self.bins) >= BINS:
@@ -89,6 +96,17 @@ class FetchCounts:
         with self._lock:
             self._read_on()
             return {job: self._reasons(job) for job in jobs}
+
+    def last_errors(self, jobs: Iterable[str]) -> dict[str, LastError]:
+        """Maps each job to its last failed fetch; jobs without one are left out. Reads the database."""
+        with self._lock:
+            self._read_on()
+            failures = {job: self._jobs[job].failure for job in jobs if job in self._jobs}
+        return {
+            job: LastError(reason=reason, words=words(FAILED, reason), at=at)
+            for job, (at, reason) in failures.items()
+            if at
+        }
 
     def _reasons(self, job: str) -> str:
         counts = self._jobs[job].reasons.most_common(REASONS) if job in self._jobs else []

@@ -152,6 +152,16 @@ class Failure(msgspec.Struct, kw_only=True):
     remedy: str
 
 
+class LastError(msgspec.Struct, kw_only=True):
+    """The last fetch of a job that failed."""
+
+    reason: str
+    words: str
+    """Meaning of the reason."""
+    at: float
+    """Seconds since 1970 UTC."""
+
+
 class Job(msgspec.Struct, kw_only=True):
     """How one job stands."""
 
@@ -195,6 +205,8 @@ class Job(msgspec.Struct, kw_only=True):
     """What is wrong with the job while it goes on; empty for a job without faults."""
     failure: Failure | None = None
     """Set for a job that ended with nothing stored. `state` is still idle or limit."""
+    last_error: LastError | None = None
+    """None for a job without a failed fetch, and where the rows cannot be read."""
 
     @property
     def has_ended(self) -> bool:

@@ -61,8 +61,14 @@ def _status(scheduler: Scheduler, uid: str) -> JobStatus:
 
 def hosts(scheduler: Scheduler, request: screen_types.ListHosts, now: float) -> screen_types.HostList:
     """Costs O(`host_list.LOOKED_AT`)."""
-    rows = host_list(scheduler.dispatcher, now, job=request.job, search=request.search, sort=request.sort)
+    rows = host_list(
+        scheduler.dispatcher, now, job=request.job, search=request.search, name=request.name.lower(), sort=request.sort
+    )
     return screen_types.HostList(hosts=[_host(row) for row in rows[: request.limit]], total=len(rows))
+
+
+def no_host(name: str) -> api.NotFound:
+    return api.NotFound(f"host {name[:100]} is not in the frontier; hosts with queued URLs: nephila hosts")
 
 
 def _host(row: ListedHost) -> screen_types.Host:

@@ -90,10 +90,15 @@ class JobOperations(OperationPart):
         return job_types.JobDetail(status=status, document=document_of(job))
 
     async def _explained(self, jobs: list[job_types.Job]) -> list[job_types.Job]:
-        """The cause of a job that failed has the most frequent reasons, where they can be read."""
+        """Adds what the rows say, where they can be read: the last error, and the most frequent reasons of a job that
+        failed."""
+        counts = self._shared.fetch_counts
+        if failed := {job.name: job for job in jobs if job.failed}:
+            for name, error in (await asyncio.to_thread(counts.last_errors, failed)).items():
+                failed[name].last_error = error
         failures = {job.name: job.failure for job in jobs if job.failure is not None}
         if failures:
-            reasons = await asyncio.to_thread(self._shared.fetch_counts.reasons, failures)
+            reasons = await asyncio.to_thread(counts.reasons, failures)
             for name, failure in failures.items():
                 if reasons[name]:
                     failure.cause = f"nothing was stored: {reasons[name]}"

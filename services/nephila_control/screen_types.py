@@ -78,6 +78,8 @@ class ListItems(Request):
     test: Literal["", "contains", "is", "not", "empty", "filled", "above", "below"] = ""
     """How the field is compared with `value`; above and below compare numbers."""
     value: Search = ""
+    where: Annotated[str, Meta(max_length=4000, pattern=r"^[^\x00]*$")] = ""
+    """Further comparisons that hold as well: a JSON list of [field, test, value], ten at most."""
     sort: Word = ""
     """Dotted name of a field, with - before it for the largest first: numbers, then texts, empty ones last."""
     after: Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")] = ""
@@ -107,9 +109,23 @@ class ListHosts(Request):
     job: JobFilter = ""
     search: Search = ""
     """Part of the host's name."""
+    name: Word = ""
+    """This host alone, also one without a queue."""
     sort: Literal["next", "name", "queued", "delay", "latency", "errors", "rate"] = "next"
     """next: requests under way first, then by the instant of the next request. Others but name: the largest first."""
     limit: PageLimit = 50
+
+
+class ChangeHost(Request):
+    """Change the pace of a host for all jobs. A person cannot make a host faster than robots.txt and the jobs allow."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=300, pattern=r"^[^\x00-\x20/@?#]+$")]
+    """Name of the host, with its port where that is not the usual one."""
+    action: Literal["retry", "pause", "delay"]
+    """retry: end the pause and the back-off; the host waits for its delay at most. pause: dispatch nothing for
+    `seconds`. delay: leave at least `seconds` between two requests; 0 restores the delay of the jobs."""
+    seconds: Annotated[float, Meta(ge=0, le=2_592_000)] = 0.0
+    """Up to 30 days for a pause, up to one day for a delay."""
 
 
 class PageRow(msgspec.Struct, kw_only=True):
@@ -334,11 +350,14 @@ class Series(msgspec.Struct, kw_only=True):
     """The last eleven minutes in steps of 10 s; longer steps if nothing ended meanwhile."""
 
 
-HostWait = Literal["in_flight", "ready", "delay", "refused", "robots", "longer", "address", "job", "budget", "domain"]
-"""in_flight: a request is under way. ready: the next slot is its own. delay: the pause between two requests. refused:
-the server refused a request or did not answer. robots: robots.txt cannot be read. longer: a longer pause of another
-cause. address: hosts of one server address take turns. job: its jobs can take no more now (paused, a spent page budget,
-a quota or a window). budget: the budget of its jobs for this host is spent. domain: its domain is over its budget."""
+HostWait = Literal[
+    "in_flight", "ready", "held", "delay", "refused", "robots", "longer", "address", "job", "budget", "domain", "idle"
+]
+"""in_flight: a request is under way. ready: the next slot is its own. held: a person has paused it. delay: the
+pause between two requests. refused: the server refused a request or did not answer. robots: robots.txt cannot be read.
+longer: a longer pause of another cause. address: hosts of one server address take turns. job: its jobs can take no more
+now (paused, a spent page budget, a quota or a window). budget: the budget of its jobs for this host is spent. domain:
+its domain is over its budget. idle: no URL of it is queued."""
 
 
 class RecentFetches(msgspec.Struct, kw_only=True):
@@ -373,6 +392,18 @@ class Host(msgspec.Struct, kw_only=True):
     recent: RecentFetches = msgspec.field(default_factory=RecentFetches)
     domain: str = ""
     """The budget of the domain that holds the host back, in words."""
+    least_delay_s: float = 0.0
+    """Shortest pause between two requests that a person has set; 0 where there is none."""
+    held_s: float = 0.0
+    """Seconds until the end of the pause that a person has set."""
+
+
+class HostChanged(msgspec.Struct, kw_only=True):
+    """The pace of a host is changed."""
+
+    name: str
+    action: str
+    seconds: float
 
 
 class HostList(msgspec.Struct, kw_only=True):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from nephila_control import screen_types, stored_rows
+from nephila.kernel.runtime.errors import UsageError
+from nephila.scheduler.engine.host_pace_changes import LIMITS
+
+from nephila_control import item_types, screen_types, stored_rows
 from nephila_control.part import OperationPart
 
 
@@ -40,6 +43,10 @@ class ScreenOperations(OperationPart):
     async def list_items(self, request: screen_types.ListItems) -> screen_types.ItemList:
         return await asyncio.to_thread(stored_rows.item_list, self._backend.rows, request, self._rows_of(request.job))
 
+    async def profile_items(self, request: screen_types.ListItems) -> item_types.ItemProfile:
+        jobs = self._rows_of(request.job)
+        return await asyncio.to_thread(stored_rows.item_profile, self._backend.rows, request, jobs)
+
     async def count_outcomes(self, request: screen_types.OfJob) -> screen_types.OutcomeCounts:
         return await asyncio.to_thread(self._shared.fetch_counts.read, self._rows_of(request.job))
 
@@ -52,3 +59,12 @@ class ScreenOperations(OperationPart):
         if request.job:
             self._job(request.job)
         return await self._backend.hosts(request)
+
+    async def change_host(self, request: screen_types.ChangeHost) -> screen_types.HostChanged:
+        most_s = LIMITS[request.action]
+        if request.seconds > most_s:
+            raise UsageError(f"seconds: {request.action} takes at most {most_s:g}")
+        if request.action == "pause" and not request.seconds:
+            raise UsageError("seconds: a pause needs a length")
+        await self._backend.set_pace(request)
+        return screen_types.HostChanged(name=request.name, action=request.action, seconds=request.seconds)

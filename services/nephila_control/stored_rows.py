@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from nephila.kernel.fragment_routes import parse_routed
@@ -20,12 +20,15 @@ from nephila.storage.read.reader import stored_row
 from nephila.storage.rows import Row
 from nephila.storage.source import Source
 
-from nephila_control import api, job_view, screen_types
+from nephila_control import api, item_types, job_view, screen_types
 from nephila_control.rows import item_table, recent_rows
+from nephila_control.rows.item_profile import profile
 
 if TYPE_CHECKING:
     from nephila.storage.read.search_answer import Fragment
 
+MOST_TESTS = 10
+FieldTestName = Literal["contains", "is", "not", "empty", "filled", "above", "below"]
 HISTORY = 100
 """Fetches of one URL that are listed."""
 MAX_SCREENSHOT = 20_000_000
@@ -154,15 +157,9 @@ def page_detail(
 
 
 def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs) -> screen_types.ItemList:
-    database = there(source)
+    database, query = there(source), _selection(request, jobs)
     if not job_view.is_there(database):
         return screen_types.ItemList(items=[], rules=[])
-    chosen = {name: getattr(request, name) for name in item_table.Wanted._fields if name != "jobs"}
-    query = item_table.Wanted(jobs, **chosen)
-    if query.test and not query.field:
-        raise UsageError("field: name the field that is compared")
-    if query.test in ("above", "below") and not item_table.is_number(query.value):
-        raise UsageError(f"value: {query.value[:100]!a} is not a number; above and below compare numbers")
     try:
         batch = item_table.items(database, query, after=request.after, limit=request.limit)
     except (ValueError, RecursionError):
@@ -170,6 +167,50 @@ def item_list(source: Source | None, request: screen_types.ListItems, jobs: Jobs
     items = [screen_types.Item(**{**item._asdict(), "data": _json(item.data)}) for item in batch.items]
     rules = item_table.rules_of_items(database, jobs)
     return screen_types.ItemList(items=items, rules=rules, next=batch.next, complete=batch.complete)
+
+
+def item_field(source: Source | None, request: item_types.GetItemPicture, jobs: Jobs) -> str:
+    """The text in a field of one item; empty for another value. Raises `NotFound` for an unknown item."""
+    database = there(source)
+    key = (request.job, request.url_key, request.rule, request.ordinal)
+    data = (
+        item_table.data_of(database, key) if job_view.is_there(database) and (jobs is None or key[0] in jobs) else None
+    )
+    if data is None:
+        raise api.NotFound("there is no such item")
+    value = item_table.field_of(data, request.field)
+    return value if isinstance(value, str) else ""
+
+
+def item_profile(source: Source | None, request: screen_types.ListItems, jobs: Jobs) -> item_types.ItemProfile:
+    database, selection = there(source), _selection(request, jobs)
+    if not job_view.is_there(database):
+        return item_types.ItemProfile(total=0, counted=True, looked_at=0, complete=True, fields=[])
+    return profile(database, selection)
+
+
+def _selection(request: screen_types.ListItems, jobs: Jobs) -> item_table.Wanted:
+    """Raises `UsageError`."""
+    names = ("rule", "search", "field", "test", "value", "sort")
+    selection = item_table.Wanted(jobs, where=_where(request.where), **{name: getattr(request, name) for name in names})
+    if request.test and not request.field:
+        raise UsageError("field: name the field that is compared")
+    for test in selection.tests:
+        if test.test in ("above", "below") and not item_table.is_number(test.value):
+            raise UsageError(f"value: {test.value[:100]!a} is not a number; above and below compare numbers")
+    return selection
+
+
+def _where(text: str) -> tuple[item_table.FieldTest, ...]:
+    if not text:
+        return ()
+    try:
+        tests = msgspec.json.decode(text, type=list[tuple[str, FieldTestName, str]])
+    except UNREADABLE:
+        tests = []
+    if not 0 < len(tests) <= MOST_TESTS:
+        raise UsageError(f"where: a JSON list of [field, test, value], {MOST_TESTS} at most")
+    return tuple(item_table.FieldTest(*test) for test in tests)
 
 
 def there(source: Source | None) -> Source:

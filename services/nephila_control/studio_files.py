@@ -146,6 +146,13 @@ class StudioFiles:
             body = ready.pieces.joined(lambda file: str(page.number(file))).encode("utf-8", "replace")
         return StudioFile(content_type=ready.content_type, body=body)
 
+    async def picture(self, url: str) -> StudioFile:
+        """A picture by its URL, which the caller has checked. Raises `UserError` for a file that is not to be had."""
+        ready = await self._file(NamedFile("media", url))
+        if not ready.content_type.startswith("image/"):
+            raise UserError(f"{url[:200]}: no picture")
+        return StudioFile(content_type=ready.content_type, body=ready.body)
+
     async def _file(self, file: NamedFile) -> ReadyFile:
         ready = self._ready.get(file)
         if ready is not None:

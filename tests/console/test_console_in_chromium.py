@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from nephila_control.http.server import tcp_server
+from nephila_control.job_types import JobName
 
 from tests.console.console_rig import console
 from tests.e2e.web import NEPHILA
@@ -20,7 +21,9 @@ HOSTILE = (
     "<img src=http://foreign.test/x onerror=\"document.title='canary'\">"
 )
 SCREENS = ("", "jobs", "jobs/new", "jobs/news", "jobs/news/edit", "pages", "page?url=http%3A%2F%2Fa.test%2F7",
-           "page?url=http%3A%2F%2Fa.test%2F7&tab=links", "hosts", "items", "sites", "rules",
+           "page?url=http%3A%2F%2Fa.test%2F7&tab=links", "hosts", "hosts/a.test", "items", "sites", "rules",
+           "items?field=price&test=above&value=1", "jobs?select=all", "bulk?do=weight&job=news", "jobs/news?tab=pages",
+           "jobs/news?tab=hosts", "jobs/news?tab=errors", "jobs/news?tab=document",
            "system", "audit")  # fmt: skip
 SMALL_TEXT = """() => [...document.querySelectorAll("body *")].filter((element) =>
   element.checkVisibility() && [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) &&
@@ -28,7 +31,7 @@ SMALL_TEXT = """() => [...document.querySelectorAll("body *")].filter((element) 
     (element.ownerSVGElement ? element.ownerSVGElement.getScreenCTM().a : 1) < 11
 ).map((element) => element.outerHTML.slice(0, 120))"""
 """Elements whose text is less than 11 pixels high on the screen."""
-NARROW_NAMES = """() => [...document.querySelectorAll("main table.list tbody tr > th:first-child")]
+NARROW_NAMES = """() => [...document.querySelectorAll("main table.list tbody tr > th[scope=row]")]
   .filter((cell) => cell.getBoundingClientRect().width < 128).map((cell) => cell.outerHTML.slice(0, 120))"""
 """Names of rows that have less than 8 rem."""
 
@@ -195,3 +198,30 @@ async def journey(page: Any, address: str) -> None:
     await page.get_by_role("button", name="Delete the job").click()
     await page.wait_for_url("**/jobs?notice=deleted")
     assert page.foreign == []
+
+
+async def test_jobs_are_ticked_and_resumed_by_keyboard_and_fresh_figures_leave_the_ticks(tmp_path, chromium):
+    async with console(tmp_path) as rig:
+        server = tcp_server(rig.application, "127.0.0.1", 0, "--listen")
+        await server.open()
+        base = f"http://127.0.0.1:{server.port}/console/"
+        async with chromium_page(chromium) as page:
+            await page.goto(f"{base}login?token={rig.access.sessions.invite()}")
+            await page.goto(f"{base}jobs")
+            await page.focus("input[name=job]")
+            await page.keyboard.press("Space")
+            await page.evaluate("document.activeElement.blur()")
+            async with page.expect_event("console", lambda line: line.text == "part", timeout=60_000):
+                await page.evaluate(
+                    """() => new EventSource("/console/live?at=" + encodeURIComponent(location.pathname))
+                    .addEventListener("part", () => console.log("part"))"""
+                )
+            assert await page.locator("input[name=job]:checked").count() == 1
+            await page.focus("button[value=resume]")
+            await page.keyboard.press("Enter")
+            await page.wait_for_selector("text=This will be done")
+            await page.focus("main form[method=post] button")
+            await page.keyboard.press("Enter")
+            await page.wait_for_selector("text=1 job: done")
+        await server.close()
+    assert (await rig.control.get_job(JobName(name="news"))).status.state != "paused"

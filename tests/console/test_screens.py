@@ -30,7 +30,18 @@ STUDIO = state_of(
     )
 )
 PATHS = (
-    *("/", "/jobs", "/jobs?state=paused", "/jobs?q=zz", "/jobs/new", "/jobs/new?form=yaml", "/jobs/news"),
+    *(
+        "/",
+        "/jobs",
+        "/bulk",
+        "/bulk?do=weight&job=news",
+        "/jobs?state=paused",
+        "/jobs?sort=-failed",
+        "/jobs?q=zz",
+        "/jobs/new",
+        "/jobs/new?form=yaml",
+        "/jobs/news",
+    ),
     *(
         "/jobs/news/edit",
         "/jobs/news/exclude",
@@ -52,6 +63,7 @@ PATHS = (
     *(
         "/hosts",
         "/hosts?job=news",
+        "/hosts/a.test",
         "/items",
         "/items?q=zz",
         "/items?field=price&test=above&value=2&sort=-price",
@@ -88,7 +100,7 @@ SOURCES = Path(__file__).parents[2] / "services" / "nephila_console"
 def test_every_screen_that_can_be_loaded_is_among_these():
     """A new screen is tested from its first day."""
     loaded = {re.sub(r"\?.*", "", path).replace("news", "{name}").replace(STUDIO, "{name}").replace("first", "{name}")
-              for path in PATHS}  # fmt: skip
+              .replace("a.test", "{name}") for path in PATHS}  # fmt: skip
     shown = {path for method, path, _ in SCREENS if method == "GET"}
     assert shown - loaded == {
         "/search",
@@ -97,6 +109,7 @@ def test_every_screen_that_can_be_loaded_is_among_these():
         "/items.jsonl",
         "/items.parquet",
         "/page/screenshot",
+        "/items/picture",
         *STUDIO_FILES,
     }
 

@@ -35,6 +35,7 @@ from nephila_control import (
     audit_types,
     capability_types,
     event_types,
+    item_types,
     job_types,
     requests,
     rule_types,
@@ -130,6 +131,9 @@ class Schedulers:
             return
         if query.forget:
             answer.released, answer.unknown = True, len(query.forget)
+        elif query.host_action:
+            answer.released = query.url == "http://a.test/"
+            answer.error = "" if answer.released else "the host is not in the frontier"
         elif query.release:
             found = [one for one in self.quarantines if one.place == query.release]
             for one in found:
@@ -711,6 +715,27 @@ async def test_rows_and_items_of_a_database_that_is_empty_or_unknown(rig):
     assert (await rig.control.count_outcomes(screen_types.OfJob())).counts == []
 
 
+async def test_a_profile_of_items_needs_rows_and_comparisons_that_can_be_read(rig):
+    request = screen_types.ListItems(where='[["price","above","much"]]')
+    if rig.has_settings:
+        with pytest.raises(UserError, match=r"api\.store"):
+            await rig.control.profile_items(screen_types.ListItems())
+        return
+    answer = await rig.control.profile_items(screen_types.ListItems())
+    assert (answer.total, answer.counted, answer.fields) == (0, True, [])
+    with pytest.raises(UsageError, match="is not a number"):
+        await rig.control.profile_items(request)
+    for where in ("x", "[]", '[["a","b","c"]]', "[" * 2000):
+        with pytest.raises(UsageError, match=r"^where: "):
+            await rig.control.list_items(screen_types.ListItems(where=where))
+
+
+async def test_a_picture_of_an_item_that_is_not_there(rig):
+    request = item_types.GetItemPicture(job="news", url_key="00", rule="shop", field="image")
+    with pytest.raises(UserError, match=r"api\.store" if rig.has_settings else "no such item"):
+        await rig.control.get_item_picture(request)
+
+
 async def test_a_url_that_is_none_is_a_usage_error(rig):
     """Before the database is looked at."""
     with pytest.raises(UsageError, match="is not a URL"):
@@ -738,6 +763,24 @@ async def test_hosts_say_why_they_wait(rig):
     (host,) = (await rig.control.list_hosts(request)).hosts
     assert (host.name, host.queued, host.jobs) == ("a.test", 1, ["news"])
     assert (await rig.control.list_hosts(screen_types.ListHosts(search="b.test"))).hosts == []
+
+
+async def test_the_pace_of_a_host_is_changed(rig):
+    """For all jobs; a host that the frontier does not have is refused, and so is a pause without end."""
+    await apply(rig)
+    for action, seconds in (("pause", 3600.0), ("retry", 0.0), ("delay", 20.0)):
+        request = screen_types.ChangeHost(name="a.test", action=action, seconds=seconds)
+        answer = await rig.control.change_host(request)
+        assert (answer.name, answer.action, answer.seconds) == ("a.test", action, seconds)
+    if not rig.has_settings:
+        (host,) = (await rig.control.list_hosts(screen_types.ListHosts(name="a.test"))).hosts
+        assert (host.least_delay_s, host.held_s) == (20.0, 0.0)
+        assert (await rig.control.list_hosts(screen_types.ListHosts(name="b.test"))).hosts == []
+    with pytest.raises(api.NotFound, match="not in the frontier"):
+        await rig.control.change_host(screen_types.ChangeHost(name="b.test", action="retry"))
+    for action, seconds in (("pause", 0.0), ("delay", 90_000.0), ("retry", 1.0)):
+        with pytest.raises(UsageError, match=r"^seconds: "):
+            await rig.control.change_host(screen_types.ChangeHost(name="a.test", action=action, seconds=seconds))
 
 
 async def test_a_search_that_cannot_be_read_is_a_usage_error(rig):

@@ -31,6 +31,7 @@ from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import Slots
 from nephila.scheduler.engine.exclusion_trial import ExclusionTrial, Partition
 from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
+from nephila.scheduler.engine.host_pace_changes import HostAction, change_host_pace
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.frontier.frontier import FrontierCounters
@@ -257,6 +258,14 @@ class Scheduler(Member):
         """Release a quarantine for good; False when that pattern is not closed."""
         self.partition.begin_turn()
         if not release_quarantine(self.frontier, job, host, pattern):
+            return False
+        self.partition.wake()
+        return True
+
+    def change_host_pace(self, host: str, action: HostAction, seconds: float) -> bool:
+        """Change the pace of a host by a person's request; False for an unknown host."""
+        self.partition.begin_turn()
+        if not change_host_pace(self.frontier, host, action, seconds):
             return False
         self.partition.wake()
         return True

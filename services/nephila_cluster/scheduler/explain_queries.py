@@ -24,6 +24,7 @@ from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.engine.exclusion_trial import MAX_PATTERNS, STEP_S, ExclusionTrial, Partition
 from nephila.scheduler.engine.forget_urls import forget_urls
+from nephila.scheduler.engine.host_pace_changes import change_host_pace, is_host_action
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.owner import PartitionOwner
@@ -190,6 +191,8 @@ class ExplainQueryHandler:
             answer.error = "the system has no jobs; see nephila crawl --bootstrap"
         elif question.forget:
             self._forget(owner, question, answer)
+        elif question.host_action:
+            self._change_host(owner, parts.host_key, question, answer)
         elif question.release:
             owner.begin_turn()
             answer.released = release_quarantine(owner.frontier, question.job, parts.host_key, question.release)
@@ -220,6 +223,19 @@ class ExplainQueryHandler:
         answer.forgotten, answer.open, answer.unknown = result.forgotten, result.open, result.unknown
         answer.released = True
         owner.wake()
+
+    @staticmethod
+    def _change_host(owner: PartitionOwner, key: str, question: ExplainQuery, answer: ExplainAnswer) -> None:
+        action, seconds = question.host_action, question.host_seconds
+        if not is_host_action(action, seconds):
+            answer.error, answer.usage_error = f"no change of a host: {action[:20]!r} for {seconds:g} s", True
+            return
+        owner.begin_turn()
+        answer.released = change_host_pace(owner.frontier, key, action, seconds)  # type: ignore[arg-type]
+        if answer.released:
+            owner.wake()
+        else:
+            answer.error = f"host {key} is not in the frontier"
 
     def _quarantines(self, question: ExplainQuery) -> ExplainAnswer | None:
         """Of a job, in all partitions of this scheduler. O(quarantines)."""

@@ -3,85 +3,139 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from io import BytesIO
 from typing import IO, Any
+from urllib.parse import urlencode
 
 import msgspec
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.storage.read.item_columns import FIXED, ItemColumns
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
-from nephila_control import screen_types
+from nephila_control import item_types, screen_types
 from nephila_stores.formats.items_parquet import ItemsParquet
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
+from nephila_console.screens.item_columns import columns_of
+from nephila_console.screens.studio import FILE_POLICY, FILE_S
 from nephila_console.view import View
+from nephila_console.words import path
 
 COLUMNS = 12
-"""Fields that the table shows, at most; the export has all of them."""
+"""Fields that the table shows where none is chosen; the export has all of them."""
 FIELDS = 100
-"""Fields that the filter offers."""
+"""Fields that the filter and the chooser offer."""
+CHIPS = 8
+"""Comparisons of one address."""
 TESTS = ("contains", "is", "not", "empty", "filled", "above", "below")
 
 
 async def items(view: View) -> Response:
     """GET /console/items"""
-    request = _request(view, 50)
-    batch, problem = screen_types.ItemList(items=[], rules=[]), ""
+    tests, problem = _tests(view), ""
+    request = _request(view, 50, tests)
+    batch = screen_types.ItemList(items=[], rules=[])
+    profile = item_types.ItemProfile(total=0, counted=True, looked_at=0, complete=True, fields=[])
     try:
-        batch = await view.control.list_items(request)
+        batch, profile = await asyncio.gather(view.control.list_items(request), view.control.profile_items(request))
     except UsageError as error:
         problem = str(error)
     rows = [dict(flat(_object(item.data))) for item in batch.items]
-    names = [*dict.fromkeys(name for row in rows for name in row)]
-    query = {"q": request.search, "job": request.job, "rule": request.rule}
-    query |= {"field": request.field, "test": request.test, "value": request.value}
+    names = [*dict.fromkeys([*(field.name for field in profile.fields), *(name for row in rows for name in row)])]
+    every = columns_of(names, {field.name: field for field in profile.fields}, rows)
+    picked = set(view.request.query_params.getlist("col"))
+    shown = [column for column in every if column.name in picked] or every[:COLUMNS]
+    address = _Address(
+        {
+            "q": request.search,
+            "job": request.job,
+            "rule": request.rule,
+            "where": request.where,
+            "sort": request.sort,
+            "col": [column.name for column in shown] if picked else [],
+        }
+    )
     return view.render(
         "items.html",
         400 if problem else 200,
         batch=batch,
+        profile=profile,
         rows=list(zip(batch.items, rows, strict=True)),
-        columns=names[:COLUMNS],
-        numeric={name for name in names[:COLUMNS] if _is_numeric(row.get(name) for row in rows)},
-        fields=names[:FIELDS],
-        more_columns=len(names) - COLUMNS,
-        query=query,
+        columns=shown,
+        every=every[:FIELDS],
+        picked=picked,
+        query=address.fields,
+        link=address.of,
+        chips=[(test, address.of(where=_joined([*tests[:at], *tests[at + 1 :]]))) for at, test in enumerate(tests)],
         sort=request.sort,
         tests=TESTS,
         first=not request.after,
         problem=problem,
-        filtered=bool(request.search or request.rule or request.test),
+        filtered=bool(request.search or request.rule or tests),
     )
 
 
-def _request(view: View, limit: int) -> screen_types.ListItems:
-    test = view.field("test") if view.field("test") in TESTS and view.field("field") else ""
+class _Address:
+    """Addresses of this screen that keep its other choices."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.fields = fields
+
+    def of(self, *parts: str, **changed: Any) -> str:
+        fields = {name: value for name, value in {**self.fields, **changed}.items() if value}
+        query = urlencode(fields, doseq=True, errors="replace")
+        return path(*(parts or ("items",))) + (f"?{query}" if query else "")
+
+
+def _tests(view: View) -> list[tuple[str, str, str]]:
+    """The comparisons of the address, and the one that the form adds. A text that is none is left out."""
+    try:
+        tests = msgspec.json.decode(view.field("where") or "[]", type=list[tuple[str, str, str]])
+    except UNREADABLE:
+        tests = []
+    field, test, value = view.field("field").strip()[:200], view.field("test"), view.field("value")[:500]
+    if field and test:
+        tests.append((field, test, "" if test in ("empty", "filled") else value))
+    return [*dict.fromkeys(test for test in tests if test[1] in TESTS)][:CHIPS]
+
+
+def _joined(tests: Sequence[tuple[str, str, str]]) -> str:
+    return json.dumps(tests, ensure_ascii=False, separators=(",", ":")) if tests else ""
+
+
+def _request(view: View, limit: int, tests: Sequence[tuple[str, str, str]]) -> screen_types.ListItems:
     return screen_types.ListItems(
         job=view.field("job")[:1000],
         rule=view.field("rule")[:200],
         search=view.field("q").strip()[:500],
-        field=view.field("field").strip()[:200],
-        test=test,  # type: ignore[arg-type]
-        value=view.field("value")[:500] if test not in ("empty", "filled") else "",
+        where=_joined(tests),
         sort=view.field("sort")[:200],
         after=view.field("after")[:2000],
         limit=limit,
     )
 
 
-def _is_numeric(values: Iterable[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    return bool(present) and all(isinstance(value, int | float) for value in present)
-
-
 def _unsorted(view: View) -> screen_types.ListItems:
     """An export lists all items in the order of the key, which needs no sorting in memory."""
-    return msgspec.structs.replace(_request(view, 200), sort="", after="")
+    return msgspec.structs.replace(_request(view, 200, _tests(view)), sort="", after="")
 
 
 def _object(data: Any) -> dict[str, Any]:
     return data if isinstance(data, dict) else {"data": data}
+
+
+async def picture(view: View) -> Response:
+    """GET /console/items/picture?…: a picture that an item names, as a file without effect."""
+    fields = {name: view.field(name) for name in ("job", "url_key", "rule", "field")}
+    try:
+        request = msgspec.convert({**fields, "ordinal": view.number("ordinal")}, item_types.GetItemPicture)
+        ready = await view.control.get_item_picture(request)
+    except (UserError, msgspec.ValidationError) as error:
+        return PlainTextResponse(f"{error}\n", 404)
+    headers = {"content-security-policy": FILE_POLICY, "cache-control": f"private, max-age={FILE_S}"}
+    return Response(ready.body, media_type=ready.content_type, headers=headers)
 
 
 async def csv(view: View) -> Response:

@@ -65,8 +65,8 @@
     }, wait);
   }
   function show() {
-    // What a person selects or types in stays; the next event has it.
-    if (!fresh || part.contains(document.activeElement) || String(getSelection())) return;
+    // What a person selects, ticks or types in stays; the next event has it.
+    if (!fresh || part.contains(document.activeElement) || String(getSelection()) || part.querySelector("input:checked")) return;
     const found = new DOMParser().parseFromString(fresh, "text/html").querySelector("[data-part]");
     if (!found || found.dataset.part !== part.dataset.part) { location.reload(); return; }
     part.replaceChildren(...document.importNode(found, true).childNodes);

@@ -87,6 +87,10 @@ QUARANTINE: Final = Logged(
     lambda request: f"job {request.name}: {request.host}{request.pattern}", result=lambda answer: answer.verdict
 )
 FORGOTTEN: Final = Logged(_job_name, result=lambda answer: f"{answer.forgotten} URLs forgotten")
+HOST: Final = Logged(
+    lambda request: f"host {request.name}",
+    result=lambda answer: f"{answer.action} {answer.seconds:g} s" if answer.seconds else answer.action,
+)
 SAMPLE: Final = Logged(lambda request: f"sample {request.sample}".strip(), result=lambda answer: answer.name)
 LABEL: Final = Logged(lambda request: f"sample {request.sample}", result=lambda answer: "labelled", batches=True)
 RULES: Final = Logged(lambda request: f"rules {', '.join(_names(request.rules))}", _rules)

@@ -166,6 +166,9 @@ class TenantBackend(Backend):
     def hosts_problem(self) -> str:
         return self._inner.hosts_problem
 
+    async def set_pace(self, request: screen_types.ChangeHost) -> None:
+        raise UserError(CLOSED)
+
     # ---- single pages
 
     async def fetch(self, url: str, browser: Browser | None = None) -> StoredPage:

@@ -299,6 +299,9 @@ class ClusterBackend(Backend):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         raise UserError(f"{self.hosts_problem}; see nephila explain URL for one of its URLs")
 
+    async def set_pace(self, request: screen_types.ChangeHost) -> None:
+        await self._queries.change_host(request.name, request.action, request.seconds)
+
     @property
     def hosts_problem(self) -> str:
         return "hosts are listed by one program, not by a system over Kafka"

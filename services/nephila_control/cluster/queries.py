@@ -90,11 +90,10 @@ class Queries:
         return collected, len(missing)
 
     async def release(self, uid: str, host: str, pattern: str) -> None:
-        try:
-            href = parse_url(f"http://{host}/").href
-        except UrlError as error:
-            raise UsageError(f"{host[:100]!r} is no host: {error}") from None
-        await self._ask(ExplainQuery(url=href, job=uid, release=pattern))
+        await self._ask(ExplainQuery(url=_url_of(host), job=uid, release=pattern))
+
+    async def change_host(self, host: str, action: str, seconds: float) -> None:
+        await self._ask(ExplainQuery(url=_url_of(host), host_action=action, host_seconds=seconds))
 
     async def forget(self, job: CrawlJob, urls: list[tuple[str, Outcome]]) -> job_types.UrlsForgotten:
         """Asks each partition in turn, FORGET_BATCH URLs at a time."""
@@ -156,6 +155,13 @@ class Queries:
             f"no scheduler has answered {what} in {ANSWER_S:g} s: none has it, or it is being taken over; see "
             f"nephila service members, and repeat the command{trouble}"
         )
+
+
+def _url_of(host: str) -> str:
+    try:
+        return parse_url(f"http://{host}/").href
+    except UrlError as error:
+        raise UsageError(f"{host[:100]!r} is no host: {error}") from None
 
 
 def _in_turn(lists: list[list[str]]) -> list[str]:

@@ -324,6 +324,8 @@ class _Verdict:
         if host is None or not host.wait_s:
             return None
         until = utc(host.not_before)
+        if host.pause == "held":
+            return "pause", f"a person has paused {key} until {until}"
         if host.pause == "refused":
             return "backing_off", f"{key} is paused until {until}, because it refused or timed out"
         if host.pause == "robots":

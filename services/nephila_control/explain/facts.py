@@ -24,7 +24,7 @@ from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.path_patterns import patterns_of
 from nephila.scheduler.traps.url_shape import shape
 
-PauseCause = Literal["delay", "refused", "robots", "longer"]
+PauseCause = Literal["held", "delay", "refused", "robots", "longer"]
 LOOKED_AT = 20_000
 """URLs of a host's queue that are searched: 10 ms in which a running program is blocked."""
 SAME_INSTANT_S = 0.01
@@ -133,8 +133,8 @@ class HostFact(msgspec.Struct):
     wait_s: float
     """Seconds until the host may be fetched from."""
     not_before: float
-    pause: Literal["", "delay", "refused", "robots", "longer"]
-    """Cause of not_before; longer: longer than the delay, and the cause is not known."""
+    pause: Literal["", "held", "delay", "refused", "robots", "longer"]
+    """Cause of not_before. held: a person has paused the host. longer: longer than the delay, cause not known."""
     address: str
     in_flight: int = 0
     line: int = 0
@@ -306,6 +306,8 @@ def pause_cause(dispatcher: Dispatcher, host: Host, job: Job | None) -> PauseCau
     """Cause of the host's not_before. A back-off is kept long after the host answers again, so it proves nothing. A
     pause that began with the last refusal does."""
     frontier, pace = dispatcher.frontier, host.pace
+    if pace.held_until and pace.not_before <= pace.held_until + SAME_INSTANT_S:
+        return "held"
     if abs(pace.not_before - pace.pause_s - pace.refused_at) < SAME_INSTANT_S:
         return "refused"
     if host.robots_tries:

@@ -18,7 +18,7 @@ LOOKED_AT: Final = 5_000
 """Hosts of each kind that are looked at, at most."""
 JOBS: Final = 5
 """Jobs that are named for a host."""
-Why = Literal["in_flight", "ready", "address", "job", "budget", "domain"] | PauseCause
+Why = Literal["in_flight", "ready", "address", "job", "budget", "domain", "idle"] | PauseCause
 
 
 class ListedHost(NamedTuple):
@@ -36,25 +36,51 @@ class ListedHost(NamedTuple):
     recent: RecentNumbers
     domain: str = ""
     """The budget of the domain that holds the host back, in words."""
+    least_delay_s: float = 0.0
+    """Shortest pause between two requests that a person has set; 0 where there is none."""
+    held_s: float = 0.0
+    """Seconds until the end of the pause that a person has set."""
 
 
 def host_list(
-    dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "", sort: "HostSort" = "next"
+    dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "", name: str = "", sort: "HostSort" = "next"
 ) -> list[ListedHost]:
-    """`job`: with URLs of this job. `search`: part of the name."""
+    """`job`: with URLs of this job. `search`: part of the name. `name`: this host alone, also one without a queue."""
     frontier = dispatcher.frontier
     listed_job = frontier.jobs.get(job)
     if job and listed_job is None:
         return []
+    causes = _one(dispatcher, now, name) if name else _numbers(dispatcher, now)
     listed = []
-    for number, (why, at) in _numbers(dispatcher, now).items():
-        name = frontier.store.name(number)
-        if (search and search.lower() not in name) or (
+    for number, (why, at) in causes.items():
+        key = frontier.store.name(number)
+        if (search and search.lower() not in key) or (
             listed_job is not None and not frontier.store.length(number, listed_job.number)
         ):
             continue
-        listed.append(_listed(dispatcher, now, number, name, why, max(at - now, 0.0) if at else 0.0))
+        listed.append(_listed(dispatcher, now, number, key, why, max(at - now, 0.0) if at else 0.0))
     return sorted(listed, key=SORTS[sort])
+
+
+def _one(dispatcher: Dispatcher, now: float, name: str) -> dict[int, tuple[Why, float]]:
+    """What one host waits for; empty for a host that the frontier does not have. O(jobs)."""
+    frontier = dispatcher.frontier
+    readiness, number = frontier.readiness, frontier.store.find(name)
+    if number < 0:
+        return {}
+    host, at = frontier.hosts.hot.get(number), frontier.store.ready_at(number)
+    queues = [job.queue for job in frontier.jobs.values()]
+    states: list[tuple[Why, bool]] = [
+        ("in_flight", host is not None and host.in_flight > 0),
+        ("budget", any(number in queue.over_budget_hosts for queue in queues)),
+        ("domain", any(number in queue.held_back for queue in queues)),
+        ("job", any(number in queue.waiting_hosts for queue in queues)),
+        ("address", number in readiness.waiting_for_address),
+        ("ready", number in readiness.ready.by_host or (at is not None and at <= now)),
+        (_cause(dispatcher, number), at is not None),
+    ]
+    why: Why = next((why for why, holds in states if holds), "idle")
+    return {number: (why, at if at is not None and at > now else 0.0)}
 
 
 def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]:
@@ -100,6 +126,8 @@ def _listed(dispatcher: Dispatcher, now: float, number: int, name: str, why: Why
         delay_s=round(frontier.hosts.delay_s(host, None), 3) if host is not None else 0.0,
         address=host.address if host is not None else "",
         jobs=sorted(jobs)[:JOBS],
+        least_delay_s=host.pace.least_delay_s if host is not None else 0.0,
+        held_s=round(max(host.pace.held_until - now, 0.0), 3) if host is not None else 0.0,
         recent=host.recent.numbers(now) if host is not None and host.recent is not None else RecentNumbers(),
         domain=_domain(frontier, number, name) if why == "domain" else "",
     )

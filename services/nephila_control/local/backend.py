@@ -320,6 +320,11 @@ class LocalBackend(Backend):
     async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
         return job_view.hosts(self._scheduler, request, self.clock.monotonic())
 
+    async def set_pace(self, request: screen_types.ChangeHost) -> None:
+        if not self._scheduler.change_host_pace(request.name.lower(), request.action, request.seconds):
+            raise job_view.no_host(request.name)
+        await self._scheduler.durable()
+
     def single_fetches(self, *, rendered: bool = False) -> DownloaderConfig:
         if rendered and self.browser_problem:
             raise UserError(f"no page can be rendered here: {self.browser_problem}")

@@ -5,7 +5,7 @@ and order are evaluated here, not by the database: nephila.db and PostgreSQL hav
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
@@ -24,6 +24,15 @@ _FIRST: Final[_Key] = ("", "", "", -1)
 _NOTHING: Final = object()
 
 
+class FieldTest(NamedTuple):
+    """A comparison of one field."""
+
+    field: str
+    """Dotted name."""
+    test: Test
+    value: str = ""
+
+
 class Wanted(NamedTuple):
     """The selection and order of items."""
 
@@ -36,13 +45,20 @@ class Wanted(NamedTuple):
     """Dotted name of a field that `test` looks at."""
     test: Test = ""
     value: str = ""
+    where: tuple[FieldTest, ...] = ()
+    """Further comparisons; all of them have to hold."""
     sort: str = ""
     """Dotted name of a field, with - before it for the largest first; empty: the order of the key."""
 
     @property
     def in_python(self) -> bool:
         """Whether data have to be read for the choice."""
-        return bool(self.sort or (self.field and self.test))
+        return bool(self.sort or self.tests)
+
+    @property
+    def tests(self) -> tuple[FieldTest, ...]:
+        first = (FieldTest(self.field, self.test, self.value),) if self.field and self.test else ()
+        return first + self.where
 
 
 class FoundItem(NamedTuple):
@@ -99,10 +115,10 @@ def _key_of(after: str) -> _Key:
 
 def _in_order(connection: ReadConnection, selection: Wanted, start: _Key, limit: int) -> FoundItems:
     most = LOOKED_AT if selection.rule or selection.search or selection.in_python else limit
-    window = _Window(connection, selection, start, most)
+    window, tests = _Window(connection, selection, start, most), selection.tests
     rows = []
     for row in window.rows(0 if selection.in_python else limit):
-        if _fits(selection, row[5]):
+        if _fits(tests, row[5]):
             rows.append(row)
             if len(rows) == limit:
                 break
@@ -117,13 +133,13 @@ def _in_order(connection: ReadConnection, selection: Wanted, start: _Key, limit:
 def _sorted(connection: ReadConnection, selection: Wanted, skip: int, limit: int) -> FoundItems:
     down = selection.sort.startswith("-")
     name = selection.sort.removeprefix("-")
-    window = _Window(connection, selection, _FIRST, LOOKED_AT)
+    window, tests = _Window(connection, selection, _FIRST, LOOKED_AT), selection.tests
     filled: list[tuple[tuple[int, float, str], Any]] = []
     empty: list[Any] = []
     for row in window.rows():
-        data = _object(row[5])
-        if _fits_object(selection, data):
-            key = _order(_field(data, name))
+        data = object_of(row[5])
+        if _fits_object(tests, data):
+            key = _order(field_of(data, name))
             filled.append((key, row)) if key is not None else empty.append(row)
     filled.sort(key=itemgetter(0), reverse=down)
     ordered = [*(row for _, row in filled), *empty]
@@ -176,6 +192,24 @@ class _Window:
         return key
 
 
+def data_of(source: Source, key: _Key) -> Mapping[str, Any] | None:
+    """Data of one item: job, page, rule, number."""
+    query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND rule = :rule AND ordinal = :ordinal"
+    try:
+        with open_for_reading(source) as connection:
+            row = connection.execute(query, dict(zip(("job", "key", "rule", "ordinal"), key, strict=True))).fetchone()
+            return object_of(row[0]) if row is not None else None
+    except NoTables:
+        return None
+
+
+def chosen(connection: ReadConnection, selection: Wanted, most: int) -> tuple[list[Mapping[str, Any]], bool]:
+    """Data of the chosen items among the first `most`, and whether these were all."""
+    window, tests = _Window(connection, selection, _FIRST, most), selection.tests
+    data = (object_of(row[5]) for row in window.rows())
+    return [item for item in data if _fits_object(tests, item)], window.end() is None
+
+
 def _with_urls(connection: ReadConnection, rows: list[Any]) -> list[FoundItem]:
     """Items whose page has a row."""
     query = "SELECT url FROM pages WHERE job = :job AND url_key = :key"
@@ -189,28 +223,29 @@ def _with_urls(connection: ReadConnection, rows: list[Any]) -> list[FoundItem]:
 # ---- values
 
 
-def _fits(selection: Wanted, data: str) -> bool:
-    return not (selection.field and selection.test) or _fits_object(selection, _object(data))
+def _fits(tests: Sequence[FieldTest], data: str) -> bool:
+    return not tests or _fits_object(tests, object_of(data))
 
 
-def _fits_object(selection: Wanted, data: Mapping[str, Any]) -> bool:
-    if not (selection.field and selection.test):
-        return True
-    value = _field(data, selection.field)
+def _fits_object(tests: Sequence[FieldTest], data: Mapping[str, Any]) -> bool:
+    return all(_holds(test, field_of(data, test.field)) for test in tests)
+
+
+def _holds(test: FieldTest, value: Any) -> bool:
     text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if selection.test in ("empty", "filled"):
-        return (value in (None, "", [], {})) == (selection.test == "empty")
-    if selection.test == "contains":
-        return selection.value.lower() in text.lower()
-    if selection.test in ("is", "not"):
-        return (text == selection.value) == (selection.test == "is")
-    number, limit = _number(value), _number(selection.value)
+    if test.test in ("empty", "filled"):
+        return (value in (None, "", [], {})) == (test.test == "empty")
+    if test.test == "contains":
+        return test.value.lower() in text.lower()
+    if test.test in ("is", "not"):
+        return (text == test.value) == (test.test == "is")
+    number, limit = number_of(value), number_of(test.value)
     if number is None or limit is None:
         return False
-    return number > limit if selection.test == "above" else number < limit
+    return number > limit if test.test == "above" else number < limit
 
 
-def _object(data: str) -> Mapping[str, Any]:
+def object_of(data: str) -> Mapping[str, Any]:
     try:
         content = msgspec.json.decode(data)
     except UNREADABLE:
@@ -218,7 +253,7 @@ def _object(data: str) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {"data": content}
 
 
-def _field(data: Mapping[str, Any], name: str) -> Any:
+def field_of(data: Mapping[str, Any], name: str) -> Any:
     """The value of a dotted name, as the columns of the table are named; None without one."""
     value: Any = data.get(name, _NOTHING)
     if value is not _NOTHING:
@@ -226,14 +261,14 @@ def _field(data: Mapping[str, Any], name: str) -> Any:
     head, dot, rest = name.partition(".")
     while dot:
         inner = data.get(head)
-        if isinstance(inner, dict) and (value := _field(inner, rest)) is not None:
+        if isinstance(inner, dict) and (value := field_of(inner, rest)) is not None:
             return value
         more, dot, rest = rest.partition(".")
         head = f"{head}.{more}"
     return None
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
     if isinstance(value, str) and len(value) <= 40:
         try:
             value = float(value)
@@ -250,14 +285,14 @@ def _number(value: Any) -> float | None:
 
 def is_number(text: str) -> bool:
     """Whether `above` and `below` can compare with it."""
-    return _number(text) is not None
+    return number_of(text) is not None
 
 
 def _order(value: Any) -> tuple[int, float, str] | None:
     """Numbers, then texts; None for an empty value, which is last in both directions."""
     if value in (None, "", [], {}):
         return None
-    number = _number(value)
+    number = number_of(value)
     if number is not None:
         return 0, number, ""
     return 1, 0.0, (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))[:1000].casefold()

@@ -229,3 +229,23 @@ async def test_an_exclusion_of_an_unknown_job_removes_nothing_and_a_wrong_one_is
     world.outside.publish(EXPLAIN_QUERIES, 0, ExplainQuery("y", "p", "", "t", until, try_exclude=["("]))
     found = await answers(world)
     assert [(one.id, one.removed, one.queued) for one in found] == [("q", 0, 0)] * 2
+
+
+def pace(world: World, host: str, action: str, seconds: float = 0.0) -> None:
+    """Somebody changes the pace of a host."""
+    until = world.clock.now() + 10.0
+    place = str(world.partition(f"http://{host}/"))
+    query = ExplainQuery(place, action, f"http://{host}/", "", until, host_action=action, host_seconds=seconds)
+    world.outside.publish(EXPLAIN_QUERIES, 0, query)
+
+
+async def test_the_owner_of_its_partition_paces_a_host(world):
+    """And answers when the change is in its log; what is no action, and an unknown host, is refused."""
+    pace(world, "h0.test", "pause", 600.0)
+    pace(world, "h0.test", "faster", 1.0)
+    pace(world, "nowhere.test", "retry")
+    found = {answer.id: answer for answer in await answers(world)}
+    host = world.owner_of("http://h0.test/").frontier.hosts.find("h0.test")
+    assert (found["pause"].released, host.pace.held_until > world.clock.monotonic()) == (True, True)
+    assert found["faster"].usage_error
+    assert "not in the frontier" in found["retry"].error

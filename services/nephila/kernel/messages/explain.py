@@ -32,6 +32,11 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     # Instead count the queued URLs of the job that these expressions would exclude, in all partitions of each
     # scheduler; slot and url are not used.
     try_exclude: list[str] = msgspec.field(default_factory=list)
+    # Instead change the pace of the URL's host: retry, pause or delay; empty: nothing is changed. The job is
+    # not used.
+    host_action: str = ""
+    # Length of the pause, or the delay.
+    host_seconds: float = 0.0
 
 
 class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
@@ -45,7 +50,7 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     error: str = ""
     # The query is wrong (exit code 2).
     usage_error: bool = False
-    # The part is released, or the URLs are forgotten, and that is in the log.
+    # The part is released, the URLs are forgotten or the host is changed, and that is in the log.
     released: bool = False
     # The partitions of these quarantines, or of these counts.
     partitions: list[int] = msgspec.field(default_factory=list)

@@ -263,6 +263,10 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     uses: list[HostUse] = msgspec.field(default_factory=list)
     # Whether the host has answered since its last refusal.
     answered: bool = False
+    # Shortest pause between two requests that a person has set; 0 for none.
+    least_delay_s: float = 0.0
+    # Seconds since 1970 UTC until which a person holds the host; 0 for no hold.
+    held_until: float = 0.0
 
 
 class JobState(msgspec.Struct, array_like=True, gc=False):

@@ -151,10 +151,7 @@ class OutcomeHandler:
             host.recent.note(now, took_s(outcome), outcome.status)
         if row is not _RENDER_TIMEOUT:  # the time of a page that does not end is not that of its host
             pace.took_s = took_s(outcome)
-        if job is None:
-            delay_s = self.frontier.hosts.delay_s(host, None)
-        else:
-            delay_s = job.compiled.policies.delay_s(host.key, host.crawl_delay_s, pace.took_s)
+        delay_s = self.frontier.hosts.delay_s(host, job)
         if delay_s > 0:
             pace.after_fetch(now, delay_s)
         if (row is not _NO_REASON or outcome.retry_after_s > 0) and is_refusal(outcome, row):
@@ -184,9 +181,7 @@ class OutcomeHandler:
     def _log_host(self, host: Host, before: float, now: float, always: bool = False) -> None:
         """Log a new pause and the used budget, so that they outlive a restart."""
         if always or host.pace.not_before > max(before, now):
-            host.changed = True
-            partition = self.frontier.partitions[host.partition]
-            self.frontier.pending.of(partition).hosts.append(self.frontier.hosts.state_of(host))
+            self.frontier.log_host(host)
 
     def _without_page(
         self, waiting: Outstanding, job: Job, outcome: FetchOutcome, row: Row, now: float, out: TurnOutput

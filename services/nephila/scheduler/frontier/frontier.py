@@ -207,6 +207,11 @@ class Frontier:
         """The due tables were read at `at`; the next page is due at `next_recrawl`, UTC."""
         self.recrawl_checked_at, self.next_recrawl = at, next_recrawl
 
+    def log_host(self, host: Host) -> None:
+        """Log the pace and the used budgets of a host, so that they outlive a restart."""
+        host.changed = True
+        self.pending.of(self.partitions[host.partition]).hosts.append(self.hosts.state_of(host))
+
     def note_quarantine(self, job: Job, host: Host, quarantine: Quarantine) -> None:
         """Log that a part of a host was closed for a job, or released."""
         job.quarantines[quarantine.host, quarantine.place] = quarantine

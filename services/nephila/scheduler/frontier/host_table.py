@@ -167,9 +167,11 @@ class HostTable:
 
     def delay_s(self, host: Host, job: Job | None) -> float:
         """Seconds between two fetches of a host for a job; for None the longest over all jobs that use the host."""
+        pace = host.pace
         if job is None:
-            return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=host.crawl_delay_s)
-        return job.compiled.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
+            least = max(host.crawl_delay_s, pace.least_delay_s)
+            return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=least)
+        return max(job.compiled.policies.delay_s(host.key, host.crawl_delay_s, pace.took_s), pace.least_delay_s)
 
     # ---- memory
 
@@ -206,6 +208,7 @@ class HostTable:
         if (
             pace.not_before <= self._time.now
             and not pace.backoff_s
+            and not pace.least_delay_s
             and not robots
             and not host.uses
             and not host.novelty

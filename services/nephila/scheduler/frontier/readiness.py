@@ -92,13 +92,13 @@ class Readiness:
             self.ready.discard(number)
             self.schedule(number)
 
-    def reschedule(self, host: Host) -> None:
-        """Schedule a host again after a change of its pace."""
+    def reschedule(self, host: Host, *, sooner: bool = False) -> None:
+        """Schedule a host again after a change of its pace. `sooner`: also one that has to wait less than before."""
         number, not_before = host.number, host.pace.not_before
         at = self._store.ready_at(number)
         if at is not None:
-            if at < not_before:
-                self.schedule_at(number, not_before)
+            if at < not_before or sooner:
+                self.schedule_at(number, max(not_before, self._time.now))
             return
         if not_before > self._time.now:
             self.ready.discard(number)

@@ -39,6 +39,10 @@ class HostPace(msgspec.Struct):
     """Duration of the last fetch."""
     answered: bool = False
     """Whether the host has answered since its last refusal, with a status below 500."""
+    least_delay_s: float = 0.0
+    """Shortest pause between two requests that a person has set; 0 for none."""
+    held_until: float = 0.0
+    """Monotonic end of the pause that a person has set; 0 for none."""
 
     @property
     def set_at(self) -> float:
@@ -87,6 +91,20 @@ class HostPace(msgspec.Struct):
         if self.backoff_s and self._forgiven(now, config):
             self.backoff_s = 0.0
 
+    def hold(self, now: float, pause_s: float, delay_s: float) -> None:
+        """A person pauses the host; the pause replaces an earlier one of a person."""
+        if self.held_until:
+            self.free(now, delay_s)
+        self.held_until = now + pause_s
+        self._wait(now, pause_s)
+
+    def free(self, now: float, delay_s: float) -> None:
+        """End a person's pause and the back-off; what is left of them is at most the delay of the host."""
+        self.held_until = self.backoff_s = 0.0
+        self.refused_at = _NEVER
+        if self.not_before > now + delay_s:
+            self.not_before, self.pause_s = now + delay_s, delay_s
+
     def _forgiven(self, now: float, config: SchedulerConfig) -> bool:
         # Counted from the end of the pause: a host without requests cannot refuse.
         return self.backoff_s <= 0 or now - self.refused_at > (
@@ -122,6 +140,8 @@ class HostPace(msgspec.Struct):
             self.took_s,
             list(uses),
             self.answered,
+            self.least_delay_s,
+            self.held_until + utc_minus_monotonic if self.held_until else 0.0,
         )
 
 
@@ -136,6 +156,8 @@ def from_state(state: HostState, now: float, utc_now: float) -> HostPace:
         refused_at=now - since_refusal if state.backoff_s else _NEVER,
         took_s=state.took_s,
         answered=state.answered,
+        least_delay_s=state.least_delay_s,
+        held_until=now + min(max(state.held_until - utc_now, 0.0), remaining) if state.held_until > utc_now else 0.0,
     )
 
 
