@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.bus.contract import Delivery, newest
-from nephila.kernel.messages import FetchRequest, FrontierCommit, FrontierRecord, QueuedUrl, Seed, Setting
+from nephila.kernel.messages import FetchRequest, FrontierCommit, FrontierRecord, Seed, Setting
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import FRONTIER, REQUESTS, SEEDS, SETTINGS
 
 from tests.contracts.buses import FakeKafkaRig, KafkaRig
+from tests.queue_rows import queue_row
 
 
 @pytest.fixture(params=["fake-kafka", "kafka"])
@@ -21,7 +22,7 @@ async def rig(request):
 
 def commit(sequence: int) -> FrontierRecord:
     """A commit of one URL."""
-    return FrontierRecord(None, FrontierCommit(1, 0, sequence, [QueuedUrl("j", bytes(16), "http://a.test/", "a.test")]))
+    return FrontierRecord(None, FrontierCommit(1, 0, sequence, [queue_row("j", bytes(16), "http://a.test/", "a.test")]))
 
 
 async def publish(rig, topic, message) -> int:

@@ -16,5 +16,4 @@ def deployed(one: PartitionSlice | None) -> dict[str, Any]:
         "partition_slice": one,
         "restart": RestartPolicy.LEASES_CONTINUE,
         "page_quota": 0,
-        "packed_rows": False,
     }

@@ -21,7 +21,7 @@ _FIELDS = (
     *("held", "domains", "forgotten", "queued", "hosts", "robots", "leased"),
 )
 """Parts of a commit, in the order of replay."""
-_TEXTS = ("url", "body", "packed", "sources")
+_TEXTS = ("url", "entry", "body", "packed", "sources")
 _ITEM_BYTES = 100
 
 

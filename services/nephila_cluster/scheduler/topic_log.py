@@ -6,6 +6,7 @@ from nephila.kernel.bus.contract import LogBus, Receipt
 from nephila.kernel.messages import FrontierCommit, FrontierRecord
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import FRONTIER
+from nephila.scheduler.jobs.queue_entry import unpacked_rows
 
 from nephila_cluster.scheduler.changelog import RECORD_BYTES, commit_bytes, split_commit
 
@@ -34,6 +35,7 @@ class TopicLog:
         """Entries are split to the size of a record."""
         parts: list[FrontierCommit] = []
         for commit in commits:
+            commit.queued = unpacked_rows(commit.queued)
             size = commit_bytes(commit)
             self.size += size
             parts += [commit] if size <= RECORD_BYTES else split_commit(commit)

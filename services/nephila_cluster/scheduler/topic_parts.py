@@ -50,7 +50,6 @@ def topic_parts(
             on_anchor=owner.note_anchor,
             counters=counters,
             page_quota=0,
-            packed_rows=False,
         )
         topic = TopicLog(store.partition, bus)
         fence = EpochFence(store.partition, bus, clock, owner.wake, owner.fail)

@@ -38,6 +38,8 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS, OUTCOMES, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError
 from nephila.scheduler.config import CREDITS, SchedulerConfig
+from nephila.scheduler.jobs.queue_entry import SEED, Entry, pack
+from nephila.scheduler.jobs.strategies import MAX_PRIORITY
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.tenants.shares import Sharer
 
@@ -186,9 +188,9 @@ class LentFrontier:
         if parts.fingerprint in job.seen:
             return protocol.Queued(False)
         self._store.put(borrower.job, parts.fingerprint, request.data)
-        seed = Seed(borrower.job, parts.href, sent_on=True, seed=True)
-        seed.priority, seed.depth = min(max(request.priority, 0), 255), max(request.depth, 0)
-        self._bus.publish(SEEDS, 0, seed)
+        depth, priority = max(request.depth, 0), min(max(request.priority, 0), MAX_PRIORITY)
+        entry = Entry(parts.fingerprint, depth, flags=SEED, priority=priority, url=parts.href)
+        self._bus.publish(SEEDS, 0, Seed(borrower.job, entry=pack(entry)))
         return protocol.Queued(True)
 
     async def ask(self, borrower: Borrower) -> protocol.Lease | protocol.Nothing:

@@ -13,10 +13,11 @@ from typing import Final
 
 from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.fragment_routes import parse_for
-from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, QueuedUrl, UrlState
+from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, UrlState
 from nephila.native import UrlError
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import fill, unpack
 from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import OUTCOMES
 
@@ -85,7 +86,9 @@ def states(
     for entry in log:
         if isinstance(entry, FrontierCommit):
             for queued in entry.queued:
-                _from_queue(states_by_key, job.uid, queued)
+                if queued.job == job.uid and queued.entry[:_KEY_BYTES] in states_by_key:
+                    last = unpack(queued.entry)
+                    fill(states_by_key[last.url_key], last).fetch_no = last.fetch_no
             for ended in entry.ended:
                 if ended.job == job.uid and ended.url_key in states_by_key:
                     states_by_key[ended.url_key].outcome = ended.outcome
@@ -103,13 +106,6 @@ def states(
         if key in unknown:
             states_by_key[key].url, states_by_key[key].depth = url, 0
     return states_by_key
-
-
-def _from_queue(states_by_key: Mapping[bytes, UrlState], uid: str, queued: QueuedUrl) -> None:
-    if queued.job == uid and queued.url_key in states_by_key:
-        state = states_by_key[queued.url_key]
-        state.url, state.depth, state.seed = queued.url, queued.depth, queued.seed
-        state.fetch_no, state.context, state.render = queued.fetch_no, queued.context, queued.render
 
 
 def _named_by_rows(rows: ReadConnection, uid: str) -> Iterator[tuple[bytes, str, int]]:

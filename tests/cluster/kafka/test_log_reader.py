@@ -7,7 +7,7 @@ import contextlib
 import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
-from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierCommit, FrontierRecord, QueuedUrl
+from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierCommit, FrontierRecord
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
@@ -15,6 +15,7 @@ from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
 
 from tests.contracts.buses import config_for
+from tests.queue_rows import queue_row
 from tests.waits import until
 
 
@@ -31,7 +32,7 @@ async def bus(broker):
 
 def commit(sequence: int, size: int = 10) -> FrontierRecord:
     """A commit of a URL so long."""
-    url = QueuedUrl("j", bytes(16), "http://a.test/" + "x" * size, "a.test")
+    url = queue_row("j", bytes(16), "http://a.test/" + "x" * size, "a.test")
     return FrontierRecord(None, FrontierCommit(1, 0, sequence, [url]))
 
 

@@ -50,7 +50,7 @@ SAMPLES = [
     Receipts("j", [Receipt(b"k", 2, messages.Outcome.STORED), Receipt()]),
     Record("j", links=Outlinks("j", depth=3, fingerprints=b"\x01" * 32), outcome=messages.Outcome.FAILED),
     crawl_job("u", seeds=["a", "b"], scope=Scope(max_depth=-1), politeness=Politeness(delay="0"), keywords=["ä"]),
-    FrontierCommit(3, queued=[QueuedUrl("j", b"k", "u", priority=255)], anchors=[Anchor("j", "p")]),
+    FrontierCommit(3, queued=[QueuedUrl("j", "h", b"\xffe", not_before=2.5)], anchors=[Anchor("j", "p")]),
     Page("j", body=b"\xff" * 5000),
 ]
 

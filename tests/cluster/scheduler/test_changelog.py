@@ -11,11 +11,12 @@ from nephila.kernel.messages import (
     FrontierCommit,
     FrontierRecord,
     LeasedUrl,
-    QueuedUrl,
     RobotsTxt,
 )
 from nephila.kernel.runtime.errors import UserError
 from nephila_cluster.scheduler.changelog import LogFilter, commit_bytes, split_commit
+
+from tests.queue_rows import queue_row
 
 
 def claim(member: str, at: float = 0.0) -> FrontierRecord:
@@ -80,7 +81,7 @@ def test_another_log_of_the_same_name_is_refused():
 def test_a_large_commit_is_several():
     """Consecutive numbers, the order in which it is replayed, none much above the limit."""
     whole = FrontierCommit(3, 8, 21)
-    whole.queued = [QueuedUrl("j", bytes([i]) * 16, f"http://a.test/{i}" + "x" * 500, "a.test") for i in range(40)]
+    whole.queued = [queue_row("j", bytes([i]) * 16, f"http://a.test/{i}" + "x" * 500, "a.test") for i in range(40)]
     whole.ended = [EndedUrl(bytes([i]) * 16, "j", "a.test", 1) for i in range(5)]
     whole.robots = [RobotsTxt("http://a.test", "a.test", 200, b"x" * 9000)]
     whole.leased = [LeasedUrl(bytes(16), "j", "a.test", 1)]
@@ -97,7 +98,7 @@ def test_a_large_commit_is_several():
 
 def test_a_small_commit_is_itself():
     """One piece, equal to the whole."""
-    whole = FrontierCommit(3, 8, 21, [QueuedUrl("j", bytes(16), "http://a.test/", "a.test")])
+    whole = FrontierCommit(3, 8, 21, [queue_row("j", bytes(16), "http://a.test/", "a.test")])
     assert list(split_commit(whole)) == [whole]
 
 

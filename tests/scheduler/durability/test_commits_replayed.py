@@ -6,14 +6,14 @@ import random
 from pathlib import Path
 
 import msgspec
-from nephila.kernel.messages import FrontierCommit, HostState, Quarantine, QueuedUrl, RobotsTxt
+from nephila.kernel.messages import FrontierCommit, HostState, Quarantine, RobotsTxt
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.jobs.queue_entry import pack_queued
 
 from tests.jobs import crawl_job
+from tests.queue_rows import queue_row
 
 NOW, UTC = 50.0, 1_800_000_000.0
 
@@ -61,7 +61,7 @@ def test_a_commit_is_applied_once(tmp_path: Path) -> None:
 
 def test_a_delayed_url_that_is_queued_again_is_queued_once(tmp_path: Path) -> None:
     """The later row of a URL holds: it waits no longer, and it is in one place."""
-    url = QueuedUrl("t", b"u" * 16, "http://a.test/", "a.test", 1, 0, 1)
+    url = queue_row("t", b"u" * 16, "http://a.test/", "a.test", depth=1)
     later = msgspec.structs.replace(url, not_before=UTC + 30.0)
     frontier = open_frontier(SchedulerConfig(directory=str(tmp_path), partitions=1), random.Random(1))
     dispatcher = Dispatcher(frontier)
@@ -75,5 +75,5 @@ def test_a_delayed_url_that_is_queued_again_is_queued_once(tmp_path: Path) -> No
         NOW,
         UTC,
     )
-    assert frontier.store.items(0, frontier.jobs["t"].number) == [(2, pack_queued(url))]
+    assert frontier.store.items(0, frontier.jobs["t"].number) == [(2, url.entry)]
     assert list(dispatcher.frontier.delayed.items()) == []

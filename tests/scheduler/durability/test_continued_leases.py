@@ -29,9 +29,11 @@ from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
 from nephila.scheduler.frontier.in_flight import DELETED, LifeState
+from nephila.scheduler.jobs.queue_entry import Entry, pack
 from nephila.scheduler.jobs.seen import new_seen
 
 from tests.jobs import crawl_job
+from tests.queue_rows import queue_row
 from tests.scheduler.deployments import deployed
 from tests.scheduler.invariants import check
 
@@ -39,6 +41,7 @@ NOW, UTC = 50.0, 1_800_000_000.0
 CONFIG = SchedulerConfig()
 LONGEST_S = CONFIG.start_by_s + CONFIG.lease_s
 ADDRESS = "192.0.2.1"
+ROBOTS = "http://robots.test/robots.txt"
 
 
 def url_of(host: str) -> str:
@@ -50,12 +53,12 @@ def key_of(host: str) -> bytes:
 
 
 def queued(host: str, job: str = "t") -> QueuedUrl:
-    return QueuedUrl(job, key_of(host), url_of(host), f"{host}.test", 2, 0, 1)
+    return queue_row(job, key_of(host), url_of(host), f"{host}.test", depth=2)
 
 
 def leased(host: str, job: str = "t", until_s: float = 100.0, **state: Any) -> LeasedUrl:
     """The second attempt, with a lease that ends `until_s` after the takeover."""
-    return LeasedUrl(key_of(host), job, f"{host}.test", 2, UTC + until_s, ADDRESS, fetch_no=1, **state)
+    return LeasedUrl(key_of(host), job, f"{host}.test", 2, UTC + until_s, ADDRESS, **state)
 
 
 def row(host: str) -> Record:
@@ -99,10 +102,11 @@ ALL_STATES = (
             leased("ending"),
             leased("receipted"),
             leased("early", until_s=60.0),
-            leased("deleted", "gone", url=url_of("deleted")),
+            leased("deleted", "gone"),
             LeasedUrl(
-                parse_url("http://robots.test/robots.txt").fingerprint,
-                *("", "robots.test", 1, UTC + 75.0, ADDRESS, "http://robots.test/robots.txt", 1),
+                parse_url(ROBOTS).fingerprint,
+                *("", "robots.test", 1, UTC + 75.0, ADDRESS),
+                pack(Entry(parse_url(ROBOTS).fingerprint, url=ROBOTS)),
             ),
         ]
     },
@@ -123,7 +127,7 @@ def test_every_state_of_an_outstanding_url_continues(tmp_path: Path, through_a_s
     assert [(partition, record.url) for partition, record in again.records] == [(0, url_of("ending"))]
     assert [request.url for _, request in again.requests] == [
         url_of("early"),
-        "http://robots.test/robots.txt",
+        ROBOTS,
         url_of("leased"),
         url_of("receipted"),
     ]
@@ -153,6 +157,7 @@ def test_every_state_of_an_outstanding_url_continues(tmp_path: Path, through_a_s
     assert frontier.jobs["t"].counts.leased == 4
     assert len(frontier.in_flight.leases) == 5
     assert frontier.in_flight.urls["t", key_of("receipted")].receipted is not None
+    assert frontier.in_flight.urls[DELETED + "gone", key_of("deleted")].entry.url == url_of("deleted")
     assert frontier.jobs["t"].queue.length == 0
 
 
@@ -211,8 +216,8 @@ def test_a_url_that_went_back_to_its_queue_stays_there(tmp_path: Path) -> None:
 
 def test_a_host_in_flight_is_not_ready(tmp_path: Path) -> None:
     """Its second URL was ready in the snapshot that was taken before the lease."""
-    second = msgspec.structs.replace(queued("a"), url=url_of("a") + "/2")
-    second.url_key = parse_url(second.url).fingerprint
+    url = url_of("a") + "/2"
+    second = queue_row("t", parse_url(url).fingerprint, url, "a.test", depth=2)
     commits = [
         FrontierCommit(0, 7, 1, jobs=[job("t")]),
         FrontierCommit(0, 7, 2, queued=[queued("a"), second]),

@@ -12,7 +12,7 @@ import struct
 import pytest
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import Politeness, Scope
-from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, QueuedUrl, Seed
+from nephila.kernel.messages import FrontierCommit, FrontierSnapshot, Outcome, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
@@ -22,6 +22,7 @@ from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.standalone import Scheduler
 
 from tests.jobs import crawl_job
+from tests.queue_rows import queue_row
 from tests.scheduler.invariants import check
 from tests.scheduler.world import Answer, World, chain, site
 
@@ -175,7 +176,7 @@ def real_commits(n: int) -> list[FrontierCommit]:
     for i in range(n):
         numbers[i % 4] += 1
         url = f"http://a.test/{i}/" + "x" * (i % 40)
-        queued = [QueuedUrl("t", bytes([i % 256] * 16), url, "a.test", 1, 0, 1)]
+        queued = [queue_row("t", bytes([i % 256] * 16), url, "a.test", depth=1)]
         made.append(FrontierCommit(i % 4, 0, numbers[i % 4], queued))
     return made
 

@@ -62,7 +62,7 @@ def test_a_forwarded_url_is_queued_as_in_one_frontier(name: str) -> None:
     ((number, seed),) = home.frontier.take_for_other_partitions()
     assert number == 1 - HOME
     for _ in range(2):
-        add_forwarded(far.frontier, far.frontier.jobs[JOB], seed, parts)
+        add_forwarded(far.frontier, far.frontier.jobs[JOB], seed, unpack(seed.entry), parts)
     assert entry_of(far, url) == entry_of(whole, url) is not None
     assert far.frontier.jobs[JOB].queue.length == 1
     far.check()
@@ -85,9 +85,8 @@ def test_a_forwarded_link_is_held_against_the_scope_where_it_belongs(
     rig = OutcomeRig(PartitionSlice(1 - HOME, 2))
     rig.job(scope=Scope(max_depth=2))
     url = f"http://{FAR}/x"
-    add_forwarded(
-        rig.frontier, rig.frontier.jobs[JOB], Seed(JOB, url, depth=depth, seed=seed, anchor=anchor), parse_url(url)
-    )
+    entry = Entry(parse_url(url).fingerprint, depth, flags=entry_flags(seed), url=url)
+    add_forwarded(rig.frontier, rig.frontier.jobs[JOB], Seed(JOB, anchor=anchor), entry, parse_url(url))
     assert (entry_of(rig, url) is not None) == queued
     assert rig.frontier.jobs[JOB].scope.anchors == ({FAR} if anchor else set())
 
@@ -103,7 +102,8 @@ def test_a_redirect_to_another_partition_is_checked_there() -> None:
     waiting.entry = waiting.entry._replace(flags=0)
     rig.end(request, result=FetchResult.REDIRECT, status=301, location=f"http://{FAR}/x")
     ((number, seed),) = rig.frontier.take_for_other_partitions()
-    assert (number, seed.url, seed.hops, seed.head, seed.seed) == (1 - HOME, f"http://{FAR}/x", 1, True, False)
+    entry = unpack(seed.entry)
+    assert (number, entry.url, entry.hops, entry.flags, seed.head) == (1 - HOME, f"http://{FAR}/x", 1, 0, True)
 
 
 # ---- receipts that do not come

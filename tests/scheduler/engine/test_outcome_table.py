@@ -12,6 +12,7 @@ from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, HostUs
 from nephila.native import parse_url
 from nephila.scheduler.frontier.frontier import PartitionSlice, TenantUse
 from nephila.scheduler.frontier.host_state import TurnOutput
+from nephila.scheduler.jobs.queue_entry import unpack
 
 from tests.scheduler.engine.outcome_rig import ADDRESS, JOB, OutcomeRig, tries
 
@@ -126,8 +127,9 @@ def test_an_outcome_of_a_leased_url(name: str, attempt: int) -> None:
         assert (record.fetch_no, record.attempt, record.status) == (1, attempt, row.fields.get("status", 0))
     commits = rig.frontier.pending.commits()
     assert any(commit.hosts for commit in commits) == (row.pause_s > 0), "a new pause is in the log"
-    logged = [one for commit in commits for one in commit.queued if one.url == URL]
-    assert [tries(one.fetch_no, one.attempts) for one in logged] == state.split(", ", 1)[1:]
+    logged = [row for commit in commits for row in commit.queued if unpack(row.entry).url == URL]
+    entries = [unpack(row.entry) for row in logged]
+    assert [tries(entry.fetch_no, entry.attempts) for entry in entries] == state.split(", ", 1)[1:]
     assert all(one.head != state.startswith("behind") for one in logged)
     assert all((one.not_before > 0) == state.startswith("delayed") for one in logged)
 

@@ -32,7 +32,9 @@ from tests.scheduler.deployments import deployed
 
 pytestmark = pytest.mark.skipif(native.IMPLEMENTATION != "rust", reason="the Rust core is not built here")
 
-HOSTS = ["a.test", "www.a.test", "b.a.test", "c.co.uk", "d.c.co.uk", "e.test:81", "[::1]", "10.0.0.1"]
+HOSTS = [
+    "a.test", "www.a.test", "b.a.test", "c.co.uk", "d.c.co.uk", "e.test:81", "[::1]", "10.0.0.1", "l" * 40 + ".test",
+]  # fmt: skip
 PATHS = [
     "/", "/x", "/blog/", "/blog/2024/a", "/blog/2024/b?x=1", "/shop/i?sid=1234567890abcdef", "/i;jsessionid=a1",
     "/shop/i?sid=7", "/(S(0123456789abcdef))/q", "/assess?session=1", "/login", "/blog/a/b/c/d", "/p?PHPSESSID=x",

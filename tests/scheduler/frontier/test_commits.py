@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from nephila.kernel.documents.field_types import duration_text
 from nephila.kernel.documents.job_schema import Politeness, Quota, Scope
-from nephila.kernel.messages import FrontierCommit, QueuedUrl, Receipt, Record, Render, Seed
+from nephila.kernel.messages import FrontierCommit, Receipt, Record, Render, Seed
 from nephila.native import HostStore, Trie, parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.job_changes import put_job
@@ -15,9 +15,10 @@ from nephila.scheduler.frontier.in_flight import LifeState, Outstanding
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.jobs.job_holds import Hold
-from nephila.scheduler.jobs.queue_entry import RENDER_SHIFT, Entry, pack
+from nephila.scheduler.jobs.queue_entry import RENDER_SHIFT, Entry, pack, unpack
 
 from tests.jobs import crawl_job
+from tests.queue_rows import queue_row
 from tests.scheduler.deployments import deployed
 
 URLS = [f"http://h{number}.test/" for number in range(40)]
@@ -67,7 +68,7 @@ def test_partition_0_comes_first_and_each_partition_counts_its_commits() -> None
 def test_links_of_pages_are_in_the_commits_of_their_partitions_in_order() -> None:
     """Rows of several pages are one list each; rows that are logged singly come behind them."""
     one = frontier()
-    rows = [QueuedUrl("t", bytes([number]) * 16, f"http://a.test/{number}", "a.test") for number in range(7)]
+    rows = [queue_row("t", bytes([number]) * 16, f"http://a.test/{number}", "a.test") for number in range(7)]
     packed = [msgspec.msgpack.encode(row) for row in rows]
     one.pending.add_rows([(1, 2, packed[0] + packed[1]), (3, 1, packed[2])])
     one.pending.add_rows([(3, 2, packed[3] + packed[4])])
@@ -77,7 +78,7 @@ def test_links_of_pages_are_in_the_commits_of_their_partitions_in_order() -> Non
         msgspec.convert(msgspec.msgpack.decode(msgspec.msgpack.encode(commit)), FrontierCommit)
         for commit in one.pending.commits()
     ]
-    found = {commit.partition: [row.url[-1] for row in commit.queued] for commit in written}
+    found = {commit.partition: [unpack(row.entry).url[-1] for row in commit.queued] for commit in written}
     assert found == {1: ["0", "1", "5", "6"], 3: ["2", "3", "4"]}
     assert one.pending.commits() == []
 
@@ -115,13 +116,13 @@ def test_an_outstanding_url_is_logged_as_its_successor_needs_it(uid: str, state:
         waiting.receipted, waiting.record = Receipt(KEYS[0], 5), Record(uid, KEYS[0])
         leased = one.in_flight.logged(waiting)
         assert (leased.url_key, leased.job, leased.host, leased.attempt) == (KEYS[0], uid, "h0.test", 2)
-        rest = (leased.lease_until, leased.address, leased.url, leased.fetch_no, leased.landed)
+        rest = (leased.lease_until, leased.address, leased.entry, leased.landed)
         if one.restart is RestartPolicy.LEASES_END:
-            assert rest == (0.0, "", "", 0, False)
+            assert rest == (0.0, "", b"", False)
             assert (leased.receipt, leased.record) == (None, None)
         else:
-            url = "" if uid == "t" else URLS[0]
-            assert rest == (1_700_000_180.0, "192.0.2.1", url, 5, state is not LifeState.LEASED)
+            packed = b"" if uid == "t" else pack(entry)
+            assert rest == (1_700_000_180.0, "192.0.2.1", packed, state is not LifeState.LEASED)
             assert (leased.receipt, leased.record) == (waiting.receipted, waiting.record)
 
 

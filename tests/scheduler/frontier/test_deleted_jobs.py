@@ -16,7 +16,6 @@ from nephila.kernel.messages import (
     LeasedUrl,
     Outcome,
     Quarantine,
-    QueuedUrl,
     QuotaUse,
     UrlState,
 )
@@ -29,6 +28,7 @@ from nephila.scheduler.frontier.in_flight import DELETED, LifeState, Outstanding
 from nephila.scheduler.jobs.queue_entry import Entry, pack
 
 from tests.jobs import crawl_job
+from tests.queue_rows import queue_row
 from tests.scheduler.deployments import deployed
 
 KEY = b"\0" * 16
@@ -47,8 +47,8 @@ def frontier(one: PartitionSlice | None = None) -> Frontier:
 def rows_of(uid: str) -> dict[str, list[object]]:
     """A row of a job for each list of a commit that names jobs."""
     return {
-        "queued": [QueuedUrl(uid, KEY, "http://a.test/", "a.test")],
-        "held": [QueuedUrl(uid, KEY, "http://a.test/", "a.test")],
+        "queued": [queue_row(uid, KEY, "http://a.test/", "a.test")],
+        "held": [queue_row(uid, KEY, "http://a.test/", "a.test")],
         "leased": [LeasedUrl(KEY, uid, "a.test", 1)],
         "ended": [EndedUrl(KEY, uid, "a.test", 1, Outcome.STORED)],
         "urls": [UrlState(uid, KEY, "http://a.test/", "a.test")],

@@ -3,67 +3,57 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
-from nephila.kernel.messages import Context, QueuedUrl, Render, Seed, UrlState
+from nephila.kernel.messages import Context, Render, UrlState
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.jobs.queue_entry import (
     SEED,
     Entry,
+    entry_flags,
     entry_of,
+    fill,
     host_of,
     pack,
     pack_context,
-    pack_queued,
-    queued_of,
     unpack,
     unpack_context,
 )
 
 
 def test_a_packed_url_comes_back_whole():
-    """Counters, flags and a URL of any script survive; attempts and hops are clamped, not wrapped."""
-    queued = QueuedUrl("j", b"k" * 16, "https://例え.test/ü?x=1", "h", 7, 3, 2, 1, False, True, 0.0, 200)
-    assert queued_of(unpack(pack_queued(queued)), "j", "h", head=False) == queued
-    entry = unpack(pack(Entry(b"k" * 16, 1, 1, 70_000, 999, SEED, url="http://a.test/")))
-    assert (entry.attempts, entry.hops) == (65_535, 255)
+    """Counters, flags and a URL of any script survive; depth, attempts and hops are clamped, not wrapped."""
+    entry = Entry(b"k" * 16, 7, 2, 1, 3, SEED, 200, "https://例え.test/ü?x=1")
+    assert unpack(pack(entry)) == entry
+    entry = unpack(pack(Entry(b"k" * 16, 1 << 40, 1, 70_000, 999, SEED, url="http://a.test/")))
+    assert (entry.depth, entry.attempts, entry.hops) == ((1 << 32) - 1, 65_535, 255)
 
 
 def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
     """Context and rendering survive packing and repacking; without them a URL has its header and its bytes."""
     context = Context("s1", "detail", "shop", "residential", "portal")
-    queued = QueuedUrl(
-        "j", b"k" * 16, "http://a.test/", "h", fetch_no=1, seed=True, context=context, render=Render.AUTO
+    packed = pack(
+        Entry(b"k" * 16, flags=entry_flags(True, Render.AUTO), url="http://a.test/", context=pack_context(context))
     )
-    entry = unpack(pack_queued(queued))
+    entry = unpack(packed)
     assert (entry.url, unpack_context(entry.context), entry.render) == ("http://a.test/", context, Render.AUTO)
-    assert unpack(pack(entry)) == entry == entry_of(queued)
-    assert queued_of(entry, "j", "h", head=False) == queued
+    assert pack(entry) == packed
     assert pack_context(None) == pack_context(Context()) == b""
     assert len(pack(Entry(b"k" * 16, 1, url="http://a.test/"))) == 29 + 14
     with pytest.raises(PermanentError, match="at most 16,384 bytes, not"):
         pack_context(Context("x" * 16_384))
 
 
-@pytest.mark.parametrize(
-    "fields", [{}, {"seed": True, "attempts": 70_000}, {"render": Render.NEVER}, {"context": Context("s")}]
-)
-def test_the_short_way_of_a_restart_packs_the_same_bytes(fields: dict[str, Any]) -> None:
-    """With and without what the log has in another form."""
-    queued = QueuedUrl("j", b"k" * 16, "http://a.test/", "h", 7, 3, 2, priority=9, **fields)
-    assert pack_queued(queued) == pack(entry_of(queued))
-
-
-@pytest.mark.parametrize("message", [QueuedUrl, Seed, UrlState])
-def test_a_field_of_an_entry_is_read_from_each_message_that_has_it(message: type[Any]) -> None:
-    """A new field needs no line for it."""
-    values = {name: 3 for name in Entry._fields if name in message.__struct_fields__ and name != "context"}
-    assert {name: getattr(entry_of(message(**{**values, "url": "3"})), name) for name in values} == {
-        **values,
-        "url": "3",
-    }
+@pytest.mark.parametrize("context", [None, Context("s")])
+def test_a_fetched_url_is_queued_with_what_its_state_has(context: Context | None) -> None:
+    """The state has no priority, attempts and hops; its number is that of the last fetch, also when it is filled."""
+    state = UrlState("j", b"k" * 16, "http://a.test/", "a.test", 7, True, 2, context=context, render=Render.NEVER)
+    entry = entry_of(state)
+    assert entry == Entry(
+        b"k" * 16, 7, 2, flags=entry_flags(True, Render.NEVER), url="http://a.test/", context=pack_context(context)
+    )
+    assert fill(UrlState("j", host="a.test", fetch_no=2), entry._replace(fetch_no=9)) == state
 
 
 def test_host_of_ignores_userinfo():

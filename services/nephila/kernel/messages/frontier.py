@@ -11,25 +11,14 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
     """A URL that waits in the queue of its host."""
 
     job: str = ""
-    url_key: bytes = b""
-    url: str = ""
     host: str = ""
-    depth: int = 0
-    hops: int = 0
-    # Number of the fetch it waits for, from 1.
-    fetch_no: int = 0
-    # Tries already made of that fetch.
-    attempts: int = 0
+    # The queue entry as the host store has it: fingerprint, counters, context and URL
+    # (scheduler/jobs/queue_entry.py).
+    entry: bytes = b""
     # It precedes all other URLs of its host (redirect target, retry, returned lease).
     head: bool = False
-    seed: bool = False
     # Seconds since 1970 UTC before which it is not tried again; 0 means any time.
     not_before: float = 0.0
-    # Relevance, 0-255, where the job's strategy has it.
-    priority: int = 0
-    context: Context | None = None
-    # Rendering of this URL; UNSPECIFIED: that of the job.
-    render: Render = Render.UNSPECIFIED
 
 
 class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
@@ -45,9 +34,8 @@ class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
     lease_until: float = 0.0
     # Server address on which the fetch was counted.
     address: str = ""
-    # The URL and the number of its fetch, for robots.txt and for fetches of a deleted job.
-    url: str = ""
-    fetch_no: int = 0
+    # Its queue entry, of a robots.txt or a fetch of a deleted job, which no row of a queue has.
+    entry: bytes = b""
     # The fetch has ended: its page is in flight to storage, or it was a robots.txt.
     landed: bool = False
     # Its terminal row, in flight to storage.

@@ -16,19 +16,15 @@ class Seed(msgspec.Struct, array_like=True, gc=False):
     url: str = ""
     # Its source ("cli", "file", "sitemap"); empty means cli.
     source: str = ""
-    # Found in another partition (redirect target, sitemap, link) and forwarded by its owner, with the fields
-    # that follow.
-    sent_on: bool = False
-    depth: int = 0
-    hops: int = 0
-    # It precedes all other URLs of its host.
-    head: bool = False
-    seed: bool = False
-    priority: int = 0
-    # A seed redirected here: the scope is anchored here too.
-    anchor: bool = False
-    # No URL, but anchors of the job's scope: seeds or their redirects in another partition.
-    anchors: list[str] = msgspec.field(default_factory=list)
     context: Context | None = None
     # Rendering of this URL; UNSPECIFIED: that of the job.
     render: Render = Render.UNSPECIFIED
+    # Instead of url: the queue entry of a URL that another partition has found (redirect target, sitemap,
+    # link).
+    entry: bytes = b""
+    # That URL precedes all other URLs of its host.
+    head: bool = False
+    # A seed redirected there: the scope is anchored there too.
+    anchor: bool = False
+    # No URL, but anchors of the job's scope: seeds or their redirects in another partition.
+    anchors: list[str] = msgspec.field(default_factory=list)

@@ -16,7 +16,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.in_flight import ENDING, FETCHED, LEASED, Key, Outstanding
-from nephila.scheduler.jobs.queue_entry import Entry, unpack
+from nephila.scheduler.jobs.queue_entry import unpack
 
 CATCH_UP_S = 30.0
 """Least remaining time of a lease at a takeover."""
@@ -83,12 +83,9 @@ def recover_leases(
 
 
 def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, urls: Mapping[Key, tuple[int, bytes]]) -> Outstanding:
-    packed = urls.get(key)
-    if packed is not None:
-        host, entry = frontier.hosts.get(packed[0]), unpack(packed[1])
-    else:
-        host = frontier.hosts.get_or_create(leased.host)
-        entry = Entry(leased.url_key, fetch_no=leased.fetch_no, attempts=leased.attempt - 1, url=leased.url)
+    number, packed = urls.get(key, (-1, leased.entry))
+    host = frontier.hosts.get(number) if number >= 0 else frontier.hosts.get_or_create(leased.host)
+    entry = unpack(packed)
     state = LEASED
     if leased.record is not None:
         state = ENDING

@@ -42,7 +42,7 @@ from nephila.scheduler.frontier.in_flight import DELETED, Key
 from nephila.scheduler.frontier.pending_commit import Partition
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.queue_entry import is_requisite, pack_queued, unpack
+from nephila.scheduler.jobs.queue_entry import is_requisite, packed_fields, unpack
 from nephila.scheduler.jobs.seen import new_seen
 from nephila.scheduler.jobs.strategies import HEAD, TAIL
 from nephila.scheduler.politeness.address_queue import AddressQueue
@@ -233,7 +233,7 @@ class Replay:
                 jobs[state.job].due_table.put(state)
         for queued in commit.held:
             if queued.job in jobs:
-                restore_held(jobs[queued.job], pack_queued(queued))
+                restore_held(jobs[queued.job], queued.entry)
         for domain in commit.domains:
             restore_domain(frontier, domain)
         for forgotten in commit.forgotten:
@@ -248,14 +248,14 @@ class Replay:
 
     def _forget_job(self, uid: str) -> None:
         restored = self.found
-        for table in (restored.outstanding, restored.delayed, restored.attempts):
-            for key in [key for key in table if key[0] == uid]:
-                del table[key]
         for key in [key for key in restored.leases if key[0] == uid]:
             leased = restored.leases.pop(key)
             if not leased.landed:  # its fetch is still in flight
-                leased.job = DELETED + uid
+                leased.job, leased.entry = DELETED + uid, restored.outstanding[key][1]
                 restored.leases[leased.job, leased.url_key] = leased
+        for table in (restored.outstanding, restored.delayed, restored.attempts):
+            for key in [key for key in table if key[0] == uid]:
+                del table[key]
 
     def _hosts(self, commit: FrontierCommit) -> None:
         frontier = self.frontier
@@ -300,37 +300,36 @@ class Replay:
         job = self.frontier.jobs.get(queued.job)
         if job is None:
             return
-        key = (queued.job, queued.url_key)
-        job.fetch_numbers.note(queued.fetch_no)
-        job.refused.held.discard(queued.url_key)
-        if not job.seen.add(queued.url_key):
+        url_key, depth, fetch_no, attempts, _, _, priority = packed_fields(queued.entry)
+        key = (queued.job, url_key)
+        job.fetch_numbers.note(fetch_no)
+        job.refused.held.discard(url_key)
+        if not job.seen.add(url_key):
             self.found.outstanding.pop(key, None)
             self.found.delayed.pop(key, None)
             self.found.attempts.pop(key, None)
             self.found.leases.pop(key, None)
-            state = job.due_table.get(queued.url_key) if queued.fetch_no > 1 else None
-            if state is not None and job.due_table.check_out(queued.url_key):
+            state = job.due_table.get(url_key) if fetch_no > 1 else None
+            if state is not None and job.due_table.check_out(url_key):
                 recrawl_queue.mark_open(self.frontier, job, state)
             elif state is not None and state.outcome is Outcome.STORED:
-                job.budget.reserve(queued.url_key)
+                job.budget.reserve(url_key)
         if queued.not_before:
             self._hold(queued, outstanding=False)
             return
         store = self.frontier.store
         strategy = job.compiled.strategy
-        order = HEAD if queued.head else TAIL if queued.attempts else strategy.order(queued.depth, queued.priority)
-        newest_first = strategy.newest_first and not queued.head and not queued.attempts
-        packed = pack_queued(queued)
-        store.push(store.host(queued.host), job.number, order, packed, newest_first)
+        order = HEAD if queued.head else TAIL if attempts else strategy.order(depth, priority)
+        newest_first = strategy.newest_first and not queued.head and not attempts
+        store.push(store.host(queued.host), job.number, order, queued.entry, newest_first)
 
     def _hold(self, queued: QueuedUrl, *, outstanding: bool) -> None:
-        key = (queued.job, queued.url_key)
+        key = (queued.job, queued.entry[:16])
         number = self.frontier.store.host(queued.host)
-        packed = pack_queued(queued)
         if outstanding:
-            self.found.outstanding[key] = (number, packed)
+            self.found.outstanding[key] = (number, queued.entry)
         else:
-            self.found.delayed[key] = (number, packed, queued.not_before)
+            self.found.delayed[key] = (number, queued.entry, queued.not_before)
 
 
 def _find_requisites(dispatcher: Dispatcher, job: Job) -> None:

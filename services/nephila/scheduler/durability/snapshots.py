@@ -20,7 +20,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.queue_entry import queued_of, unpack
+from nephila.scheduler.jobs.queue_entry import pack
 from nephila.scheduler.jobs.seen import drop_others
 
 STATES_PER_FRAME = 10_000
@@ -45,7 +45,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         frontier.jobs.next_number,
         frontier.store.checkpoint(),
         [
-            *(queued_of(w.entry, uid, w.host.key) for uid, w in outstanding if uid in frontier.jobs),
+            *(QueuedUrl(uid, w.host.key, pack(w.entry), True) for uid, w in outstanding if uid in frontier.jobs),
             *_delayed(dispatcher),
         ],
         [frontier.in_flight.logged(w) for _, w in outstanding],
@@ -82,10 +82,8 @@ def _job_state(job: Job) -> JobState:
 
 def _delayed(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
     frontier = dispatcher.frontier
-    for when, number, uid, packed in dispatcher.frontier.delayed.items():
-        entry = unpack(packed)
-        not_before = when + frontier.time.utc_offset
-        yield queued_of(entry, uid, frontier.store.name(number), not_before=not_before)
+    for when, number, uid, packed in frontier.delayed.items():
+        yield QueuedUrl(uid, frontier.store.name(number), packed, True, when + frontier.time.utc_offset)
 
 
 def cleanup(frontier: Frontier) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from nephila.kernel.fragment_routes import Routed
 from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
-from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
 from nephila.scheduler.engine import domain_budgets, page_admission, recrawl_queue
@@ -27,14 +26,11 @@ from nephila.scheduler.jobs.queue_entry import (
     TOP_OF_PAGE,
     Entry,
     entry_flags,
-    entry_of,
-    fill,
     host_of,
     is_requisite,
     pack,
     pack_context,
     pack_fields,
-    queued_of,
     unpack,
 )
 from nephila.scheduler.jobs.strategies import HEAD, SEED_PRIORITY, inherited
@@ -121,16 +117,16 @@ def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
     frontier.on_wider(job.uid)
 
 
-def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
+def add_forwarded(frontier: Frontier, job: Job, seed: Seed, entry: Entry, parts: UrlParts | Routed) -> None:
     """Admit a URL that another partition found and checked as far as it could."""
     if seed.anchor:
         anchor_scope(frontier, job, parts.host_key, parts.path_query)
     if parts.fingerprint in job.seen:
         return
-    requisite = level_of(seed.context) > 0
-    if not seed.seed and not job.admits(parts.href, parts.host_key, seed.depth, requisite):
+    requisite = is_requisite(entry.context)
+    if not entry.flags & SEED and not job.admits(parts.href, parts.host_key, entry.depth, requisite):
         return
-    entry = entry_of(seed)._replace(url_key=parts.fingerprint, url=parts.href)
+    entry = entry._replace(url_key=parts.fingerprint, url=parts.href)
     admit(frontier, job, entry, parts.host_key, head=seed.head)
 
 
@@ -138,9 +134,8 @@ def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bo
     """Add one URL to seen set, queue and log: one atomic change of its partition. A URL of another partition is
     forwarded. The fetch number is that of a first fetch."""
     if frontier.is_other_partition(entry.url_key):
-        seed = Seed(job.uid, sent_on=True, head=head, anchor=bool(entry.flags & SEED) and entry.hops > 0)
-        fill(seed, entry)
-        frontier.forward(seed, entry.url_key)
+        anchor = bool(entry.flags & SEED) and entry.hops > 0
+        frontier.forward(Seed(job.uid, entry=pack(entry), head=head, anchor=anchor), entry.url_key)
         return
     job.seen.add(entry.url_key)
     job.note_change()
@@ -151,8 +146,10 @@ def admit(frontier: Frontier, job: Job, entry: Entry, host_key: str, *, head: bo
     order = HEAD if head else strategy.order(entry.depth, entry.priority)
     if entry.fetch_no != job.fetch_numbers.first:
         entry = entry._replace(fetch_no=job.fetch_numbers.first)
-    frontier.store.push(number, job.number, order, pack(entry), not head and strategy.newest_first)
-    frontier.pending.queued(frontier.pending.partition(entry.url_key)).append(queued_of(entry, job.uid, host_key, head))
+    packed = pack(entry)
+    frontier.store.push(number, job.number, order, packed, not head and strategy.newest_first)
+    queued = QueuedUrl(job.uid, host_key, packed, head)
+    frontier.pending.queued(frontier.pending.partition(entry.url_key)).append(queued)
     frontier.readiness.newly_queued(number, job, order)
 
 
@@ -237,8 +234,7 @@ class _PageLinks:
         self.context = pack_context(links.context)
         self.requisites = links.source is LinkSource.REQUISITE
         """The links are requisites: they come before all pages of their hosts, and no browser renders them."""
-        self.render = Render.NEVER if self.requisites else Render.UNSPECIFIED
-        self.flags = entry_flags(False, self.render)
+        self.flags = entry_flags(False, Render.NEVER if self.requisites else Render.UNSPECIFIED)
         self.hops = self._hops()
         """Hops of the links. A sitemap counts as one more hop, which bounds endless chains of sitemaps."""
         self.taken = 0
@@ -267,17 +263,12 @@ class _PageLinks:
             url_key = fingerprints[16 * i : 16 * i + 16]
             if url_key in job.refused.rejected:
                 continue
-            raw = urls[ends[i - 1] if i else 0 : ends[i]]
+            raw, priority = urls[ends[i - 1] if i else 0 : ends[i]], priorities[i] if priorities else 0
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
             if frontier.is_other_partition(url_key):
-                priority = priorities[i] if priorities else 0
-                seed = Seed(job.uid, url, "", True, depth, priority=priority, context=links.context)
-                if picks:
-                    seed.hops = self._picked(i, self.hops)
-                    seed.context = self._context_of(i, seed.hops)
-                seed.head, seed.render = self.requisites, self.render
-                frontier.forward(seed, url_key)
+                packed = self._packed(i, url_key, raw, priority, self._picked(i, self.hops) if picks else self.hops)
+                frontier.forward(Seed(job.uid, entry=packed, head=self.requisites), url_key)
                 job.refused.reject(url_key, limit)
                 continue
             hops = self.hops
@@ -295,11 +286,9 @@ class _PageLinks:
             if not job.compiled.traps.off and not self.requisites and self._is_session_copy(url, host_key):
                 job.refused.reject(url_key, limit)
                 continue
-            context = links.context
             if picks and hops == self.hops:
                 hops = self._picked(i, hops)
-                context = self._context_of(i, hops)
-            if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops, context):
+            if not self._append(self._packed(i, url_key, raw, priority, hops), host_key, priority):
                 continue
             keys.append(url_key)
             admitted.append(url)
@@ -331,15 +320,19 @@ class _PageLinks:
         job.run_counts.taken_of_level[links.depth] += 1
         return RECORD_ONLY if job.compiled.document.record_links else hops
 
-    def _context_of(self, i: int, hops: int) -> Context | None:
-        """The context of the link `i`: of one that is recorded, its text and its page."""
+    def _packed(self, i: int, url_key: bytes, raw: bytes, priority: int, hops: int) -> bytes:
+        """The queue entry of the link `i`."""
+        context = self._recorded_context(i) if hops == RECORD_ONLY else self.context
+        first_no = self.job.fetch_numbers.first
+        return pack_fields(raw, context, url_key, self.links.depth, first_no, 0, hops, self.flags, priority)
+
+    def _recorded_context(self, i: int) -> bytes:
+        """The context of a link that is recorded: its text and its page."""
         links = self.links
-        if hops != RECORD_ONLY:
-            return links.context
         ends = memoryview(links.anchor_ends).cast("I")
         text = bytes(links.anchors[ends[i - 1] if i else 0 : ends[i]]) if links.anchors else b""
         found_on = links.parent_url.encode()[:MAX_FOUND_ON_BYTES].decode("utf-8", "ignore")
-        return Context(link_text=text.decode("utf-8", "replace"), found_on=found_on)
+        return pack_context(Context(link_text=text.decode("utf-8", "replace"), found_on=found_on))
 
     def _hops(self) -> int:
         """Sitemaps and redirects that led to this document; 0 for pages. For a sitemap of another partition the number
@@ -391,11 +384,9 @@ class _PageLinks:
                 priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
-    def _append(
-        self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int, context: Context | None
-    ) -> bool:
+    def _append(self, packed: bytes, host_key: str, priority: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
-        frontier, job, depth = self.frontier, self.job, self.links.depth
+        frontier, job = self.frontier, self.job
         number = self.numbers.get(host_key)
         if number is None:
             number = self.numbers[host_key] = frontier.store.host(host_key)
@@ -406,28 +397,13 @@ class _PageLinks:
         held = job.compiled.host_limits.queued
         if held and frontier.store.length(number, job.number) + self.hosts.count(number) >= held:
             return False
-        order = HEAD if self.requisites else job.compiled.strategy.order(depth, priority)
+        order = HEAD if self.requisites else job.compiled.strategy.order(self.links.depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        first_no, flags = job.fetch_numbers.first, self.flags
-        packed = self.context if context is self.links.context else pack_context(context)
-        self.packed.append(pack_fields(raw, packed, url_key, depth, first_no, 0, hops, flags, priority))
+        self.packed.append(packed)
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
-        frontier.pending.queued(frontier.pending.partition(url_key)).append(
-            QueuedUrl(
-                job.uid,
-                url_key,
-                url,
-                host_key,
-                depth,
-                hops,
-                first_no,
-                head=self.requisites,
-                priority=priority,
-                context=context,
-                render=self.render,
-            )
-        )
+        queued = QueuedUrl(job.uid, host_key, packed, self.requisites)
+        frontier.pending.queued(frontier.pending.partition(packed[:16])).append(queued)
         return True

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nephila.kernel.messages import Outlinks
+from nephila.kernel.messages import Outlinks, QueuedUrl
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.jobs.held_links import limit_of
 from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.queue_entry import Entry, host_of, pack, pack_context, queued_of, unpack
+from nephila.scheduler.jobs.queue_entry import Entry, host_of, pack, pack_context, unpack
 from nephila.scheduler.jobs.strategies import inherited
 
 
@@ -38,10 +38,9 @@ def hold_links(frontier: Frontier, job: Job, links: Outlinks, refused: Sequence[
         if job.compiled.strategy.relevance and links.parent_priority:
             priority = inherited(priority, links.parent_priority, links.flags[i] if links.flags else 0)
         entry = Entry(url_key, depth, job.fetch_numbers.first, priority=priority, url=url.decode(), context=context)
-        held.add(pack(entry), outside)
-        frontier.pending.of(frontier.pending.partition(url_key)).held.append(
-            queued_of(entry, job.uid, host_key, head=False)
-        )
+        packed = pack(entry)
+        held.add(packed, outside)
+        frontier.pending.of(frontier.pending.partition(url_key)).held.append(QueuedUrl(job.uid, host_key, packed))
 
 
 def restore_held(job: Job, packed: bytes) -> None:

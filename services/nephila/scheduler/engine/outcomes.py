@@ -11,6 +11,7 @@ from nephila.kernel.messages import (
     FetchResult,
     HostUse,
     Outcome,
+    QueuedUrl,
     UrlState,
 )
 from nephila.kernel.reasons.row import Pause, Retry, Row
@@ -30,7 +31,6 @@ from nephila.scheduler.jobs.queue_entry import (
     is_requisite,
     pack,
     pack_context,
-    queued_of,
     unpack_context,
 )
 from nephila.scheduler.jobs.strategies import HEAD, TAIL
@@ -369,9 +369,8 @@ class OutcomeHandler:
             job.budget.reserve(entry.url_key)
         packed = pack(entry)
         not_before = now + wait_s + frontier.time.utc_offset if wait_s > 0 else 0.0
-        frontier.pending.queued(frontier.partitions[host.partition]).append(
-            queued_of(entry, job.uid, host.key, head=not behind, not_before=not_before)
-        )
+        queued = QueuedUrl(job.uid, host.key, packed, not behind, not_before)
+        frontier.pending.queued(frontier.partitions[host.partition]).append(queued)
         if wait_s > 0:
             frontier.delayed.add(host.number, job, packed, now + wait_s)
         else:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from nephila.kernel.messages import Context, Outlinks, QueuedUrl
+from nephila.kernel.messages import Outlinks, QueuedUrl
 from nephila.native import LinkScope, Trie
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
@@ -19,11 +19,10 @@ from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.jobs.queue_entry import host_of, pack_context
 from nephila.scheduler.jobs.strategies import MAX_PRIORITY, StrategyRow, inherited
 
-_FIELDS: Final = QueuedUrl.__struct_fields__
-_ARRAY: Final = bytes([0x90 | len(_FIELDS)])
-"""Start of a `QueuedUrl` in MessagePack: an array of up to 15 fields."""
-
 _encode = msgspec.msgpack.Encoder().encode
+_JOB, _HOST, _ENTRY, *_REST = msgspec.structs.astuple(QueuedUrl())
+_ROW_END: Final = b"".join(map(_encode, _REST))
+"""The fields of a row of the log behind its entry."""
 
 
 class _Entries(msgspec.Struct, frozen=True, gc=False):
@@ -44,6 +43,9 @@ class _Entries(msgspec.Struct, frozen=True, gc=False):
     all_hosts: bool
     """Report every host that got a URL, not only those where the job had none."""
     over_budget: dict[int, None]
+    row_start: bytes
+    """A row of the log is this, host key, packed entry, `row_end`, as MessagePack."""
+    row_end: bytes
 
 
 class _Checks(msgspec.Struct, frozen=True, gc=False):
@@ -59,14 +61,6 @@ class _Checks(msgspec.Struct, frozen=True, gc=False):
     log_bits: int
 
 
-class _Rows(msgspec.Struct, frozen=True, gc=False):
-    """A row of the log is head, fingerprint, URL, host key, middle, priority, tail."""
-
-    head: bytes
-    middle: bytes
-    tail: bytes
-
-
 def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) -> tuple[int, list[int]] | None:
     """Admit the new links of a page that are in scope; returns how many, and the indices of those out of scope. None,
     and no effect, where Python has to."""
@@ -74,20 +68,20 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
     if scope is None or links.source or job.compiled.picks_links:
         return None
     strategy = job.compiled.strategy
-    floors = _floors(links.parent_priority) if strategy.relevance and links.parent_priority else b""
-    first_no = job.fetch_numbers.first
     entries = _Entries(
         job.number,
         links.depth,
-        first_no,
+        job.fetch_numbers.first,
         0,
         _orders(strategy, links.depth),
         strategy.newest_first,
-        floors,
-        pack_context(links.context) if links.context is not None else b"",
+        _floors(links.parent_priority) if strategy.relevance and links.parent_priority else b"",
+        pack_context(links.context),
         job.compiled.host_limits.queued,
         bool(job.queue.waiting_hosts),
         job.queue.over_budget_hosts,
+        _row_start(job.uid),
+        _ROW_END,
     )
     part = frontier.partition_slice
     checks = _Checks(
@@ -100,21 +94,14 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         frontier.arc if part.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
     )
-    rows = None
-    if frontier.packed_rows:
-        tail = _tail(links.context) if links.context is not None else _PLAIN_TAIL
-        rows = _Rows(_head(job.uid), _middle(links.depth, first_no), tail)
-    admitted = frontier.store.admit(links, entries, checks, rows)
+    admitted = frontier.store.admit(links, entries, checks)
     if admitted is None:
         return None
     indices, out_of_scope, firsts, parts = admitted
     job.refused.out_of_scope += len(out_of_scope)
     if not indices:
         return 0, out_of_scope
-    if rows is not None:
-        frontier.pending.add_rows(parts)
-    else:
-        frontier.pending.queued(frontier.partitions[0]).extend(_queued(job.uid, links, first_no, indices, floors))
+    frontier.pending.add_rows(parts)
     _record_self_links(frontier, job, links, indices)
     # A host where the job had a URL before is scheduled, ready, in flight or held back already.
     for number, order in firsts:
@@ -140,42 +127,15 @@ def _floors(parent_priority: int) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _head(uid: str) -> bytes:
-    return _ARRAY + _encode(uid)
-
-
-@lru_cache(maxsize=256)
-def _middle(depth: int, first_no: int) -> bytes:
-    """The fields between host and priority."""
-    row = msgspec.structs.astuple(QueuedUrl(depth=depth, fetch_no=first_no))
-    return b"".join(map(_encode, row[_FIELDS.index("host") + 1 : _FIELDS.index("priority")]))
-
-
-def _tail(context: Context | None) -> bytes:
-    """The fields after the priority."""
-    row = msgspec.structs.astuple(QueuedUrl(context=context))
-    return b"".join(map(_encode, row[_FIELDS.index("priority") + 1 :]))
-
-
-_PLAIN_TAIL: Final = _tail(None)
+def _row_start(uid: str) -> bytes:
+    """The header of an array of up to 15 fields, and the first of them."""
+    return bytes([0x90 | len(QueuedUrl.__struct_fields__)]) + _encode(uid)
 
 
 def _urls(links: Outlinks, indices: Sequence[int]) -> Iterator[str]:
     ends, urls = memoryview(links.url_ends).cast("I"), links.urls
     for i in indices:
         yield urls[ends[i - 1] if i else 0 : ends[i]].decode()
-
-
-def _queued(uid: str, links: Outlinks, first_no: int, indices: Sequence[int], floors: bytes) -> Iterator[QueuedUrl]:
-    """The logged form of these links."""
-    spans, urls = memoryview(links.host_spans).cast("I"), links.urls
-    fingerprints, priorities = links.fingerprints, links.priorities
-    for i, url in zip(indices, _urls(links, indices), strict=True):
-        key, host = fingerprints[16 * i : 16 * i + 16], urls[spans[2 * i] : spans[2 * i + 1]].decode()
-        priority = priorities[i] if priorities else 0
-        if floors:
-            priority = max(priority, floors[links.flags[i] if links.flags else 0])
-        yield QueuedUrl(uid, key, url, host, links.depth, fetch_no=first_no, priority=priority, context=links.context)
 
 
 def _record_self_links(frontier: Frontier, job: Job, links: Outlinks, indices: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from nephila.kernel.messages import FetchRequest, Outcome, Outlinks, Receipt, UrlState
+from nephila.kernel.messages import FetchRequest, Outcome, Outlinks, QueuedUrl, Receipt, UrlState
 from nephila.kernel.requisites import level_of
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.in_flight import Outstanding
@@ -17,8 +17,8 @@ from nephila.scheduler.jobs.queue_entry import (
     SEED,
     Entry,
     entry_of,
+    fill,
     pack,
-    queued_of,
     unpack_context,
 )
 from nephila.scheduler.jobs.strategies import AVERAGE_PRIORITY, HEAD
@@ -73,9 +73,9 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.fetch_numbers.note(fetch_no)
     if level_of(state.context):
         job.budget.requisites.add(state.url_key)
-    entry = entry_of(state)._replace(fetch_no=fetch_no, priority=AVERAGE_PRIORITY)
-    frontier.store.push(number, job.number, order, pack(entry), strategy.newest_first and not head)
-    frontier.pending.queued(partition).append(queued_of(entry, job.uid, state.host, head))
+    packed = pack(entry_of(state)._replace(fetch_no=fetch_no, priority=AVERAGE_PRIORITY))
+    frontier.store.push(number, job.number, order, packed, strategy.newest_first and not head)
+    frontier.pending.queued(partition).append(QueuedUrl(job.uid, state.host, packed, head))
     frontier.readiness.newly_queued(number, job, order)
 
 
@@ -88,14 +88,12 @@ def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
 def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
     """A fetch has ended: compute when the next one is due."""
     entry = waiting.entry
-    seed = bool(entry.flags & SEED)
-    watched = job.compiled.recrawl.watches(seed)
+    watched = job.compiled.recrawl.watches(bool(entry.flags & SEED))
     old = job.due_table.get(entry.url_key)
     if old is None:
         if not watched and not (job.compiled.recrawl.active and _is_further_page(entry)):
             return
-        old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
-        old.context, old.render = unpack_context(entry.context), entry.render
+        old = fill(UrlState(job.uid, host=waiting.host.key), entry)
     new = job.compiled.recrawl.after(old, receipt, frontier.time.utc_now)
     if not watched:
         # The table keeps the state for a policy that watches the URL again.

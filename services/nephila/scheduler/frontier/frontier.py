@@ -114,12 +114,10 @@ class Frontier:
         on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
         counters: FrontierCounters | None = None,
         page_quota: int | None = None,
-        packed_rows: bool = True,
     ) -> None:
         """URLs outside `partition_slice` go to `for_other_partitions`. `on_wider(uid)`: the scope of a job has a new
         anchor, so links that were refused may be wanted. `on_anchor(uid, anchor)`: this frontier has added that anchor.
-        `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all.
-        `packed_rows`: the log takes queued URLs as rows of MessagePack."""
+        `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
@@ -134,7 +132,6 @@ class Frontier:
         self.arc = self._layout.arc(partition_slice.number)
         """The top bits of its fingerprints, as many as the layout has."""
         self.restart = restart
-        self.packed_rows = packed_rows
         self.jobs = Jobs(store, new_seen, page_quota)
         prepared = PreparedHosts()
         self.hosts = HostTable(store, config, self.jobs.numbered, prepared, self.time)

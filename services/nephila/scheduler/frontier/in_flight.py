@@ -21,7 +21,7 @@ from nephila.scheduler.frontier.pending_commit import PendingCommit
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.frontier.turn_time import TurnTime
 from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.queue_entry import Entry
+from nephila.scheduler.jobs.queue_entry import Entry, pack
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]
@@ -330,8 +330,7 @@ class InFlight:
             leased.lease_until = waiting.lease_until
             leased.address = waiting.address
             if waiting.job not in self._jobs:
-                leased.url = entry.url
-            leased.fetch_no = entry.fetch_no
+                leased.entry = pack(entry)
             leased.landed = waiting.state is not LEASED
             leased.record = waiting.record
             leased.receipt = waiting.receipted

@@ -6,12 +6,11 @@ fit in memory beside anything else. A URL without a context costs no byte for it
 
 import struct
 from collections.abc import Iterator, Sequence
-from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Final, NamedTuple, cast, get_args, get_type_hints
 
 import msgspec
 
-from nephila.kernel.messages import Context, QueuedUrl, Render, Seed, UrlState
+from nephila.kernel.messages import Context, QueuedUrl, Render, UrlState
 from nephila.kernel.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 
@@ -38,7 +37,7 @@ _NOTHING: Final = Context()
 
 class Entry(NamedTuple):
     """A queued URL, unpacked: the one table of its fields. Those with a format of `struct` are packed in this order.
-    The log has the fields of the same names; `flags` are `seed` and `render` there."""
+    Log, snapshots and messages between partitions have the packed form."""
 
     url_key: Annotated[bytes, "16s"]
     depth: Annotated[int, "I"] = 0
@@ -66,6 +65,8 @@ _PACKED: Final = len(_FORMATS)
 _FLAGS: Final = Entry._fields.index("flags")
 _FLAGS_AT: Final = struct.calcsize("<" + "".join(_FORMATS[:_FLAGS]))
 _CONTEXT_HEAD: Final = struct.Struct("<H")
+packed_fields: Final = _PACK.unpack_from
+"""The fields of a packed entry in the order of `Entry`, without URL and context: a restart reads those of each URL."""
 
 
 def pack_context(context: Context | None) -> bytes:
@@ -109,7 +110,7 @@ def pack_fields(url: bytes, context: bytes, *fields: Any) -> bytes:
 
 def _clamped(fields: Sequence[Any]) -> Iterator[Any]:
     for name, code, value in zip(Entry._fields, _FORMATS, fields, strict=False):
-        yield min(value, (1 << 8 * struct.calcsize(code)) - 1) if name in ("attempts", "hops") else value
+        yield min(value, (1 << 8 * struct.calcsize(code)) - 1) if name in ("depth", "attempts", "hops") else value
 
 
 def unpack(packed: bytes) -> Entry:
@@ -122,69 +123,17 @@ def unpack(packed: bytes) -> Entry:
     return _make(Entry, (*_PACK.unpack_from(packed), packed[_HEAD:].decode(), b""))
 
 
-_GIVEN: Final = ("job", "host", "head", "not_before", "seed", "render", "context")
-"""What a message has beside the fields of an entry, or in another form."""
-_in_log_order: Final = itemgetter(
-    *(
-        len(Entry._fields) + _GIVEN.index(name) if name in _GIVEN else Entry._fields.index(name)
-        for name in QueuedUrl.__struct_fields__
-    )
-)
+def entry_of(state: UrlState) -> Entry:
+    """The entry of a URL that was fetched before."""
+    flags, context = entry_flags(state.seed, state.render), pack_context(state.context)
+    return Entry(state.url_key, state.depth, state.fetch_no, flags=flags, url=state.url, context=context)
 
 
-def queued_of(entry: Entry, job: str, host: str, head: bool = True, not_before: float = 0.0) -> QueuedUrl:
-    """The logged form of an entry; `not_before` in seconds since 1970 UTC."""
-    further = job, host, head, not_before, bool(entry.flags & SEED), entry.render, unpack_context(entry.context)
-    return QueuedUrl(*_in_log_order((*entry, *further)))
-
-
-_SHARED: Final[dict[type, list[str]]] = {
-    message: [name for name in Entry._fields if name in message.__struct_fields__ and name not in _GIVEN]
-    for message in (QueuedUrl, Seed, UrlState)
-}
-"""The fields that a message and an entry have in the same form."""
-
-
-def _reader(message: type) -> tuple[Any, Any]:
-    """A getter of the shared fields, and one that puts them, the defaults, flags and context in the order of an
-    entry."""
-    names = _SHARED[message]
-    values = [*names, *(f"default {name}" for name in Entry._fields), "flags", "context"]
-    order = [values.index(name if name in values else f"default {name}") for name in Entry._fields]
-    return attrgetter(*names), itemgetter(*order)
-
-
-_READERS: Final = {message: _reader(message) for message in _SHARED}
-_DEFAULTS: Final = (b"", *Entry._field_defaults.values())
-
-
-def entry_of(message: QueuedUrl | Seed | UrlState) -> Entry:
-    """The entry of a URL in a message; fields that the message does not have are as in a new entry."""
-    get, in_order = _READERS[type(message)]
-    flags = (SEED if message.seed else 0) | message.render << RENDER_SHIFT
-    entry: Entry = _make(Entry, in_order((*get(message), *_DEFAULTS, flags, pack_context(message.context))))
-    return entry
-
-
-_plain: Final = attrgetter(*("seed" if name == "flags" else name for name in Entry._fields[:_PACKED]))
-"""The packed fields of a logged URL without context and rendering: its flags are SEED or 0, as `seed` is."""
-
-
-def pack_queued(queued: QueuedUrl) -> bytes:
-    """The packed form of a logged URL. A restart packs hundreds of thousands: most take a third of the time."""
-    if queued.context is None and not queued.render:
-        try:
-            return _PACK.pack(*_plain(queued)) + queued.url.encode()
-        except struct.error:
-            pass  # a counter to clamp
-    return pack(entry_of(queued))
-
-
-def fill(seed: Seed, entry: Entry) -> None:
-    """Set the fields of a URL for another partition from its entry."""
-    for name in _SHARED[Seed]:
-        setattr(seed, name, getattr(entry, name))
-    seed.seed, seed.render, seed.context = bool(entry.flags & SEED), entry.render, unpack_context(entry.context)
+def fill(state: UrlState, entry: Entry) -> UrlState:
+    """Give a state what an entry has of the URL; the number of its last fetch stays."""
+    state.url_key, state.url, state.depth, state.seed = entry.url_key, entry.url, entry.depth, bool(entry.flags & SEED)
+    state.context, state.render = unpack_context(entry.context), entry.render
+    return state
 
 
 def packed_rows(rows: bytes, count: int) -> list[QueuedUrl]:

@@ -38,6 +38,7 @@ from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.queue_entry import unpack
 from nephila.scheduler.jobs.scope import anchored_in
 from nephila.scheduler.partition.commit_pipeline import Batch, CommitPipeline, SchedulerCounters
 from nephila.scheduler.partition.owner_state import NEXT_STATES, SNAPSHOTS, OwnerState
@@ -261,14 +262,16 @@ class PartitionOwner:
                 self.anchor(job.uid, anchor)
             self.taken(delivery)
             return
+        entry = unpack(seed.entry) if seed.entry else None
+        url = entry.url if entry is not None else seed.url
         try:
-            parts = parse_for(job.compiled.routes, seed.url)
+            parts = parse_for(job.compiled.routes, url)
         except UrlError as error:
-            self.counts.refused_seeds.append((seed.url, str(error)))
+            self.counts.refused_seeds.append((url, str(error)))
         else:
-            if seed.sent_on:
+            if entry is not None:
                 self.begin_turn()
-                add_forwarded(self.frontier, job, seed, parts)
+                add_forwarded(self.frontier, job, seed, entry, parts)
             else:
                 refused = add_seed(
                     self.frontier,
@@ -281,7 +284,7 @@ class PartitionOwner:
                     seed.render,
                 )
                 if refused:
-                    self.counts.refused_seeds.append((seed.url, refused))
+                    self.counts.refused_seeds.append((url, refused))
         self.taken(delivery)
 
     def outlinks(self, delivery: Delivery) -> None:
@@ -370,7 +373,7 @@ class PartitionOwner:
             for partition, some in by_partition.items():
                 for at in range(0, len(some), ANCHORS_PER_MESSAGE):
                     part = some[at : at + ANCHORS_PER_MESSAGE]
-                    messages.append((partition, Seed(uid, sent_on=True, anchors=part)))
+                    messages.append((partition, Seed(uid, anchors=part)))
         return messages
 
     def advance(self) -> None:

@@ -184,14 +184,9 @@ pub struct Entries<'py> {
     /// Report all hosts, not only those whose queue was empty.
     all_hosts: bool,
     over_budget: Bound<'py, PyDict>,
-}
-
-/// A row of the log is `head`, fingerprint, URL, host key, `middle`, priority, `tail`, as MessagePack.
-#[derive(FromPyObject)]
-pub struct LogRows<'py> {
-    head: Bound<'py, PyBytes>,
-    middle: Bound<'py, PyBytes>,
-    tail: Bound<'py, PyBytes>,
+    /// A row of the log is `row_start`, host key, packed entry, `row_end`, as MessagePack.
+    row_start: Bound<'py, PyBytes>,
+    row_end: Bound<'py, PyBytes>,
 }
 
 /// What links are checked against.
@@ -231,27 +226,22 @@ fn top_bits(key: Key, bits: u32) -> u32 {
     }
 }
 
-fn put_uint(out: &mut Vec<u8>, value: u8) {
-    if value > 127 {
-        out.push(0xCC);
-    }
-    out.push(value);
-}
-
-fn put_str(out: &mut Vec<u8>, text: &[u8]) {
-    match text.len() {
-        size @ 0..=31 => out.push(0xA0 | size as u8),
-        size @ 32..=255 => out.extend([0xD9, size as u8]),
-        size @ 256..=65_535 => {
-            out.push(0xDA);
+/// A value of MessagePack with `fix` as its format if it is shorter than 32 bytes, else with one of `formats`: of a size
+/// in one, two or four bytes.
+fn put(out: &mut Vec<u8>, fix: Option<u8>, formats: [u8; 3], bytes: &[u8]) {
+    match (bytes.len(), fix) {
+        (size @ 0..=31, Some(fix)) => out.push(fix | size as u8),
+        (size @ 0..=255, _) => out.extend([formats[0], size as u8]),
+        (size @ 256..=65_535, _) => {
+            out.push(formats[1]);
             out.extend((size as u16).to_be_bytes());
         }
-        size => {
-            out.push(0xDB);
+        (size, _) => {
+            out.push(formats[2]);
             out.extend((size as u32).to_be_bytes());
         }
     }
-    out.extend_from_slice(text);
+    out.extend_from_slice(bytes);
 }
 
 struct Link<'a> {
@@ -332,15 +322,11 @@ fn is_rejected(py: Python<'_>, checks: &Checks<'_>, key: Key) -> PyResult<bool> 
     checks.rejected.get().with_store(py, |store| store.contains(key))
 }
 
-fn log_row(out: &mut Vec<u8>, rows: &LogRows<'_>, link: &Link<'_>, priority: u8) {
-    out.extend_from_slice(rows.head.as_bytes());
-    out.extend([0xC4, 16]);
-    out.extend(link.key.to_be_bytes());
-    put_str(out, link.url);
-    put_str(out, link.host);
-    out.extend_from_slice(rows.middle.as_bytes());
-    put_uint(out, priority);
-    out.extend_from_slice(rows.tail.as_bytes());
+fn log_row(out: &mut Vec<u8>, entries: &Entries<'_>, host: &[u8], packed: &[u8]) {
+    out.extend_from_slice(entries.row_start.as_bytes());
+    put(out, Some(0xA0), [0xD9, 0xDA, 0xDB], host);
+    put(out, None, [0xC4, 0xC5, 0xC6], packed);
+    out.extend_from_slice(entries.row_end.as_bytes());
 }
 
 fn pack(out: &mut Vec<u8>, entries: &Entries<'_>, link: &Link<'_>, priority: u8) {
@@ -364,7 +350,6 @@ pub fn admit<'py>(
     links: &PageLinks<'py>,
     entries: &Entries<'py>,
     checks: &Checks<'py>,
-    rows: Option<&LogRows<'py>>,
 ) -> PyResult<Option<Admitted<'py>>> {
     let Some(found) = candidates(py, links, checks)? else { return Ok(None) };
     let context = entries.context.as_bytes().len();
@@ -439,16 +424,14 @@ pub fn admit<'py>(
         let link = links.link(*index, *key)?;
         pack(&mut packed, entries, &link, *priority);
         store.push(*number, entries.job, *order, &packed, entries.newest_first);
-        if let Some(rows) = rows {
-            let partition = top_bits(*key, checks.log_bits);
-            let slot = *slots.entry(partition).or_insert_with(|| {
-                parts.push((partition, 0, Vec::with_capacity(256)));
-                parts.len() - 1
-            });
-            let part = &mut parts[slot];
-            part.1 += 1;
-            log_row(&mut part.2, rows, &link, *priority);
-        }
+        let partition = top_bits(*key, checks.log_bits);
+        let slot = *slots.entry(partition).or_insert_with(|| {
+            parts.push((partition, 0, Vec::with_capacity(256)));
+            parts.len() - 1
+        });
+        let part = &mut parts[slot];
+        part.1 += 1;
+        log_row(&mut part.2, entries, link.host, &packed);
     }
     let hosts = order_of_hosts.iter().map(|host| &sights[host]).filter(|sight| entries.all_hosts || sight.was_empty);
     let firsts = hosts.map(|sight| (sight.number as u32, sight.best)).collect();

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyAssertionError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::admit::{admit, Admitted, Checks, Entries, LogRows, PageLinks};
+use super::admit::{admit, Admitted, Checks, Entries, PageLinks};
 use super::disk::Disk;
 use super::fault::Fault;
 use super::merge::merge;
@@ -162,9 +162,8 @@ impl HostStore {
         links: PageLinks<'py>,
         entries: Entries<'py>,
         checks: Checks<'py>,
-        rows: Option<LogRows<'py>>,
     ) -> PyResult<Option<Admitted<'py>>> {
-        admit(py, &mut self.0, &links, &entries, &checks, rows.as_ref())
+        admit(py, &mut self.0, &links, &entries, &checks)
     }
 
     /// The next URL, left where it is; read from disk when it is there.
