@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -77,12 +77,36 @@ def with_options(command: str) -> Callable[[F], F]:
         shared = [_parameter(name, kind, option) for name, (kind, option) in table(command).items()]
         first = [entry for entry in own if not _panel(entry)]  # --help prints panels in the order of their first option
         parameters = [*first, *shared, *(entry for entry in own if _panel(entry))]
-        keyword_only = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in parameters]
-        setattr(function, "__signature__", signature.replace(parameters=keyword_only))  # noqa: B010 - not in its type
-        function.__annotations__ = {entry.name: entry.annotation for entry in parameters} | {"return": None}
-        return function
+        return _taking(function, parameters)
 
     return decorate
+
+
+def replaced(name: str, find: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator: replace a parameter of a command's function by the options of `find`, which returns its value."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        options = inspect.signature(find, eval_str=True).parameters
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(function, eval_str=True).parameters.values():
+            parameters += options.values() if parameter.name == name else [parameter]
+
+        def command(**values: Any) -> None:
+            value = find(**{option: values.pop(option) for option in options})
+            function(**values, **{name: value})
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        return _taking(command, parameters)
+
+    return decorate
+
+
+def _taking(function: F, parameters: Iterable[inspect.Parameter]) -> F:
+    """The function with these parameters as its signature, which Typer reads."""
+    keyword_only = [entry.replace(kind=inspect.Parameter.KEYWORD_ONLY) for entry in parameters]
+    setattr(function, "__signature__", inspect.Signature(keyword_only, return_annotation=None))  # noqa: B010 - not in its type
+    function.__annotations__ = {entry.name: entry.annotation for entry in keyword_only} | {"return": None}
+    return function
 
 
 def _panel(parameter: inspect.Parameter) -> Any:

@@ -6,14 +6,13 @@ def pause(name: Name, target: Target, json: Json = False) -> None: ...
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from nephila.cli.options import DEFAULT_OUT, Out
+from nephila.cli.options import DEFAULT_OUT, Out, replaced
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import ELSEWHERE
 
@@ -106,24 +105,7 @@ def target_of(
 
 def with_target(find: Callable[..., ControlTarget] = target_of) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorator: replace the parameter `target` of a command's function by the options of `find`, which returns it."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        options = inspect.signature(find, eval_str=True).parameters
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(function, eval_str=True).parameters.values():
-            parameters += options.values() if parameter.name == "target" else [parameter]
-
-        def command(**values: Any) -> None:
-            target = find(**{name: values.pop(name) for name in options})
-            function(**values, target=target)
-
-        command.__name__, command.__doc__ = function.__name__, function.__doc__
-        keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
-        setattr(command, "__signature__", inspect.Signature(keyword_only))  # noqa: B010 - not in its type
-        command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
-        return command
-
-    return decorate
+    return replaced("target", find)
 
 
 def tcp_address(api: str, token_file: str, access_file: str = "", *, firecrawl: bool = False) -> TcpAddress | None:
