@@ -12,12 +12,13 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from nephila.downloader.browser_config import BrowserConfig
 from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import FetchError, HttpRequest, HttpResponse, OnDone, SiteCookie
 from nephila.downloader.http.request import media_filter
+from nephila.downloader.http.route import Route
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
 from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
@@ -66,6 +67,16 @@ class _Rendering:
 
     def abort(self) -> None:
         self._task.cancel()
+
+
+class _Run(NamedTuple):
+    """What the browser and the gateway have of a page."""
+
+    page: RenderedPage | None
+    error: RenderError | None
+    result: GatewayResult
+    browser_s: float
+    memory: Reservation | None
 
 
 class BrowserFetcher:
@@ -136,46 +147,30 @@ class BrowserFetcher:
 
     async def _response(self, request: HttpRequest, origin: FetchRequest) -> HttpResponse:
         instructions = self._instructions.of(origin.job, origin.url)
-        budget = instructions.browser.budget
-        if spent := self._budget.spent(origin.job, origin.host, budget):
+        if spent := self._budget.spent(origin.job, origin.host, instructions.browser.budget):
             response = HttpResponse()
             response.reason, response.detail = Reason.BROWSER_BUDGET, spent
             return response
-        config = self._config
-        target = request.target
-        fetch_id = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}-{next(self._numbers)}"
-        cookies = request.cookies.read() if request.cookies is not None else []
-        archives = self._http.raw_capture and instructions.requisites
-        if archives and config.block and origin.job not in self._without_pictures:
-            self._without_pictures.add(origin.job)
-            log.warning("job %s: pictures and fonts of rendered pages are not archived: %s", origin.job, _BLOCKED)
-        limits = FetchLimits(
-            document_url=target.href,
-            job=origin.job,
-            headers=_headers(request, cookies),
-            user_agent=self._http.agent(),
-            obey_robots=instructions.obey_robots,
-            keep_body=self._http.raw_capture,
-            keep_exchanges=archives,
-            refuse_media=bool(config.block),
-            # From now on, with the wait for a browser and a second try; `result` ends it in most cases.
-            total_s=TRIES * (config.timeout_s + HANG_S) + START_S,
-            max_bytes=config.page_bytes,
-            max_requests=config.page_requests,
-            max_document_bytes=request.max_bytes,
-            max_parallel=config.page_parallel,
-            route=request.route,
-        )
-        task = RenderTask(
-            url=_with_route(target.href, origin.url),
-            instructions=instructions,
-            credentials=self._gateway.register(fetch_id, limits),
-            user_agent=self._http.agent(),
-            timeout_s=config.timeout_s,
-            cookies=tuple(cookies),
-            storage=self._storage.get((origin.job, site_of(target.host)), {}),
-            keep_cookies=request.cookies is not None,
-        )
+        run = await self._run(request, origin, instructions)
+        if run.page is not None and request.cookies is not None:
+            request.cookies.write(run.page.first_cookies, run.page.cookies)
+        response = self._combine(request, run.result, run.page, run.error)
+        response.browser_s = run.browser_s
+        shown = request.target.shown
+        if response.rendered:
+            response.exchanges = run.result.exchanges
+            if run.result.not_kept:
+                log.warning("%s: %d responses of the page are not archived: %s", shown, run.result.not_kept, _TOO_MUCH)
+        if run.memory is not None:
+            _settle(response, run.memory)
+        if response.rendered and run.page is not None:
+            await self._add_captures(response, run.page.captures, _name(origin), shown)
+        return response
+
+    async def _run(self, request: HttpRequest, origin: FetchRequest, instructions: PageInstructions) -> _Run:
+        """Render the page when there is memory for it."""
+        fetch_id = f"{_name(origin)}-{next(self._numbers)}"
+        task = self._task(request, origin, instructions, fetch_id)
         started = self._clock.monotonic()
         page, error = None, None
         memory: Reservation | None = None
@@ -192,35 +187,62 @@ class BrowserFetcher:
             self._budget.spend(origin.job, origin.host, browser_s)
             self.blocked.update(result.blocked)
             self.sub_requests += max(result.requests - 1, 0)
-        if page is not None and request.cookies is not None:
-            request.cookies.write(page.first_cookies, page.cookies)
-        response = self._combine(request, result, page, error)
-        response.browser_s = browser_s
-        if response.rendered:
-            response.exchanges = result.exchanges
-            if result.not_kept:
-                log.warning(
-                    "%s: %d responses of the page are not archived: %s", target.shown, result.not_kept, _TOO_MUCH
-                )
-        if memory is not None and response.rendered:
-            exchange_bytes = sum(
-                len(exchange.response.body) + len(exchange.response.wire_body or b"") for exchange in response.exchanges
-            )
-            memory.settle(BODY_FACTOR * len(response.body) + exchange_bytes)
-            response.memory = memory
-        elif memory is not None:
-            memory.release()
-        if response.rendered and page is not None and page.captures:
-            response.captures = (
-                page.captures if self._http.raw_capture else [_without_body(capture) for capture in page.captures]
-            )
-        if response.captures and page is not None and config.captures:
-            stem = f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}"
+        return _Run(page, error, result, browser_s, memory)
+
+    def _task(
+        self, request: HttpRequest, origin: FetchRequest, instructions: PageInstructions, fetch_id: str
+    ) -> RenderTask:
+        """The page of a request, which the gateway expects from now on."""
+        target = request.target
+        cookies = request.cookies.read() if request.cookies is not None else []
+        archives = self._http.raw_capture and instructions.requisites
+        if archives and self._config.block and origin.job not in self._without_pictures:
+            self._without_pictures.add(origin.job)
+            log.warning("job %s: pictures and fonts of rendered pages are not archived: %s", origin.job, _BLOCKED)
+        limits = self._limits(
+            target.href,
+            origin.job,
+            request.route,
+            headers=_headers(request, cookies),
+            obey_robots=instructions.obey_robots,
+            keep_body=self._http.raw_capture,
+            keep_exchanges=archives,
+            max_document_bytes=request.max_bytes,
+        )
+        return RenderTask(
+            url=_with_route(target.href, origin.url),
+            instructions=instructions,
+            credentials=self._gateway.register(fetch_id, limits),
+            user_agent=self._http.agent(),
+            timeout_s=self._config.timeout_s,
+            cookies=tuple(cookies),
+            storage=self._storage.get((origin.job, site_of(target.host)), {}),
+            keep_cookies=request.cookies is not None,
+        )
+
+    def _limits(self, url: str, job: str, route: Route, **further: Any) -> FetchLimits:
+        config = self._config
+        return FetchLimits(
+            document_url=url,
+            job=job,
+            user_agent=self._http.agent(),
+            refuse_media=bool(config.block),
+            # From now on, with the wait for a browser and a second try; `result` ends it in most cases.
+            total_s=TRIES * (config.timeout_s + HANG_S) + START_S,
+            max_bytes=config.page_bytes,
+            max_requests=config.page_requests,
+            max_parallel=config.page_parallel,
+            route=route,
+            **further,
+        )
+
+    async def _add_captures(self, response: HttpResponse, captures: list[Capture], name: str, shown: str) -> None:
+        response.captures = captures if self._http.raw_capture else [_without_body(capture) for capture in captures]
+        if captures and self._config.captures:
             try:
-                await asyncio.to_thread(write_captures, Path(config.captures), stem, page.captures)
-            except OSError as failed_write:  # the page itself is whole
-                log.error("captures of %s were not written: %s", target.shown, failed_write.strerror)
-        return response
+                await asyncio.to_thread(write_captures, Path(self._config.captures), name, captures)
+            except OSError as error:  # the page itself is whole
+                log.error("captures of %s were not written: %s", shown, error.strerror)
 
     def _combine(
         self, request: HttpRequest, result: GatewayResult, page: RenderedPage | None, error: RenderError | None
@@ -262,19 +284,8 @@ class BrowserFetcher:
         instructions = self._instructions.of(request.job, target.href)
         cookies = login.cookies.read() if login.cookies is not None else []
         fetch_id = f"login-{next(self._numbers)}"
-        limits = FetchLimits(
-            document_url=target.href,
-            job=request.job,
-            user_agent=self._http.agent(),
-            obey_robots=False,  # a user has configured the URL
-            follow_document=True,
-            refuse_media=bool(config.block),
-            total_s=TRIES * (config.timeout_s + HANG_S) + START_S,
-            max_bytes=config.page_bytes,
-            max_requests=config.page_requests,
-            max_parallel=config.page_parallel,
-            route=login.route,
-        )
+        # A user has configured the URL: robots.txt does not count.
+        limits = self._limits(target.href, request.job, login.route, obey_robots=False, follow_document=True)
         task = RenderTask(
             url=login.url,
             instructions=PageInstructions(Browser(wait=instructions.browser.wait), login.steps),
@@ -318,6 +329,10 @@ class BrowserFetcher:
             response.body = page.html
 
 
+def _name(origin: FetchRequest) -> str:
+    return f"{origin.url_key.hex()}-{origin.fetch_no}-{origin.attempt}"
+
+
 def _headers(request: HttpRequest, cookies: Sequence[SiteCookie]) -> dict[str, str]:
     """The headers that the gateway adds. Cookies of the jar are set in the browser, so that scripts see and change
     them; those that Chromium takes over the network only (`__Host-`) are a header."""
@@ -333,6 +348,17 @@ def _headers(request: HttpRequest, cookies: Sequence[SiteCookie]) -> dict[str, s
 def _without_body(capture: Capture) -> Capture:
     """Its body is in a file of the downloader; no other program of the system needs it."""
     return Capture(capture.kind, capture.url, capture.content_type)
+
+
+def _settle(response: HttpResponse, memory: Reservation) -> None:
+    """The reservation lasts as long as the page, if it was rendered."""
+    if not response.rendered:
+        memory.release()
+        return
+    bodies = [exchange.response for exchange in response.exchanges]
+    exchange_bytes = sum(len(body.body) + len(body.wire_body or b"") for body in bodies)
+    memory.settle(BODY_FACTOR * len(response.body) + exchange_bytes)
+    response.memory = memory
 
 
 def _copy(document: DocumentResponse, response: HttpResponse) -> None:

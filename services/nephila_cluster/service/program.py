@@ -27,7 +27,7 @@ from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
 from nephila_control.control_servers import Clients, authority_of, clients_of
 from nephila_control.http.application import application
-from nephila_control.http.server import tcp_server
+from nephila_control.http.server import HttpServer, tcp_server
 
 from nephila_cluster.kafka.group.rebalance import OnMemberCrash
 from nephila_cluster.service.live_settings import LiveSettings
@@ -149,44 +149,13 @@ class ServiceProgram:
         self._local_address: str | None = None
         self.loop_delay_s = Histogram(FAST_S)
         """How late the event loop calls a timer."""
-        registry = registry_of(
-            [
-                MetricsCollector(kind.name, self.service, kind.metrics),
-                *(MetricsCollector(name, access(self.service), metrics) for name, access, metrics in kind.parts),
-                MetricsCollector("bus", bus, kind.bus_metrics),
-                MetricsCollector("program", self, kind.program_metrics),
-            ]
-        )
-
-        async def metrics() -> tuple[bytes, str]:
-            return exposition(registry)
-
-        api = cast("ControlService | None", self.service if hasattr(self.service, "control") else None)
-        control = api.control if api is not None else None
-        self._clients = Clients([])
-        authority = None
-        if api is not None:
-            authority = authority_of(api.control, api.token, api.logins)
-            rows = api.rows if api.firecrawl else None
-            self._clients = clients_of(
-                authority, api.logins, api.console_names, firecrawl=rows, sessions=api.console_sessions
-            )
-        app = application(
-            control, authority=authority, unready=self._unready, metrics=metrics, beside=self._clients.routes
-        )
-        self.server = tcp_server(app, host, port, "metrics_port")
+        self._clients, self.server = self._endpoints(kind, host, port)
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
-        inside = [counters_of(access(self.service), metrics) for _, access, metrics in kind.parts]
-        own = counters_of(self.service, kind.metrics)
-
-        def counters() -> dict[str, float]:
-            return {name: value for read in (own, *inside) for name, value in read().items()}
-
         self._heartbeat = MemberHeartbeat(
             kind.name,
             bus,
             self.clock,
-            counters,
+            self._counters(kind),
             self._member_state,
             self._admitted,
             self._address,
@@ -195,6 +164,35 @@ class ServiceProgram:
             self._disk,
             getattr(self.service, "refusing_hosts", tuple),
         )
+
+    def _endpoints(self, kind: ServiceKind, host: str, port: int) -> tuple[Clients, HttpServer]:
+        registry = registry_of(
+            [
+                MetricsCollector(kind.name, self.service, kind.metrics),
+                *(MetricsCollector(name, access(self.service), metrics) for name, access, metrics in kind.parts),
+                MetricsCollector("bus", self.bus, kind.bus_metrics),
+                MetricsCollector("program", self, kind.program_metrics),
+            ]
+        )
+
+        async def metrics() -> tuple[bytes, str]:
+            return exposition(registry)
+
+        api = cast("ControlService | None", self.service if hasattr(self.service, "control") else None)
+        control, authority, clients = None, None, Clients([])
+        if api is not None:
+            control, authority = api.control, authority_of(api.control, api.token, api.logins)
+            rows = api.rows if api.firecrawl else None
+            clients = clients_of(
+                authority, api.logins, api.console_names, firecrawl=rows, sessions=api.console_sessions
+            )
+        app = application(control, authority=authority, unready=self._unready, metrics=metrics, beside=clients.routes)
+        return clients, tcp_server(app, host, port, "metrics_port")
+
+    def _counters(self, kind: ServiceKind) -> Callable[[], dict[str, float]]:
+        parts = [(self.service, kind.metrics), *((access(self.service), metrics) for _, access, metrics in kind.parts)]
+        reads = [counters_of(part, metrics) for part, metrics in parts]
+        return lambda: {name: value for read in reads for name, value in read().items()}
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
