@@ -10,7 +10,7 @@ from nephila.native.fallback.keywords import KeywordSet
 from nephila.native.fallback.link_buffers import links_without
 from nephila.native.fallback.link_scope import LinkScope
 from nephila.native.fallback.near_copies import NearCopyIndex, simhash
-from nephila.native.fallback.page import TAGS, PagePass, page_pass
+from nephila.native.fallback.pages.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.pattern_filter import PatternFilter
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native.fallback.spelling import spelled

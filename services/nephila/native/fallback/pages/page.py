@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from nephila.native.fallback.dateline import dateline
-from nephila.native.fallback.embedded import MAX_FRAMES, frame_document, is_reading, shadow_root
-from nephila.native.fallback.hidden import Visibility, visibility_of
-from nephila.native.fallback.json_ld import JsonLd
-from nephila.native.fallback.lines import CHROME, COMMENT, SPACES, Context, Lines
-from nephila.native.fallback.main_text import main_lines
-from nephila.native.fallback.microdata import Microdata
+from nephila.native.fallback.pages.dateline import dateline
+from nephila.native.fallback.pages.embedded import MAX_FRAMES, frame_document, is_reading, shadow_root
+from nephila.native.fallback.pages.hidden import Visibility, visibility_of
+from nephila.native.fallback.pages.json_ld import JsonLd
+from nephila.native.fallback.pages.lines import CHROME, COMMENT, SPACES, Context, Lines
+from nephila.native.fallback.pages.main_text import main_lines
+from nephila.native.fallback.pages.microdata import Microdata
 from nephila.native.fallback.spelling import spelled_text
 from nephila.native.fallback.texts import to_utf8
 from nephila.native.fallback.urls import (
@@ -65,7 +65,7 @@ _LINE_FLAGS: Final = {"heading": 1, "item": 2, "cell": 4, "chrome": 8, "pre": 16
 
 
 def _rows(name: str) -> list[list[str]]:
-    lines = Path(__file__).parent.with_name(name).read_text("utf-8").splitlines()
+    lines = Path(__file__).parents[1].with_name(name).read_text("utf-8").splitlines()
     return [line.split() for line in lines if line and not line.startswith("#")]
 
 

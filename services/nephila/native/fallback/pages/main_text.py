@@ -3,7 +3,7 @@ Detection using Shallow Text Features" (WSDM 2010). Simpler than the model of th
 
 from __future__ import annotations
 
-from nephila.native.fallback.lines import CHROME, COMMENT, HEADING, MAIN, PRE, TextLine
+from nephila.native.fallback.pages.lines import CHROME, COMMENT, HEADING, MAIN, PRE, TextLine
 
 _LONGEST = 400
 """Bytes of a heading of the page; a longer one is text."""

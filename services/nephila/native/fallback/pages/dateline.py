@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from nephila.native.fallback.lines import TextLine
-from nephila.native.fallback.main_text import page_heading
+from nephila.native.fallback.pages.lines import TextLine
+from nephila.native.fallback.pages.main_text import page_heading
 
 _BEHIND: Final = 8
 _BEFORE: Final = 3
@@ -23,7 +23,7 @@ _CENTURY: Final = "20"
 _RECENT: Final = re.compile(r"(?<![0-9])20[0-9]{2}(?![0-9])")
 _LABELS: Final = tuple(
     line
-    for line in Path(__file__).parent.with_name("labels.txt").read_text("utf-8").splitlines()
+    for line in Path(__file__).parents[1].with_name("labels.txt").read_text("utf-8").splitlines()
     if line and not line.startswith("#")
 )
 
