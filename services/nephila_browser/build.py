@@ -5,8 +5,8 @@ from __future__ import annotations
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.routing.router import Router
+from nephila.kernel.process.memory_budget import MemoryBudget
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import MemoryBudget
 
 from nephila_browser.gateway.gateway import make_gateway
 from nephila_browser.lane import BrowserLane, make_lane

@@ -13,8 +13,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nephila.kernel.process.parent_death import die_with
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.parent_death import die_with
 
 from nephila_browser.contract import GatewayAddress
 from nephila_browser.devtools_pipe import DevToolsPipe, PipeEnds

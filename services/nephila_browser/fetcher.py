@@ -24,15 +24,15 @@ from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
 from nephila.kernel.mime import media_type
 from nephila.kernel.net.public_suffix import site_of
-from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import (
+from nephila.kernel.process.memory_budget import (
     BODY_FACTOR,
     BROWSER_REQUEST_BYTES,
     MemoryBudget,
     Reservation,
     ReservationKind,
 )
+from nephila.kernel.reasons.table import Reason
+from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
 
 from nephila_browser.budget import BrowserBudget

@@ -16,8 +16,8 @@ from nephila.downloader.http.contract import Fetcher, Handle, HttpRequest, HttpR
 from nephila.downloader.http.request import names_list
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
 from nephila.kernel import messages as m
+from nephila.kernel.process.memory_budget import MemoryBudget
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import MemoryBudget
 
 from nephila_browser.auto.comparison import LaneComparison
 from nephila_browser.auto.verdict_file import VerdictFile

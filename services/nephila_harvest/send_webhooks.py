@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nephila.kernel.process.stop_signals import stopped_by
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.storage.source import Source
 
 from nephila_harvest.webhooks.config import read_webhooks

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.fetch_page import MAX_HOPS, SingleFetcher
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.process.process_setup import run_loop
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.runtime.process_setup import run_loop
 from nephila.native import UrlError, parse_url
 
 HOSTS = 32

@@ -12,8 +12,8 @@ from nephila.downloader.http.target import TargetUrl
 from nephila.kernel import messages as m
 from nephila.kernel.documents.browser_schema import Browser, Budget, Step
 from nephila.kernel.documents.job_schema import Parse
+from nephila.kernel.process.memory_budget import unlimited
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.memory_budget import unlimited
 from nephila_browser.budget import BrowserBudget
 from nephila_browser.contract import DocumentResponse, GatewayResult
 from nephila_browser.engine import RenderedPage, RenderError

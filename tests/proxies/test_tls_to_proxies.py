@@ -11,8 +11,8 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.route import direct_route
 from nephila.downloader.http.target import TargetUrl
+from nephila.kernel.process.process_setup import run_loop
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.process_setup import run_loop
 from nephila_proxies.endpoint import parse_endpoint
 from nephila_proxies.proxy import Proxy
 from nephila_proxies.selection import LOCAL, PROXY, route_through

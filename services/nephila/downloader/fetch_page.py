@@ -21,11 +21,11 @@ from nephila.kernel.documents.job_document import job_of
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Page, Render
 from nephila.kernel.net.robots import Policy, Robots, policy_for, product_token
+from nephila.kernel.process.process_setup import run_loop
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.config import by_section
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.runtime.process_setup import run_loop
 from nephila.kernel.seeds import seed_url
 from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, requests_topic
 from nephila.native import parse_url

@@ -50,6 +50,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.live_settings import CONNECTIONS, SPEED
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.process.memory_budget import BROWSER_REQUEST_BYTES, MemoryBudget, Reservation, unlimited
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
@@ -57,7 +58,6 @@ from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.histogram import Histogram
-from nephila.kernel.runtime.memory_budget import BROWSER_REQUEST_BYTES, MemoryBudget, Reservation, unlimited
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS, REQUESTS_BROWSER, RULES
 
 log = logging.getLogger(__name__)

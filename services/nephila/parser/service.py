@@ -18,13 +18,13 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.process.memory_budget import MemoryBudget, container_budget
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.histogram import FAST_S, Histogram
-from nephila.kernel.runtime.memory_budget import MemoryBudget, container_budget
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.config import ParserConfig

@@ -20,10 +20,10 @@ from nephila.downloader.middleware.user.user_files import UserMiddleware
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
+from nephila.kernel.process.process_setup import can_have_workers, usable_cores
 from nephila.kernel.runtime.config import by_section, load, replaced
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.kernel.runtime.extensions import extension
-from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
 from nephila.parser.config import ParserConfig
 from nephila.programs.headers import basic_auth, headers_of
 from nephila.programs.option_values import settings_of

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from nephila.kernel.process.disk import DiskSpace
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import DiskSpace
 from nephila.kernel.runtime.metrics import Metric
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters

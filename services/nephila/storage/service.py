@@ -20,8 +20,8 @@ from typing import TypeVar
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of, settle
+from nephila.kernel.process.disk import DiskSpace, disk_space
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import DiskSpace, disk_space
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import CHANGES, EXCHANGES, JOBS, PAGES, RECEIPTS, RECORDS, RULES

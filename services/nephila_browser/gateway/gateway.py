@@ -22,8 +22,8 @@ from nephila.downloader.http.fetchers import make_fetcher
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.tls import tls_context
 from nephila.downloader.routing.router import Router
+from nephila.kernel.process.memory_budget import MemoryBudget
 from nephila.kernel.runtime.clock import Clock, Timer
-from nephila.kernel.runtime.memory_budget import MemoryBudget
 
 from nephila_browser.contract import Credentials, FetchLimits, GatewayAddress, GatewayResult
 from nephila_browser.gateway.certificates import CertificateAuthority

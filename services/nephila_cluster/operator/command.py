@@ -34,7 +34,7 @@ class _Top(msgspec.Struct, frozen=True, kw_only=True):
 
 def operator(config: Config = "") -> None:
     """Serve CrawlJob and ParseRule resources of Kubernetes, by the control API. All output is JSON lines."""
-    from nephila.kernel.runtime.process_setup import run_loop
+    from nephila.kernel.process.process_setup import run_loop
 
     from nephila_cluster.service import logs
     from nephila_cluster.service.settings import check_level, section_of

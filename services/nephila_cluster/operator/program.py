@@ -11,9 +11,9 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
+from nephila.kernel.process.stop_signals import handle_stop_signals
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.runtime.stop_signals import handle_stop_signals
 from nephila.kernel.runtime.waits import sleep
 from nephila_control.api import Control
 

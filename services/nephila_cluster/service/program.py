@@ -17,12 +17,12 @@ from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.layout import LayoutSetting
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import MemberState
+from nephila.kernel.process.stop_signals import stopped_by
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.histogram import FAST_S, Histogram
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector, exposition, registry_of
-from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import Topic
 from nephila_control.control_servers import Clients, authority_of, clients_of

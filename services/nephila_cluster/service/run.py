@@ -11,12 +11,12 @@ from operator import attrgetter
 from typing import Any
 
 from nephila.kernel.bus.contract import Bus
+from nephila.kernel.process.memory_budget import MemoryBudget
+from nephila.kernel.process.process_setup import run_loop
 from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.runtime.memory_budget import MemoryBudget
-from nephila.kernel.runtime.process_setup import run_loop
 
 from nephila_cluster.kafka.admin.topics import hush
 from nephila_cluster.kafka.bus import KafkaBus

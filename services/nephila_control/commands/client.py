@@ -40,7 +40,7 @@ T = TypeVar("T")
 def call(target: ControlTarget, work: Callable[[Control], Awaitable[T]], wait_s: float = 0.0) -> T:
     """Returns the result of `work` on the control API of a target. `wait_s` is that of `needed`. Raises `UserError`."""
     if target.bootstrap:
-        from nephila.kernel.runtime.process_setup import run_loop
+        from nephila.kernel.process.process_setup import run_loop
 
         return run_loop(_over_kafka(broker_settings(target.bootstrap, target.prefix), work))
     if target.server:

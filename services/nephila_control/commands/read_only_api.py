@@ -89,7 +89,7 @@ def try_it(url: str, token: str) -> str:
 
 async def signalled() -> signal.Signals:
     """The first signal that ends the program."""
-    from nephila.kernel.runtime.stop_signals import stopped_by
+    from nephila.kernel.process.stop_signals import stopped_by
 
     over: asyncio.Future[signal.Signals] = asyncio.get_running_loop().create_future()
 

@@ -145,7 +145,7 @@ def serve(
 ) -> int:
     """Run until a signal; returns the exit code. Raises the error that ended the program or its companion. `companion`
     runs beside the services, with their control API, until its event is set."""
-    from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+    from nephila.kernel.process.process_setup import raise_open_files, run_loop
 
     from nephila_control.serve import UpProgram
 
@@ -211,7 +211,7 @@ async def _run(
     program: UpProgram, companion: _CompanionTask, ended_by: list[signal.Signals], path: Path, *, quiet: bool
 ) -> None:
     """Run a program and its companion until they end. Signals that end them are appended to `ended_by`."""
-    from nephila.kernel.runtime.stop_signals import stopped_by
+    from nephila.kernel.process.stop_signals import stopped_by
 
     def end(number: signal.Signals) -> None:
         ended_by.append(number)

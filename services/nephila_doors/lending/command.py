@@ -24,8 +24,8 @@ def frontier(
 
     A spider with NEPHILA_FRONTIER = DIR starts it by itself; this command serves it without one.
     """
+    from nephila.kernel.process.stop_signals import stopped_by
     from nephila.kernel.runtime.clock import SystemClock
-    from nephila.kernel.runtime.stop_signals import stopped_by
 
     from nephila_doors.lending.server import IDLE_S, serve_frontier
 

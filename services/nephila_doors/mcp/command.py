@@ -53,7 +53,7 @@ def mcp(
         raise typer.Exit(run_up(out, crawl_options, None, quiet=True, companion=serve))
 
     async def attach() -> None:
-        from nephila.kernel.runtime.stop_signals import stopped_by
+        from nephila.kernel.process.stop_signals import stopped_by
 
         stop = asyncio.Event()
         with stopped_by(asyncio.get_running_loop(), lambda _: stop.set()):

@@ -307,7 +307,7 @@ def _page_rows(target: ControlTarget, origin: str) -> PageRows | None:
 
 
 def _run_remote(target: ControlTarget, serve: Any) -> None:
-    from nephila.kernel.runtime.stop_signals import stopped_by
+    from nephila.kernel.process.stop_signals import stopped_by
     from nephila_control.commands.client import call
 
     async def work(control: Control) -> None:

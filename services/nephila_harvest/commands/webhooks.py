@@ -36,7 +36,7 @@ def run(
     ] = None,
 ) -> None:
     """Deliver changes until it is stopped. One program may do it for a directory or database at a time."""
-    from nephila.kernel.runtime.process_setup import run_loop
+    from nephila.kernel.process.process_setup import run_loop
 
     from nephila_harvest.send_webhooks import send
 

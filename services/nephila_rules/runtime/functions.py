@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import msgspec
-from nephila.kernel.runtime.call_time_limit import CallTimeout, TimeLimit
+from nephila.kernel.process.call_time_limit import CallTimeout, TimeLimit
 from nephila.kernel.runtime.errors import suggest
 
 from nephila_rules.runtime.document import Document

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from nephila.downloader.admission.admission import STALL_S, Admission
 from nephila.downloader.admission.capacity import Thresholds
+from nephila.kernel.process.container import Usage
+from nephila.kernel.process.memory_budget import BODY_FACTOR, LARGE_BYTES, MemoryBudget, ReservationKind
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, LARGE_BYTES, MemoryBudget, ReservationKind
 
 from tests.downloader.downloader_room import Room, answer
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.native import NativeFetcher
+from nephila.kernel.process.container import Usage
+from nephila.kernel.process.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind
 
 from tests.contracts.fetcher_server import Server, chunked, get, request_to, response
 from tests.fetcher_fixtures import settings

@@ -10,9 +10,9 @@ import pytest
 from nephila.downloader.metrics import METRICS
 from nephila.downloader.middleware.user.user_files import UserMiddleware, load_files
 from nephila.kernel.messages import FetchResult
-from nephila.kernel.runtime.call_time_limit import CallTimeout, TimeLimit
+from nephila.kernel.process.call_time_limit import CallTimeout, TimeLimit
+from nephila.kernel.process.process_setup import run_loop
 from nephila.kernel.runtime.errors import UsageError
-from nephila.kernel.runtime.process_setup import run_loop
 from nephila.testing import load_middleware
 
 from tests.downloader.downloader_room import Room, answer

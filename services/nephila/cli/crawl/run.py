@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from nephila.cli.lost_output import drop_lost_output
 from nephila.cli.output import note
+from nephila.kernel.process.process_setup import raise_open_files, run_loop
+from nephila.kernel.process.stop_signals import stopped_by
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
-from nephila.kernel.runtime.stop_signals import stopped_by
 from nephila.programs.crawl.changes import Changed, ChangeTracker
 from nephila.programs.crawl.run import Run, execute
 from nephila.programs.crawl.stored import read_plan

@@ -11,7 +11,7 @@ At least one fetch is always admitted, and with enough memory the first batch: a
 continues slowly instead of never.
 
 The limit is an estimate, so that few fetches have to wait for memory; the bytes themselves are reserved in the budget
-(`kernel/runtime/memory_budget.py`). A fetch without a reservation counts with `BODY_FACTOR` times the largest recent
+(`kernel/process/memory_budget.py`). A fetch without a reservation counts with `BODY_FACTOR` times the largest recent
 body. Bodies of `LARGE_BYTES` and more raise that estimate at once, and the limit is computed again; the estimate falls
 by a tenth each second. Ordinary pages cost one comparison.
 """
@@ -30,15 +30,15 @@ from nephila.downloader.admission.capacity import (
     weight_of,
 )
 from nephila.downloader.admission.config import AdmissionConfig
-from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.container import Container, Usage
-from nephila.kernel.runtime.memory_budget import (
+from nephila.kernel.process.container import Container, Usage
+from nephila.kernel.process.memory_budget import (
     BODY_FACTOR,
     LARGE_BYTES,
     MemoryBudget,
     container_budget,
     unlimited,
 )
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import OneTimer
 
 INTERVAL_S = 1.0

@@ -33,9 +33,7 @@ from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import DEMANDED, dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
 from nephila.kernel.mime import media_type
-from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.memory_budget import (
+from nephila.kernel.process.memory_budget import (
     BODY_FACTOR,
     LARGE_BYTES,
     MemoryBudget,
@@ -43,6 +41,8 @@ from nephila.kernel.runtime.memory_budget import (
     further,
     unlimited,
 )
+from nephila.kernel.reasons.table import Reason
+from nephila.kernel.runtime.clock import Clock
 
 _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))
 

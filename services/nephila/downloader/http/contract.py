@@ -18,8 +18,8 @@ import msgspec
 from nephila.downloader.http.route import Route
 from nephila.downloader.http.target import TargetUrl
 from nephila.kernel.messages import Capture, FetchRequest
+from nephila.kernel.process.memory_budget import Reservation
 from nephila.kernel.reasons.table import AnyReason, Reason
-from nephila.kernel.runtime.memory_budget import Reservation
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10

@@ -17,8 +17,8 @@ import signal
 import sys
 from collections.abc import Callable
 
-from nephila.kernel.runtime.parent_death import die_with
-from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
+from nephila.kernel.process.parent_death import die_with
+from nephila.kernel.process.stop_signals import STOP_SIGNALS
 from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, CallStatus, response
 from nephila.parser.sandbox.guards import lock_down
 

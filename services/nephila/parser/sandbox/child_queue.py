@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Coroutine
 from typing import IO, Any, Final, TypeVar
 
-from nephila.kernel.runtime.memory_budget import BODY_FACTOR, CHILD_BYTES, MemoryBudget, ReservationKind, unlimited
+from nephila.kernel.process.memory_budget import BODY_FACTOR, CHILD_BYTES, MemoryBudget, ReservationKind, unlimited
 from nephila.parser.sandbox import Sandbox, Task
 
 Out = TypeVar("Out")

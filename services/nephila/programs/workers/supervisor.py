@@ -40,9 +40,9 @@ from nephila.kernel.bus.workers.protocol import (
     WorkerSettings,
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.process.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig

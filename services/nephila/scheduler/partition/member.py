@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from nephila.kernel.messages import RefusingHost
+from nephila.kernel.process.disk import DiskSpace, disk_space
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.disk import DiskSpace, disk_space
 from nephila.kernel.runtime.states import checked
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.scheduler.config import LOOK_S, SchedulerConfig

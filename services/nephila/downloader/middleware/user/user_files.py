@@ -28,8 +28,8 @@ from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.user.user_contract import Outcome as UserOutcome
 from nephila.downloader.middleware.user.user_contract import Request, Response
 from nephila.kernel import messages as m
+from nephila.kernel.process.call_time_limit import CallTimeout, TimeLimit
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.runtime.call_time_limit import CallTimeout, TimeLimit
 from nephila.kernel.runtime.errors import UsageError
 
 log = logging.getLogger(__name__)

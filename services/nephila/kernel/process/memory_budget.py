@@ -22,9 +22,9 @@ from enum import Enum
 from functools import partial
 from weakref import WeakValueDictionary
 
+from nephila.kernel.process.container import UNLIMITED, Container, Usage
+from nephila.kernel.process.process_setup import free_unused_memory
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.container import UNLIMITED, Container, Usage
-from nephila.kernel.runtime.process_setup import free_unused_memory
 from nephila.kernel.runtime.waits import OneTimer
 
 LARGE_BYTES = 256 << 10

@@ -6,9 +6,9 @@ import asyncio
 import random
 
 import pytest
+from nephila.kernel.process.container import Usage
+from nephila.kernel.process.memory_budget import GROWN_S, POLL_S, MemoryBudget, Reservation, ReservationKind, unlimited
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.container import Usage
-from nephila.kernel.runtime.memory_budget import GROWN_S, POLL_S, MemoryBudget, Reservation, ReservationKind, unlimited
 
 MIB = 1 << 20
 

@@ -17,9 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nephila.kernel.runtime import parent_death, process_setup
-from nephila.kernel.runtime.disk import disk_space
-from nephila.kernel.runtime.stop_signals import STOP_SIGNALS, stopped_by
+from nephila.kernel.process import parent_death, process_setup
+from nephila.kernel.process.disk import disk_space
+from nephila.kernel.process.stop_signals import STOP_SIGNALS, stopped_by
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nephila.kernel.runtime.container import Container
+from nephila.kernel.process.container import Container
 
 MIB = 1 << 20
 MEMINFO = "MemTotal:       16384000 kB\nMemFree:         1000000 kB\nMemAvailable:    8192000 kB\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from nephila.kernel.runtime.process_setup import usable_cores
+from nephila.kernel.process.process_setup import usable_cores
 
 USED = ("anon", "shmem", "slab_unreclaimable", "sock", "kernel_stack", "pagetables")
 """What the kernel cannot drop, in memory.stat of version 2. `sock`: bytes received that the program has not read."""
