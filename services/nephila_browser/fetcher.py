@@ -22,8 +22,8 @@ from nephila.downloader.http.route import Route
 from nephila.downloader.middleware.rendered_login import LoggedInPage, RenderedLogin
 from nephila.kernel.documents.browser_schema import Browser
 from nephila.kernel.messages import Capture, FetchRequest
-from nephila.kernel.mime import media_type
 from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.pages.mime import media_type
 from nephila.kernel.process.memory_budget import (
     BODY_FACTOR,
     BROWSER_REQUEST_BYTES,

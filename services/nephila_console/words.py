@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from markupsafe import Markup
-from nephila.kernel.hidden_characters import hidden
+from nephila.kernel.pages.hidden_characters import hidden
 
 from nephila_console.messages import translate as _
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.item_parts import base_of
 from nephila.kernel.messages import CrawlJob, RuleVerdict
+from nephila.kernel.pages.item_parts import base_of
 from nephila.kernel.runtime.clock import Clock
 
 from nephila_control import job_types

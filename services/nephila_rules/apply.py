@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nephila.kernel.item_parts import MISSING, NOT_YET
+from nephila.kernel.pages.item_parts import MISSING, NOT_YET
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.ledgers.item_parts import key_of
 from nephila.storage.ledgers.schema import DATABASE

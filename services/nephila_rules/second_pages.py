@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nephila.kernel.item_parts import complete_item, is_part, part_rule, waits_of
+from nephila.kernel.pages.item_parts import complete_item, is_part, part_rule, waits_of
 from nephila.native import UrlError, parse_url
 from nephila.storage.ledgers.item_parts import MAX_HOPS
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import webencodings
-from nephila.kernel import mime
+from nephila.kernel.pages import mime
 
 pytestmark = pytest.mark.conformance
 

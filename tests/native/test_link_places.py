@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from nephila.kernel.link_position import IN_MAIN, IN_NAV
+from nephila.kernel.pages.link_position import IN_MAIN, IN_NAV
 from nephila.native import PassOptions
 
 from .conftest import check_page, core_only, links_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.chosen_links import only
 from nephila.kernel.documents.budget_schema import DomainBudget, HostBudget
 from nephila.kernel.documents.job_schema import Scope
+from nephila.kernel.pages.chosen_links import only
 from nephila.native import parse_url
 from nephila.programs.recently_seen import RecentLinks
 

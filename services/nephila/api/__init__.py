@@ -98,7 +98,7 @@ def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset
     `url` is the address of the document; relative links are left out without it. `content_type` ("" = HTML) and
     `charset` are as the server sent them. Raises `ValueError` when `url` is neither empty nor absolute http(s).
     """
-    from nephila.kernel.mime import media_type
+    from nephila.kernel.pages.mime import media_type
     from nephila.parser.single.extract import extract as extract_document
 
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nephila.kernel.hidden_characters import hidden
+from nephila.kernel.pages.hidden_characters import hidden
 from nephila.kernel.runtime.late_pattern import late_pattern
 
 _SEQUENCES = late_pattern(

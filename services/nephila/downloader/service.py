@@ -50,8 +50,8 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.live_settings import CONNECTIONS, SPEED
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.process.memory_budget import BROWSER_REQUEST_BYTES, MemoryBudget, Reservation, unlimited
-from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import replaced

@@ -18,8 +18,8 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.process.memory_budget import MemoryBudget, container_budget
-from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime import failpoints
 from nephila.kernel.runtime.clock import Clock

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from nephila.kernel import messages as m
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.pages.requisites import MAX_LEVEL, level_of, note_of
+from nephila.kernel.pages.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.requisites import MAX_LEVEL, level_of, note_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.extensions import extension
-from nephila.kernel.shells import SHELL, SHELL_LINKS, is_shell
 from nephila.native import PassOptions, recoded, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import DocumentContent

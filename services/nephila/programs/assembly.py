@@ -16,7 +16,7 @@ from nephila.downloader.refusal import RefuseBrowserRequests
 from nephila.downloader.service import build as build_downloader
 from nephila.downloader.service import build_browser
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.read_pages import ReadPages
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge

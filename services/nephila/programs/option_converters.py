@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from mimetypes import MimeTypes
 from typing import Any, Final
 
-from nephila.kernel.requisites import PER_PAGE
+from nephila.kernel.pages.requisites import PER_PAGE
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.extensions import extension
 

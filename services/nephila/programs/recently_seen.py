@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nephila.kernel.chosen_links import only
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, Outlinks
+from nephila.kernel.pages.chosen_links import only
 from nephila.native import Trie
 
 KEYS = 250_000

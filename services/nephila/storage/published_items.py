@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from nephila.kernel import messages as m
-from nephila.kernel.item_parts import is_part
+from nephila.kernel.pages.item_parts import is_part
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.kernel.item_parts import is_part
+from nephila.kernel.pages.item_parts import is_part
 from nephila.kernel.reasons.table import Reason
 from nephila.kernel.url_credentials import credentials_of, without_credentials
 from nephila.native import is_storable

@@ -18,7 +18,7 @@ from types import MappingProxyType
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.kernel.requisites import level_of
+from nephila.kernel.pages.requisites import level_of
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from nephila.kernel.fragment_routes import is_route
-from nephila.kernel.shells import has_few_words
+from nephila.kernel.pages.shells import has_few_words
 from nephila.native import page_pass
 
 from nephila_browser.auto.evidence import Evidence

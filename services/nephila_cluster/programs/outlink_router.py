@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt, all_of
-from nephila.kernel.chosen_links import only
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
+from nephila.kernel.pages.chosen_links import only
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.waits import OneTimer

@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any
 
 from nephila.kernel.bus.contract import Bus
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.process.memory_budget import MemoryBudget
 from nephila.kernel.process.process_setup import run_loop
-from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UserError

@@ -15,7 +15,7 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.item_parts import base_of
+from nephila.kernel.pages.item_parts import base_of
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UNREADABLE, PermanentError
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES

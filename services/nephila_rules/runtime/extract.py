@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 from nephila.kernel.fragment_routes import FORM, form_of, parse_routed
-from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET, missing_parts
+from nephila.kernel.pages.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET, missing_parts
 from nephila.native import UrlError, parse_url, quoted
 from nephila.parser.page.html_tree import css_first
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.item_parts import MISSING, part_rule
+from nephila.kernel.pages.item_parts import MISSING, part_rule
 
 from nephila_rules.runtime import rule_schema as schema
 from nephila_rules.runtime.selectors import Shape, compiled, css_shape, is_bounded

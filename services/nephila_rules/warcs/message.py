@@ -10,8 +10,8 @@ import re
 import zlib
 from typing import Final, NamedTuple
 
-from nephila.kernel import mime
 from nephila.kernel.gzip_member import RAW_DEFLATE, data_start
+from nephila.kernel.pages import mime
 
 MAX_HEAD_BYTES: Final = 256 << 10
 _STATUS: Final = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import BinaryIO, Final, NamedTuple
 
-from nephila.kernel import mime
+from nephila.kernel.pages import mime
 
 from nephila_rules.warcs.message import Message, read_message
 from nephila_rules.warcs.source import BrokenMember, WarcSource

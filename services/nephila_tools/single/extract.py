@@ -12,7 +12,7 @@ import typer
 from nephila.cli.options import Json, values, with_options
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize_lines
-from nephila.kernel import mime
+from nephila.kernel.pages import mime
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.options import CommandOptions
 

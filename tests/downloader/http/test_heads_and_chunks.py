@@ -13,7 +13,7 @@ from nephila.downloader.http.contract import FetchError
 from nephila.downloader.http.response import response_head
 from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
-from nephila.kernel import mime
+from nephila.kernel.pages import mime
 
 
 @pytest.mark.parametrize("status", [200, 204, 304])

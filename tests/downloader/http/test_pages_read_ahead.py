@@ -15,7 +15,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import MainTextName, Parse
-from nephila.kernel.read_pages import ReadPages
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import parse_url, sniff_encoding

@@ -8,8 +8,8 @@ import random
 import struct
 
 import pytest
-from nephila.kernel.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.messages import Outlinks
+from nephila.kernel.pages.link_position import IN_MAIN, IN_NAV
 from nephila.parser.links.relevance import MAX_HITS, Relevance
 from nephila.scheduler.jobs.strategies import STRATEGIES, inherited
 

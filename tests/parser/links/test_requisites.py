@@ -8,7 +8,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import Parse
-from nephila.kernel.requisites import MAX_LEVEL, MAX_REQUISITES, context_of, note_of
+from nephila.kernel.pages.requisites import MAX_LEVEL, MAX_REQUISITES, context_of, note_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET
+from nephila.kernel.pages.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET
 from nephila.kernel.runtime.errors import UserError
 from nephila_rules.run_rule import RuleRunner
 from nephila_rules.runtime.match import RuleSet

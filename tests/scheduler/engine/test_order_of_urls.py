@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.documents.job_schema import Recrawl, Scope
-from nephila.kernel.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.messages import FetchRequest, Outcome
+from nephila.kernel.pages.link_position import IN_MAIN, IN_NAV
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url

@@ -8,7 +8,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 from nephila.kernel.documents.job_schema import Order
-from nephila.kernel.link_position import IN_MAIN, IN_NAV
+from nephila.kernel.pages.link_position import IN_MAIN, IN_NAV
 from nephila.scheduler.jobs.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited
 
 URLS = [(0, 255), (1, 10), (1, 200), (2, 255), (3, 0)]

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.item_parts import MISSING, NOT_YET
+from nephila.kernel.pages.item_parts import MISSING, NOT_YET
 from nephila.native import parse_url
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.items import export_items

@@ -32,7 +32,7 @@ from nephila.downloader.http.response.body import Body
 from nephila.downloader.http.response.decode import codings_of
 from nephila.downloader.http.tls import DEMANDED, dial_error, tls_context
 from nephila.downloader.http.tunnel.aiohttp_tunnel import TUNNEL_OF_TASK, TunnelConnector
-from nephila.kernel.mime import media_type
+from nephila.kernel.pages.mime import media_type
 from nephila.kernel.process.memory_budget import (
     BODY_FACTOR,
     LARGE_BYTES,

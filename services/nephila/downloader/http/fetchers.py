@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from nephila.downloader.http.config import HttpConfig
 from nephila.downloader.http.contract import Fetcher
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.process.memory_budget import MemoryBudget
-from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import HAS_HTTP_CLIENT as HAS_NATIVE

@@ -18,10 +18,10 @@ from nephila.downloader.http.route import ProxyHop
 from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tunnel.proxy_handshake import ConnectHandshake
 from nephila.kernel.messages import FetchKind
-from nephila.kernel.mime import media_type
+from nephila.kernel.pages.mime import media_type
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.process.container import Container
 from nephila.kernel.process.memory_budget import BODY_FACTOR, MemoryBudget, Reservation, ReservationKind, unlimited
-from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.reasons.status_words import StatusReason, tunnel_status_of
 from nephila.kernel.reasons.table import AnyReason, Reason
 from nephila.kernel.runtime.clock import Clock

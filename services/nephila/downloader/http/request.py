@@ -15,7 +15,7 @@ from nephila.downloader.http.target import TargetUrl
 from nephila.downloader.http.tunnel.proxy_handshake import basic_credentials
 from nephila.kernel.fragment_routes import form_of
 from nephila.kernel.messages import FetchKind, FetchRequest
-from nephila.kernel.requisites import level_of
+from nephila.kernel.pages.requisites import level_of
 from nephila.kernel.runtime.errors import UsageError
 
 ROBOTS_BYTES = 500 << 10

@@ -31,7 +31,7 @@ from nephila.kernel.documents.login_schema import Login
 from nephila.kernel.documents.scheme_schema import Schemes
 from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.messages import NearCopies, Render, ScopeMode
-from nephila.kernel.requisites import MAX_REQUISITES
+from nephila.kernel.pages.requisites import MAX_REQUISITES
 from nephila.native import UrlError, parse_url
 
 Mode = Literal["host", "domain", "prefix", "any"]

@@ -17,7 +17,7 @@ import webencodings
 
 from nephila.kernel.documents.job_schema import Parse
 from nephila.kernel.fragment_routes import ROUTE, is_route
-from nephila.kernel.requisites import MAX_REQUISITES
+from nephila.kernel.pages.requisites import MAX_REQUISITES
 from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import form_encoded, query_in, to_utf8
 from nephila.parser.links.link_list import UnresolvedLink

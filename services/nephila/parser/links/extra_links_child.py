@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from selectolax.lexbor import LexborHTMLParser
 
-from nephila.kernel.requisites import MAX_REQUISITES
+from nephila.kernel.pages.requisites import MAX_REQUISITES
 from nephila.native import to_utf8
 from nephila.parser.links.extra_links import KINDS, MAX_LINKS, extra_links_of, tree_of
 from nephila.parser.links.link_list import UnresolvedLink

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final, TypedDict
 
-from nephila.kernel.link_position import POSITIONS
+from nephila.kernel.pages.link_position import POSITIONS
 from nephila.native import PagePass
 
 KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")

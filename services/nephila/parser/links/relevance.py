@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Outlinks
+from nephila.kernel.pages.link_position import NAV, POSITIONS
 
 MAX_KEYWORDS: Final = 64
 MAX_TEXT_BYTES: Final = 4096

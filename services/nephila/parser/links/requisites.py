@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from nephila.kernel import messages as m
-from nephila.kernel.requisites import MAX_REQUISITES, level_of
+from nephila.kernel.pages.requisites import MAX_REQUISITES, level_of
 from nephila.kernel.runtime.late_pattern import late_pattern
 from nephila.native import candidates_of_srcset
 from nephila.parser.links.link_list import UnresolvedLink, pack, resolve, run_to_end

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.kernel import mime
+from nephila.kernel.pages import mime
 from nephila.native import PagePass, page_pass, parse_url, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS

@@ -42,10 +42,10 @@ from nephila.kernel.bus.workers.protocol import (
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.messages import FetchRequest
+from nephila.kernel.pages.read_pages import ReadPages
 from nephila.kernel.process.parent_death import die_with
 from nephila.kernel.process.process_setup import raise_open_files, run_loop
 from nephila.kernel.process.stop_signals import STOP_SIGNALS
-from nephila.kernel.read_pages import ReadPages
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS

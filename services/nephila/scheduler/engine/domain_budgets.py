@@ -6,9 +6,9 @@ A job without a table costs one comparison at each of these points.
 
 from __future__ import annotations
 
-from nephila.kernel.chosen_links import only
 from nephila.kernel.messages import DomainState, Outlinks
 from nephila.kernel.net.public_suffix import domain_of
+from nephila.kernel.pages.chosen_links import only
 from nephila.scheduler.domains.domain_table import FEW_HOSTS, DomainTable, hash_of
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nephila.kernel.messages import EndedUrl, FetchOutcome, FetchResult, Outcome, Receipt, Receipts, Record
+from nephila.kernel.pages.requisites import note_of
 from nephila.kernel.reasons.fault_note import fault_note
 from nephila.kernel.reasons.link_note import link_note
 from nephila.kernel.reasons.table import UNKNOWN, row_of
-from nephila.kernel.requisites import note_of
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from nephila.kernel.messages import FetchRequest, Outcome, Outlinks, QueuedUrl, Receipt, UrlState
-from nephila.kernel.requisites import level_of
+from nephila.kernel.pages.requisites import level_of
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.in_flight import Outstanding
 from nephila.scheduler.jobs.job import Job

@@ -15,7 +15,7 @@ import msgspec
 from nephila.kernel.documents.job_document import urls_of
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
-from nephila.kernel.requisites import level_of
+from nephila.kernel.pages.requisites import level_of
 from nephila.kernel.url_credentials import credentials_of, with_credentials
 from nephila.native import UrlError
 from nephila.scheduler.engine import recrawl_queue

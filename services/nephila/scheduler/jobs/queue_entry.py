@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple, cast, get_args, get_type_h
 import msgspec
 
 from nephila.kernel.messages import Context, QueuedUrl, Render, UrlState
-from nephila.kernel.requisites import level_of
+from nephila.kernel.pages.requisites import level_of
 from nephila.kernel.runtime.errors import PermanentError
 
 SEED: Final = 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from nephila.kernel.link_position import NAV, POSITIONS
+from nephila.kernel.pages.link_position import NAV, POSITIONS
 
 HEAD: Final = 0
 """Order of URLs that come before all others of their host."""

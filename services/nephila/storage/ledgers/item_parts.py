@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.item_parts import NOT_YET, complete_item, is_part, part_rule, waits_of
+from nephila.kernel.pages.item_parts import NOT_YET, complete_item, is_part, part_rule, waits_of
 from nephila.kernel.reasons.table import Reason
 from nephila.native import UrlError
 from nephila.storage.ledgers.read_connection import ReadConnection

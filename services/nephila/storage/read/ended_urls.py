@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from nephila.kernel.messages import Outcome, Render, UrlState
+from nephila.kernel.pages.requisites import context_of
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.requisites import context_of
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.rows import OUTCOMES
 from nephila.storage.source import Source

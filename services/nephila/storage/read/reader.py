@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from nephila.kernel.pages.shells import SHELL
 from nephila.kernel.reasons.table import Reason
-from nephila.kernel.shells import SHELL
 from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.ledgers.schema import HISTORY
 from nephila.storage.read.steps import JOBS, OF_ANY_JOB

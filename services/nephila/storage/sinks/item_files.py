@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from nephila.kernel.item_parts import is_part
+from nephila.kernel.pages.item_parts import is_part
 from nephila.storage.append_file import AppendFile, refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger

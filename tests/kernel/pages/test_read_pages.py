@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nephila.kernel.read_pages import MOST_BYTES, ReadPages
+from nephila.kernel.pages.read_pages import MOST_BYTES, ReadPages
 
 
 class Reading:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.shells import SHELL_WORDS, is_shell
+from nephila.kernel.pages.shells import SHELL_WORDS, is_shell
 
 SCRIPT = b"<!doctype html><div id=root></div><SCRIPT src=/app.js></script>"
 WORDS = b" ".join(b"%d" % number for number in range(SHELL_WORDS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from nephila.kernel.hidden_characters import hidden
+from nephila.kernel.pages.hidden_characters import hidden
 
 HIDDEN = re.compile(hidden(r"\x00-\x1f"))
 

@@ -1,0 +1,1 @@
+"""What several services need of a page: its type, its links and requisites, parts of its items. Pure."""
