@@ -178,8 +178,9 @@ def _writer(choices: Choices) -> Callable[[Choices, Source, str | None], None]:
 
 
 def _broken_links(choices: Choices, source: Source, job: str | None) -> None:
-    write, format = extension("broken-links"), choices.format or "csv"
-    write(choices.result, source, format, choices.target, job, raw_csv=choices.raw_csv, checks=choices.checks)
+    report = extension("broken-links")
+    format = choices.format or "csv"
+    report(choices.result, source, format, choices.target, job, raw_csv=choices.raw_csv, checks=choices.checks)
 
 
 def _pages(choices: Choices, source: Source, job: str | None) -> None:
