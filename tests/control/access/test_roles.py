@@ -10,8 +10,8 @@ from nephila_control.access.guard import guarded
 from nephila_control.access.roles import Role
 from nephila_control.api import OPERATIONS, Forbidden
 
-READING = {"list_control_log", "get_configuration"}
-"""Operations of admins that change nothing."""
+READING = {"preview_sites", "list_control_log", "get_configuration"}
+"""Operations above the viewer that change nothing."""
 
 
 class Willing:
