@@ -40,6 +40,7 @@ class Release:
 
     def run(self, *words: str, text: str | None = None, check: bool = True, limit_s: float = 300) -> str:
         """A command; its output. Ends the run with its errors if it fails."""
+        limit_s *= self.options.patience
         done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=limit_s, check=False)
         if check and done.returncode:
             raise SystemExit(
@@ -65,6 +66,11 @@ class Release:
         text = self.kubectl("exec", f"{self.component('postgres')}-0", "--", *words, check=check)
         return [line.split("\t") for line in text.splitlines()]
 
+    def nephila(self, *words: str, **options: Any) -> str:
+        """The command line, in a pod of the API, with the settings of the release."""
+        where = ["--bootstrap", "/etc/nephila/system.yaml"]
+        return self.kubectl("exec", f"deployment/{self.component('api')}", "--", "nephila", *words, *where, **options)
+
     # ---- what was seen
 
     def step(self, name: str, since: float, note: str = "") -> None:
@@ -80,9 +86,13 @@ class Release:
         verdict = "ok   " if found == wanted else "WRONG"
         print(f"{verdict} {name}: {found:,} (wanted {wanted:,}){'; ' + note if note else ''}", flush=True)
 
+    def limit(self, seconds: float) -> str:
+        """A time limit of kubectl and helm; `--patience` times as long."""
+        return f"{seconds * self.options.patience:.0f}s"
+
     def until(self, what: Callable[[], bool], limit_s: float = 60) -> bool:
-        """Whether something becomes true in time."""
-        end = time.monotonic() + limit_s
+        """Whether something becomes true within `limit_s`, times `--patience`."""
+        end = time.monotonic() + limit_s * self.options.patience
         while not (found := what()) and time.monotonic() < end:
             time.sleep(0.5)
         return found
@@ -96,18 +106,18 @@ class Release:
         files = ["-f", str(chart / example)] if example else []
         words = ["upgrade", "--install", self.name, str(chart), *files, *self.values]
         words += [word for value in values for word in ("--set", value)]
-        self.helm(*words, "--wait", "--timeout=10m", limit_s=660)
+        self.helm(*words, "--wait", "--timeout", self.limit(600), limit_s=660)
 
     def uninstall(self) -> None:
         """Delete the resources first: one with a finalizer would keep the namespace. CRDs are kept by the chart."""
         began = time.monotonic()
-        self.kubectl("delete", "crawljobs,parserules", "--all", "--timeout=60s", check=False)
-        self.helm("uninstall", self.name, "--wait", "--timeout", "3m", check=False)
+        self.kubectl("delete", "crawljobs,parserules", "--all", f"--timeout={self.limit(60)}", check=False)
+        self.helm("uninstall", self.name, "--wait", "--timeout", self.limit(180), check=False)
         self.step("helm uninstall", began)
 
     def delete_namespace(self) -> None:
         """With all that is in it."""
-        self.run("kubectl", "delete", "namespace", self.namespace, "--timeout=180s", check=False)
+        self.run("kubectl", "delete", "namespace", self.namespace, f"--timeout={self.limit(180)}", check=False)
 
     def uid(self, name: str) -> str:
         """The identity of a pod."""
@@ -117,18 +127,33 @@ class Release:
         """kubectl scale, until all members are ready."""
         deployment = f"deployment/{self.component(component)}"
         self.kubectl("scale", deployment, f"--replicas={replicas}")
-        self.kubectl("rollout", "status", deployment, "--timeout=180s")
+        self.kubectl("rollout", "status", deployment, f"--timeout={self.limit(180)}")
+
+    def selector(self, component: str) -> str:
+        """Labels of the pods of a component."""
+        return f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component={component}"
+
+    def ready(self, component: str) -> set[str]:
+        """Identities of the pods that are ready."""
+        words = ["get", "pods", "-l", self.selector(component), "-o", "json"]
+        pods = json.loads(self.kubectl(*words))["items"]
+        ready = {"type": "Ready", "status": "True"}
+        return {
+            pod["metadata"]["uid"]
+            for pod in pods
+            if any(ready.items() <= condition.items() for condition in pod["status"].get("conditions", []))
+        }
 
     def kill(self, component: str) -> None:
-        """Delete the first pod of a component by force, until the next one is ready."""
+        """Delete the first pod of a component by force, until as many as before are ready without it."""
         began = time.monotonic()
-        selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component={component}"
-        pod = self.kubectl("get", "pods", "-l", selector, "-o", "name").split()[0]
+        before = self.ready(component)
+        pod = self.kubectl("get", "pods", "-l", self.selector(component), "-o", "name").split()[0]
+        killed = self.get(pod, "{.metadata.uid}")
         self.kubectl("delete", pod, "--grace-period=0", "--force", "--wait=false")
-        kind = "statefulset" if component in ("scheduler", "kafka", "postgres") else "deployment"
-        time.sleep(1)
-        self.kubectl("rollout", "status", f"{kind}/{self.component(component)}", "--timeout=240s")
-        self.step(f"kubectl delete pod --grace-period=0: {component}", began)
+        healed = self.until(lambda: len(self.ready(component) - {killed}) >= max(len(before), 1), 240)
+        self.step(f"kubectl delete pod --grace-period=0: {component}", began, "" if healed else "NOT READY")
+        self.rule(f"a new pod of {component} is ready", float(healed), 1)
 
     # ---- resources and rows
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.cluster.pauses import pauses
 from tests.cluster.release import CHART, DELAY_S, ROOT, Release, job
 from tests.cluster.web import Web
 
+COMPONENTS = ("kafka", "postgres", "scheduler", "downloader", "parser", "storage", "api", "operator")
 AFTER_S = 10.0
 """A pause may begin this long after a step: members leave and join when their pods do."""
 DISTURBING = ("scale", "delete pod", "upgrade", "rollback")
@@ -61,14 +63,21 @@ def downloaders(release: Release) -> int:
     return int(release.get(f"deployment/{release.component('downloader')}", "{.spec.replicas}"))
 
 
+@contextlib.contextmanager
+def earlier_chart(commit: str) -> Iterator[Path]:
+    """The folder of the chart of a commit."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["git", "archive", commit, "charts/nephila"]
+        archive = subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+        subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+        yield Path(folder, "charts", "nephila")
+
+
 def upgrade(release: Release, web: Web) -> None:
     """From the chart of `--earlier` to this one and back, under load, on a cluster without volumes."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["git", "archive", release.options.earlier, "charts/nephila"]
-        archive = subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
-        subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
-        release.install(chart=Path(folder, "charts", "nephila"))
+    with earlier_chart(release.options.earlier) as chart:
+        release.install(chart=chart)
     release.step(f"helm install --wait of the chart of {release.options.earlier}", began)
     crawl = start(release, web)
     scale(release, 2)
@@ -82,14 +91,14 @@ def upgrade(release: Release, web: Web) -> None:
     release.rule("downloaders that were scaled by hand, after helm upgrade", downloaders(release), 2)
     _second_is_refused(release)
     began = time.monotonic()
-    release.helm("test", release.name, "--timeout", "3m")
+    release.helm("test", release.name, "--timeout", release.limit(180))
     release.step("helm test", began)
     began = time.monotonic()
     release.install("crawler.logLevel=warning")
     release.step("helm upgrade --wait of a value", began)
     release.rule("downloaders after it", downloaders(release), 2)
     began = time.monotonic()
-    release.helm("rollback", release.name, "2", "--wait", "--timeout", "6m", limit_s=400)
+    release.helm("rollback", release.name, "2", "--wait", "--timeout", release.limit(360), limit_s=400)
     release.step("helm rollback --wait", began)
     finish(release, web, crawl)
 
@@ -112,7 +121,7 @@ def kills(release: Release, web: Web) -> None:
     scale(release, 4)
     _change_job(release)
     _change_rule(release)
-    for component in ("kafka", "postgres", "scheduler", "downloader", "parser", "storage", "api", "operator"):
+    for component in COMPONENTS:
         release.kill(component)
         print(f"          {release.pace(10):,.0f} pages/min", flush=True)
     scale(release, 1)
@@ -164,7 +173,7 @@ def _resources(release: Release, web: Web) -> None:
     stored = release.get("crawljob/show", state).partition(" ")[2]
     release.rule("stored, in the status of the CrawlJob", int(stored or 0), web.goal)
     began = time.monotonic()
-    release.kubectl("delete", "crawljobs,parserules", "--all", "--timeout=60s")
+    release.kubectl("delete", "crawljobs,parserules", "--all", f"--timeout={release.limit(60)}")
     release.step("kubectl delete crawljobs,parserules --all", began)
 
 
@@ -204,8 +213,8 @@ def releases(release: Release, web: Web) -> None:
         release.rule(f"rows of the release {one.name}", one.rows(), rows)
     verdict = web.verdict(DELAY_S)
     release.rule("requests of both", verdict.pages + verdict.again, 50)
-    second.kubectl("delete", "crawljob/second", "--timeout=60s")
-    second.helm("uninstall", "second", "--wait", "--timeout", "3m")
+    second.kubectl("delete", "crawljob/second", f"--timeout={second.limit(60)}")
+    second.helm("uninstall", "second", "--wait", "--timeout", second.limit(180))
 
 
 def rules(release: Release, web: Web) -> None:
@@ -222,7 +231,7 @@ def rules(release: Release, web: Web) -> None:
         raise SystemExit(release.kubectl("logs", f"deployment/{release.component('operator')}", "--tail=20"))
     wanted = release.get("parserule/filed", spec)
     steps: tuple[tuple[str, Callable[[], object]], ...] = (
-        ("delete", lambda: release.kubectl("delete", "parserule/filed", "--timeout=60s")),
+        ("delete", lambda: release.kubectl("delete", "parserule/filed", f"--timeout={release.limit(60)}")),
         ("edit", lambda: release.patch("parserule/filed", {"fields": {"title": "h1"}})),
     )
     for what, change in steps:

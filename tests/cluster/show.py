@@ -16,8 +16,15 @@ from collections.abc import Callable
 
 from tests.cluster.backup import backup
 from tests.cluster.console import console
+from tests.cluster.growth import growth
+from tests.cluster.losses import losses
+from tests.cluster.many import many
+from tests.cluster.password import password
+from tests.cluster.pruned import pruned
 from tests.cluster.release import Release
+from tests.cluster.rendered import rendered
 from tests.cluster.sections import kills, releases, rules, shipped, upgrade
+from tests.cluster.teams import teams
 from tests.cluster.web import Web, delete_storage_class, make_storage_class
 from tools.release import version
 
@@ -26,13 +33,20 @@ EARLIER = "HEAD"
 SECTIONS: dict[str, Callable[[Release, Web], None]] = {
     "upgrade": upgrade,
     "kills": kills,
+    "losses": losses,
     "shipped": shipped,
     "releases": releases,
+    "teams": teams,
     "backup": backup,
+    "growth": growth,
     "rules": rules,
+    "pruned": pruned,
+    "password": password,
+    "many": many,
+    "rendered": rendered,
     "console": console,
 }
-WITHOUT_VOLUMES = ("upgrade",)
+WITHOUT_VOLUMES = ("upgrade", "losses")
 """Sections on a cluster without a StorageClass."""
 
 
@@ -60,9 +74,13 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=20)
     parser.add_argument("--pages", type=int, default=300, help="pages of each host")
     parser.add_argument("--limit", type=float, default=1200, help="seconds for the rest of a crawl")
+    parser.add_argument(
+        "--patience", type=float, default=1, metavar="FACTOR", help="time limits are this many times as long"
+    )
     parser.add_argument("--kafka-image", default=f"nephila-dev-kafka:{version()}")
     parser.add_argument("--postgres-image", default=f"nephila-dev-postgres:{version()}")
     parser.add_argument("--earlier", default=EARLIER, metavar="COMMIT", help="whose chart is upgraded")
+    parser.add_argument("--earlier-tag", default="", metavar="TAG", help="of the images of the earlier chart")
     parser.add_argument("--set", action="append", default=[], help="a further value of the chart; may be repeated")
     parser.add_argument("--keep", action="store_true", help="do not uninstall")
     options = parser.parse_args()

@@ -3,6 +3,7 @@
     python site.py PAGES_PER_HOST HOST...
 
 Each host has pages /0 to /N-1 in a binary tree, and its first page links to the first page of every other host.
+A script writes the text of /scripted, and the link to /behind.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ PAGES = int(sys.argv[1])
 HOSTS = sys.argv[2:]
 WORDS = 400
 """Words of a page. Each page has its own: near-copies without end would be isolated as a trap."""
+SCRIPTED = """<!doctype html><title>shell</title><main></main><script>
+document.querySelector("main").innerHTML = "<p>This paragraph is written by a script.</p><a href='/behind'>next</a>";
+</script>"""
+OTHERS = {"scripted": SCRIPTED, "behind": "<!doctype html><title>behind</title><p>A page behind a link.</p>"}
 LOCK = threading.Lock()
 
 
@@ -30,13 +35,14 @@ class Handler(BaseHTTPRequestHandler):
         number = self.path[1:]
         links: list[str] = []
         if number.isdigit() and int(number) < PAGES:
-            page = int(number)
-            links = [f"/{child}" for child in (2 * page + 1, 2 * page + 2) if child < PAGES]
-            links += [f"http://{other}/0" for other in HOSTS] if page == 0 else []
-        status = 200 if number.isdigit() and int(number) < PAGES else 404
+            parent = int(number)
+            links = [f"/{child}" for child in (2 * parent + 1, 2 * parent + 2) if child < PAGES]
+            links += [f"http://{other}/0" for other in HOSTS] if parent == 0 else []
+        status = 200 if number in OTHERS or (number.isdigit() and int(number) < PAGES) else 404
         anchors = "".join(f"<li><a href='{link}'>page {link}</a></li>" for link in links)
         words = " ".join(f"{one:x}" for one in random.Random(f"{host}/{number}").choices(range(1 << 32), k=WORDS))
-        body = f"<!doctype html><title>{host} {number}</title><p>{host} {number} {words}</p><ul>{anchors}</ul>".encode()
+        page = f"<!doctype html><title>{host} {number}</title><p>{host} {number} {words}</p><ul>{anchors}</ul>"
+        body = OTHERS.get(number, page).encode()
         sent = time.time()
         self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")

@@ -30,14 +30,15 @@ class Web:
     def open(self) -> None:
         """Start the site anew: its log begins here."""
         began = time.monotonic()
-        self.release.kubectl("delete", "pod/site", "--ignore-not-found", "--grace-period=1", "--timeout=60s")
+        limit = f"--timeout={self.release.limit(120)}"
+        self.release.kubectl("delete", "pod/site", "--ignore-not-found", "--grace-period=1", limit)
         manifest = {
             "apiVersion": "v1",
             "kind": "List",
             "items": [{"apiVersion": "v1", **one} for one in self._objects()],
         }
         self.release.kubectl("apply", "-f", "-", text=json.dumps(manifest))
-        self.release.kubectl("wait", "--for=condition=Ready", "pod/site", "--timeout=120s")
+        self.release.kubectl("wait", "--for=condition=Ready", "pod/site", limit)
         self.release.step("site", began, f"{len(self.hosts)} hosts of {self.pages} pages")
 
     def _objects(self) -> list[dict[str, Any]]:
@@ -76,7 +77,7 @@ def make_storage_class(release: Release) -> None:
     if found not in ([], [CLASS]):
         return
     release.run("kubectl", "create", "namespace", release.namespace, check=False)
-    release.run("kubectl", "delete", "pv", "-l", f"app={CLASS}", "--timeout=60s")
+    release.run("kubectl", "delete", "pv", "-l", f"app={CLASS}", f"--timeout={release.limit(60)}")
     _empty_folders(release)
     metadata = {"name": CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
     objects: list[dict[str, Any]] = [
@@ -101,23 +102,34 @@ def _volume(number: int) -> dict[str, Any]:
 
 def delete_storage_class(release: Release) -> None:
     """What `make_storage_class` has made."""
-    release.run("kubectl", "delete", "pv", "-l", f"app={CLASS}", "--timeout=60s", check=False)
+    release.run("kubectl", "delete", "pv", "-l", f"app={CLASS}", f"--timeout={release.limit(60)}", check=False)
     release.run("kubectl", "delete", "storageclass", CLASS, "--ignore-not-found")
 
 
 def _empty_folders(release: Release) -> None:
     """Folders that every user may write: a kubelet does not change the owner of a hostPath."""
     script = f"rm -rf /v/* && cd /v && for n in $(seq 0 {VOLUMES - 1}); do mkdir $n && chmod 777 $n; done"
+    _on_node(release, script, FOLDERS)
+
+
+def write_to_node(release: Release, file: Path, folder: str) -> None:
+    """Copy a file into a folder of the node."""
+    _on_node(release, f"cat > /v/{file.name} <<'END'\n{file.read_text()}\nEND\n", folder)
+
+
+def _on_node(release: Release, script: str, folder: str) -> None:
+    """Run a script as root, with a folder of the node at /v."""
     container = {
-        "name": "folders",
+        "name": "folder",
         "image": f"nephila-cli:{release.options.tag}",
         "command": ["sh", "-euc", script],
         "securityContext": {"runAsUser": 0},
         "volumeMounts": [{"name": "v", "mountPath": "/v"}],
     }
-    volume = {"name": "v", "hostPath": {"path": FOLDERS, "type": "DirectoryOrCreate"}}
+    volume = {"name": "v", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}
     spec = {"restartPolicy": "Never", "containers": [container], "volumes": [volume]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "folders"}, "spec": spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "folder"}, "spec": spec}
     release.kubectl("apply", "-f", "-", text=json.dumps(pod))
-    release.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/folders", "--timeout=60s")
-    release.kubectl("delete", "pod/folders", "--timeout=60s")
+    limit = f"--timeout={release.limit(60)}"
+    release.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/folder", limit)
+    release.kubectl("delete", "pod/folder", limit)
