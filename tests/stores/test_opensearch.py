@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import TemporaryError, UsageError, UserError
+from nephila.kernel.runtime.secret_files import read_secret
 from nephila.storage.batch_size import BatchSize
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
@@ -61,6 +62,21 @@ def test_a_document_has_the_row_and_the_items_by_rule(tmp_path, server):
         {"shop": [{"price": 3}]},
     )
     assert server.requests[-1] == ("POST", "/news/_bulk", "Basic Y3Jhd2xlcjpzIGVjcmV0")
+    writer.close()
+
+
+def test_a_rotated_password_counts_from_the_next_request_on(tmp_path, server):
+    """Without a restart; a file that holds no URL for a moment changes nothing."""
+    file = tmp_path / "url"
+    file.write_text(server.url.replace("http://", "http://a:1@"))
+    writer = opened(tmp_path / "out", read_secret(str(file), "opensearch_url_file"))
+    put(writer, record(1))
+    file.write_text("half a U")
+    put(writer, record(2))
+    file.write_text(server.url.replace("http://", "http://a:2@"))
+    put(writer, record(3))
+    bulks = [authorization for method, _, authorization in server.requests if method == "POST"]
+    assert bulks == ["Basic YTox", "Basic YTox", "Basic YToy"]
     writer.close()
 
 

@@ -23,6 +23,7 @@ from msgspec import Meta
 from nephila.kernel.documents import yaml
 from nephila.kernel.runtime.config import Secret, load, secret_variable
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.secret_files import current
 from nephila.storage.changes import FEED_CHANGES
 
 PREFIX = "whsec_"
@@ -73,9 +74,9 @@ class WebhooksConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def key_of(webhook: Webhook, where: str) -> bytes:
-    """The key of a secret. Raises `UsageError` in one line without the secret."""
+    """The key of the present secret. Reads its file. Raises `UsageError` in one line without the secret."""
     variable = f"NEPHILA_WEBHOOK_{webhook.name.upper().replace('-', '_')}_SECRET"
-    secret = webhook.secret or secret_variable(variable)
+    secret = current(webhook.secret) or secret_variable(variable)
     if not secret:
         raise UsageError(f"{where}: {webhook.name} has no secret: set secret_file, or {variable}_FILE")
     try:

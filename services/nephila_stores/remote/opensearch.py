@@ -16,15 +16,17 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 from nephila.kernel.runtime.errors import UNREADABLE, TemporaryError, UsageError, UserError
+from nephila.kernel.runtime.secret_files import current
 from nephila.storage.batch_size import SLOW_S, BatchSize
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
@@ -222,34 +224,50 @@ class _NoRedirects(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None: ...
 
 
+class _Server(NamedTuple):
+    """The parts of its URL."""
+
+    place: str
+    """Scheme, host and port, without credentials."""
+    base: str
+    authorization: str
+
+
+def _server(url: str) -> _Server:
+    """Raises `UsageError`."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(
+            "the format opensearch needs a server: set storage.opensearch_url (NEPHILA_STORAGE__OPENSEARCH_URL)"
+        )
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    place = f"{parts.scheme}://{host}{f':{port}' if port else ''}"
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+    authorization = f"Basic {base64.b64encode(pair.encode()).decode()}" if pair else ""
+    return _Server(place, place + parts.path.rstrip("/"), authorization)
+
+
 class _Client:
-    """Requests to one index."""
+    """Requests to one index. A password that is rotated in its file counts from the next request on."""
 
     def __init__(self, url: str, index: str) -> None:
         """Raises `UsageError`."""
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            parts, port = urlsplit(""), None
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(
-                "the format opensearch needs a server: set storage.opensearch_url (NEPHILA_STORAGE__OPENSEARCH_URL)"
-            )
+        self._url = url
+        self._server = _server(url)
         if not _INDEX.fullmatch(index):
             raise UsageError(
                 f"storage.opensearch_index {index!r} is no name of an index: lower-case letters, digits, . _ and -"
             )
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        self.place = f"{parts.scheme}://{host}{f':{port}' if port else ''}"
-        """The server without credentials."""
-        self._base = self.place + parts.path.rstrip("/")
         self._opener = build_opener(_NoRedirects)
         self._index = index
-        self._headers = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
-        if parts.username:
-            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+    @property
+    def place(self) -> str:
+        return self._server.place
 
     def check(self) -> None:
         """Return if the server answers. Raises `TemporaryError`."""
@@ -277,7 +295,12 @@ class _Client:
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
         """The JSON object of an answer. Raises `TemporaryError`, `_TooLarge`."""
-        request = Request(self._base + path, body, self._headers, method=method)
+        with suppress(UsageError):  # a file without a URL: the last one counts
+            self._server = _server(current(self._url))
+        headers = {"Content-Type": "application/x-ndjson", "Accept": "application/json"}
+        if self._server.authorization:
+            headers["Authorization"] = self._server.authorization
+        request = Request(self._server.base + path, body, headers, method=method)
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                 return _object(answer.read(_MAX_ANSWER))

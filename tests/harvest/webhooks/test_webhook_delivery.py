@@ -12,6 +12,7 @@ from itertools import pairwise
 import pytest
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.secret_files import read_secret
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
 from nephila_harvest.change_feed import changes
@@ -25,8 +26,14 @@ from nephila_harvest.webhooks.transport import DeliveryAnswer
 from tests.control.http.asgi import AsgiClient
 from tests.storage.storage_rig import record
 
+
+def secret_of(key):
+    """The text of a key."""
+    return "whsec_" + base64.b64encode(key).decode()
+
+
 KEY = bytes(range(32))
-SECRET = "whsec_" + base64.b64encode(KEY).decode()
+SECRET = secret_of(KEY)
 DAY_S = 86_400.0
 
 
@@ -35,6 +42,7 @@ class Receiver:
 
     def __init__(self, clock, answers=lambda number: 200):
         self.clock = clock
+        self.key = KEY
         self.answers = answers
         self.attempts = []
         self.accepted = []
@@ -42,7 +50,7 @@ class Receiver:
     async def post(self, url, headers, body):
         """See `WebhookTransport`."""
         id, at = headers["webhook-id"], int(headers["webhook-timestamp"])
-        assert headers["webhook-signature"] == signature(KEY, id, at, body)
+        assert headers["webhook-signature"] == signature(self.key, id, at, body)
         assert at == int(self.clock.now())
         assert json.loads(body)["data"]["id"] == id
         self.attempts.append((self.clock.now(), id))
@@ -141,6 +149,26 @@ async def test_every_change_arrives_once_in_order_at_a_receiver_that_fails_one_c
     for name in ("one", "two"):
         assert [id for url, id in receiver.accepted if name in url] == all_ids(place)
     assert sender.dead == {}
+
+
+async def test_a_rotated_secret_signs_the_next_delivery(place, tmp_path):
+    """Without a restart; a file that holds no secret for a moment changes nothing."""
+    clock = ManualClock()
+    write(place, 0)
+    receiver = Receiver(clock)
+    receiver.key = bytes(range(2, 34))
+    file = tmp_path / "secret"
+    file.write_text(secret_of(receiver.key))
+    async with sending(place, receiver, hook(secret=read_secret(str(file), "secret_file"))) as sender:
+        await until(clock, lambda: len(receiver.accepted) == 1)
+        file.write_text("whsec_")
+        write(place, 1)
+        await until(clock, lambda: len(receiver.accepted) == 2)
+        receiver.key = bytes(range(1, 33))
+        file.write_text(secret_of(receiver.key))
+        write(place, 2)
+        await until(clock, lambda: len(receiver.accepted) == 3)
+        await until_settled(clock, sender)
 
 
 async def test_a_day_of_errors_costs_one_warning_and_bounded_memory(place, caplog):
