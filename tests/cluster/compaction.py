@@ -13,21 +13,29 @@ AT_ONCE = {"segment.ms": "2000", "min.compaction.lag.ms": "0", "min.cleanable.di
 COMPACTED = """
 import asyncio, sys
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 async def main(bootstrap, *topics):
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, request_timeout_ms=60000)
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    await admin.start()
     await consumer.start()
     try:
-        compacted = 0
-        for topic in topics:
-            for partition in consumer.partitions_for_topic(topic) or ():
-                consumer.assign([there := TopicPartition(topic, partition)])
-                end = (await consumer.end_offsets([there]))[there]
-                await consumer.seek_to_beginning(there)
-                records = await consumer.getmany(there, timeout_ms=3000, max_records=1) if end else {}
-                compacted += any(record.offset > 0 for batch in records.values() for record in batch)
-        print(compacted)
+        described = await admin.describe_topics(list(topics))
+        partitions = [TopicPartition(t["topic"], p["partition"]) for t in described for p in t["partitions"]]
+        ends = await consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        first = {}
+        while len(first) < sum(end > 0 for end in ends.values()):
+            batches = await consumer.getmany(timeout_ms=10000, max_records=500)
+            if not batches:
+                break
+            for partition, records in batches.items():
+                first.setdefault(partition, records[0].offset)
+        print(sum(offset > 0 for offset in first.values()))
     finally:
         await consumer.stop()
+        await admin.close()
 asyncio.run(main(*sys.argv[1:]))
 """
 """Prints the number of partitions whose first record is gone."""

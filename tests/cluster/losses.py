@@ -14,7 +14,9 @@ ORDER = ("scheduler", "downloader", "parser", "storage", "api", "operator", "pos
 
 def losses(release: Release, web: Web) -> None:
     """Every component is killed in turn without a StorageClass, and the crawl goes on each time."""
+    began = time.monotonic()
     release.install()
+    release.step("helm install --wait", began)
     crawl = start(release, web)
     for component in ORDER:
         release.kill(component)

@@ -52,4 +52,4 @@ def _literals(*names: str) -> list[str]:
 def _replace(release: Release, *names: str) -> None:
     """Replace the ConfigMap, as GitOps does."""
     words = ["create", "configmap", FILES, *_literals(*names), "--dry-run=client", "-o", "json"]
-    release.kubectl("apply", "-f", "-", text=release.kubectl(*words))
+    release.kubectl("replace", "-f", "-", text=release.kubectl(*words))

@@ -57,8 +57,8 @@ class Release:
         return self.run("helm", "-n", self.namespace, *words, **options)
 
     def get(self, what: str, path: str) -> str:
-        """A field of an object, as jsonpath; empty if the object is missing."""
-        return self.kubectl("get", what, "-o", f"jsonpath={path}", check=False)
+        """A field of an object, as jsonpath; empty if the object is missing. `what` may have options."""
+        return self.kubectl("get", *what.split(), "-o", f"jsonpath={path}", check=False)
 
     def sql(self, query: str, check: bool = True) -> list[list[str]]:
         """Rows of a query, by psql in the pod of the database."""

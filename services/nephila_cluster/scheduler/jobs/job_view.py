@@ -38,9 +38,11 @@ class JobView:
         return True
 
     def take_part(self, part: PartitionStatus) -> bool:
-        """The next report of `progress`; False when the partition has had a later owner."""
+        """The next report of `progress`; False when the partition has had a later owner. A later generation counts in
+        any epoch: after the loss of all topics epochs begin again, and members of before may have sent reports into the
+        new topics."""
         part_before = self.parts.get(part.partition)
-        if part_before is not None and part.epoch < part_before.epoch:
+        if part_before is not None and part.epoch < part_before.epoch and part.generation <= part_before.generation:
             return False
         if self.status.deleted and part.generation <= self.status.generation:
             return False

@@ -50,6 +50,15 @@ def test_an_owner_of_old_is_not_heard(view):
     assert view.parts[0].returned == 1
 
 
+def test_a_later_generation_counts_in_any_epoch(view):
+    """A broker without its topics counts epochs from 0 again, after reports that members of before still sent."""
+    view.take_part(part(epoch=150, stored=920))
+    applied_again = msgspec.structs.replace(part(epoch=3, stored=7), generation=2)
+    assert view.take_part(applied_again)
+    assert not view.take_part(part(epoch=2))
+    assert view.parts[0].stored == 7
+
+
 def test_what_was_given_back_before_an_owners_first_word_stays_given_back(view):
     """The owner had not read it when it spoke."""
     view.take_part(part(epoch=4, returned=7))
