@@ -140,6 +140,13 @@ def test_every_service_has_probes_and_a_grace_period_above_its_drain(service: st
     assert system_of(objects())["grace_s"] < 45
 
 
+def test_a_start_may_take_five_minutes() -> None:
+    """A node without a free core starts a program in minutes. A kill before its end makes all others slower."""
+    for name, spec in pods(objects()):
+        for probe in [one["startupProbe"] for one in spec["containers"] if "startupProbe" in one]:
+            assert probe["periodSeconds"] * probe["failureThreshold"] >= 300, name
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

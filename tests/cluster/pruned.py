@@ -37,10 +37,9 @@ def pruned(release: Release, web: Web) -> None:
         message = release.get("crawljob/show", '{.status.conditions[?(@.type=="Degraded")].message}')
         release.step(f"a rule of a file is {what}, to the condition of the job", began, message)
         release.rule(f"Degraded is {status}", float(reached), 1)
-        events = release.get("events --field-selector=involvedObject.name=show", "{.items[*].reason}")
-        print(f"events of the job: {events}")
-    before = release.rows()
-    release.rule("the job goes on", float(release.until(lambda: release.rows() > before, 60)), 1)
+    events = release.get("events --field-selector=involvedObject.name=show", "{.items[*].reason}").split()
+    release.rule("an event of the job names the missing rule", float("RuleMissing" in events), 1, " ".join(events))
+    release.rule("all pages are stored", release.wait_rows(web.goal, release.options.limit), web.goal)
 
 
 def _literals(*names: str) -> list[str]:

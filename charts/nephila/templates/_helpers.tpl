@@ -335,7 +335,7 @@ spec:
       startupProbe:
         httpGet: {path: /healthz, port: metrics}
         periodSeconds: 2
-        failureThreshold: 60
+        failureThreshold: 150
       livenessProbe:
         httpGet: {path: /healthz, port: metrics}
         periodSeconds: 10
