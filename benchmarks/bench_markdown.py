@@ -1,11 +1,13 @@
 """Markdown of documentation pages beside rivals: what is kept of headings, code, paragraphs, table cells and links, and
 how many lines of a page are boilerplate.
 
-`python -m benchmarks.bench_markdown CACHE [--rivals] [--pages 25]`: CACHE is a directory outside of the repository; the
-sets come there (documentation_sets.py). The truth is what stands in the element that holds a page's
+`python -m benchmarks.bench_markdown CACHE [--rivals] [--pages 25] [--fixtures FILE]`: CACHE is a directory outside of
+the repository; the sets come there (documentation_sets.py). The truth is what stands in the element that holds a page's
 content, read by lxml; the Markdown is rendered by markdown-it and read in the same way. A heading counts with its
 level, a line of code with its indentation, a cell and a paragraph by their words. A line is boilerplate if most of its
 words stand nowhere in the content; trafilatura has the page, markdownify the content itself (it does not look for one).
+With `--fixtures` the pages are Defuddle's, and their truth is its Markdown, which has headings of other levels: they
+count without.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 from lxml import html as lxml_html
 
 from benchmarks.documentation_sets import Page, fetch, pages
+from benchmarks.maintext_truth import defuddle_files
 
 WHAT = ("headings", "code lines", "paragraphs", "cells", "links")
 SIGNS = re.compile(r"[¶§#⚓\s]+$")
@@ -37,8 +40,8 @@ def words(text: str) -> str:
     return "".join(re.findall(r"\w+", SIGNS.sub("", text))).lower()
 
 
-def units(root: Any) -> dict[str, Counter[Any]]:
-    """What is counted of a piece of HTML."""
+def units(root: Any, *, levels: bool = True) -> dict[str, Counter[Any]]:
+    """What is counted of a piece of HTML; headings with their level or without."""
     found: dict[str, Counter[Any]] = {name: Counter() for name in WHAT}
     for node in root.iter():
         tag = node.tag
@@ -46,7 +49,7 @@ def units(root: Any) -> dict[str, Counter[Any]]:
             continue
         if re.fullmatch("h[1-6]", tag):
             if text := words(node.text_content()):
-                found["headings"][(tag, text)] += 1
+                found["headings"][(tag if levels else "", text)] += 1
         elif tag == "pre" and not node.xpath(".//pre"):
             for line in node.text_content().split("\n"):
                 if line.strip():
@@ -110,11 +113,30 @@ def markdownify_markdown(page: Page) -> str:
     return str(markdownify.markdownify(lxml_html.tostring(page.content, encoding="unicode"), heading_style="ATX"))
 
 
-def measure(sets: dict[str, list[Page]], make: Make) -> None:
-    """One table: sets by what is kept."""
+def html_to_markdown(page: Page) -> str:
+    """Of the whole page, with what the program leaves out of itself."""
+    import html_to_markdown
+
+    return str(html_to_markdown.convert(page.body.decode("utf-8", "replace")).content or "")
+
+
+def rendered(text: str) -> Any:
+    """The element of a piece of Markdown."""
     from markdown_it import MarkdownIt
 
-    render = MarkdownIt("commonmark", {"html": True}).enable("table").render
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+    return lxml_html.fromstring(f"<div>{html}</div>" if text.strip() else "<div></div>")
+
+
+RIVALS: dict[str, Make] = {
+    "trafilatura": trafilatura_markdown,
+    "markdownify (content)": markdownify_markdown,
+}
+FIXTURE_RIVALS: dict[str, Make] = {"trafilatura": trafilatura_markdown, "html-to-markdown": html_to_markdown}
+
+
+def measure(sets: dict[str, list[Page]], make: Make, *, levels: bool = True) -> None:
+    """One table: sets by what is kept."""
     total: Counter[str] = Counter()
     for generator, chosen in sets.items():
         sums: Counter[str] = Counter()
@@ -122,8 +144,8 @@ def measure(sets: dict[str, list[Page]], make: Make) -> None:
             began = time.thread_time()
             text = make(page)
             sums["ms"] += round(1e6 * (time.thread_time() - began))
-            root = lxml_html.fromstring(f"<div>{render(text)}</div>" if text else "<div></div>")
-            truth, got = units(page.content), units(root)
+            root = rendered(text)
+            truth, got = units(page.content, levels=levels), units(root, levels=levels)
             for name in WHAT:
                 # A line of code may stand in a paragraph of the truth, and a paragraph in an item that is tight.
                 sums[name] += (truth[name] & got[name]).total()
@@ -154,16 +176,24 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=25, help="of each set")
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--only", default="", help="one generator")
+    parser.add_argument("--fixtures", type=Path, help="Defuddle's pages instead")
     arguments = parser.parse_args()
+    if arguments.fixtures:
+        files = defuddle_files(arguments.fixtures)
+        sets = {"Defuddle": [Page(body, rendered(markdown)) for _, body, markdown in files]}
+        print_tables(sets, FIXTURE_RIVALS if arguments.rivals else {}, levels=False)
+        return
     chosen = [one for one in fetch(arguments.cache) if arguments.only in ("", one.generator)]
     sets = {one.generator: list(pages(arguments.cache, one, arguments.pages)) for one in chosen}
-    makers: dict[str, Make] = {"nephila": ours}
-    if arguments.rivals:
-        makers |= {"trafilatura": trafilatura_markdown, "markdownify (content)": markdownify_markdown}
-    for name, make in makers.items():
+    print_tables(sets, RIVALS if arguments.rivals else {}, levels=True)
+
+
+def print_tables(sets: dict[str, list[Page]], rivals: dict[str, Make], *, levels: bool) -> None:
+    """A table for each program."""
+    for name, make in {"nephila": ours, **rivals}.items():
         print(f"\n{name}\n\n| set (pages) | {' | '.join(WHAT)} | boilerplate lines/page | ms/page |")
         print(f"|{' --- |' * (len(WHAT) + 3)}")
-        measure(sets, make)
+        measure(sets, make, levels=levels)
 
 
 if __name__ == "__main__":

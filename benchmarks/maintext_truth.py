@@ -67,15 +67,20 @@ def readability(path: Path) -> Iterator[TruePage]:
 
 
 def defuddle(path: Path) -> Iterator[TruePage]:
-    """The test pages in a tar file of `fixtures/NAME.html` and `expected/NAME.md`, without syntax of Markdown."""
+    """The test pages of Defuddle, their Markdown without its syntax."""
+    for stem, body, markdown in defuddle_files(path):
+        yield TruePage(stem, "", "defuddle", body, plain(markdown))
+
+
+def defuddle_files(path: Path) -> Iterator[tuple[str, bytes, str]]:
+    """Name, page and Markdown of the files in a tar file of `fixtures/NAME.html` and `expected/NAME.md`."""
     with tarfile.open(path) as tar:
         members = {"/".join(name.split("/")[-2:]): name for name in tar.getnames()}
         for name in sorted(name for name in members if name.startswith("fixtures/") and name.endswith(".html")):
             stem = name.removeprefix("fixtures/").removesuffix(".html")
             source, expected = (tar.extractfile(members[at]) for at in (name, f"expected/{stem}.md") if at in members)
             if source and expected:
-                text = expected.read().decode()
-                yield TruePage(stem, "", "defuddle", source.read(), plain(_METADATA.sub("", text, count=1)))
+                yield stem, source.read(), _METADATA.sub("", expected.read().decode(), count=1)
 
 
 def plain(markdown: str) -> str:

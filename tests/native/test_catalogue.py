@@ -56,7 +56,7 @@ def test_others_are_not(head: str, body: str) -> None:
 )
 def test_a_line_beside_a_product_is_less_probable(head: str, stays: bool) -> None:
     """Of a list of products it is not."""
-    text = main_text(head, f"<p>{PROSE}</p><div>Aside: what others have bought with it</div>")
+    text = main_text(head, f"<div>Aside: what others have bought with it</div><p>{PROSE}</p>")
     assert ("Aside: what others have bought with it" in text) is stays
 
 

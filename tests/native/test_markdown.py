@@ -105,6 +105,22 @@ def test_code_has_its_language_and_white_space(written: Written) -> None:
     assert written("<pre>a\n````\nb", "a") == "`````\na\n````\nb\n`````"
 
 
+def test_code_that_keeps_its_lines_is_a_block(written: Written) -> None:
+    """Without a <pre>: by its own white-space, as the classes of Verso say; numbers and buttons are none of it."""
+    styled = "<div><code class=language-js style='color: red; white-space: pre'>\nif (x) {\n  y\n}</code></div>"
+    assert written(f"<p>a{styled}<p>b", "a\nif (x) {\nb") == "a\n\n```js\nif (x) {\n  y\n}\n```\n\nb"
+    inline = "<p>a <code style='white-space: pre-wrap'>x  y</code> b"
+    assert written(inline, "a x y b") == "a `x y` b"
+    hover = "<span class='hover-info messages'><code>m : Nat</code></span>"
+    verso = f"<code class='hl lean block'>{hover}def m  := <a href=/x>Nat</a></code>"
+    assert written(verso, "def m  := Nat") == "```\ndef m  := Nat\n```"
+    rouge = (
+        "<code><table><tr><td class='rouge-gutter gl'><pre class=lineno>1\n2</pre><td><pre>a\nb</pre></table></code>"
+    )
+    assert written(rouge, "a\nb") == "```\na\nb\n```"
+    assert written("<pre><button>Run</button>f()\ng()</pre>", "f()") == "```\nf()\ng()\n```"
+
+
 def test_code_and_tables_between_main_text_are_main_text(written: Written) -> None:
     """The main text may lack them."""
     html = "<p>before<pre>a = 1</pre><table><tr><th>k<th>v<tr><td>1<td>2</table><p>behind<footer><pre>no</pre></footer>"

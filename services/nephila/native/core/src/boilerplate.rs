@@ -105,7 +105,9 @@ pub fn names_permalink(class: &[u8]) -> bool {
 
 /// Whether a class of a span is that of a tool.
 pub fn names_small_tool(class: &[u8]) -> bool {
+    // The second is what Verso shows beside code under the pointer.
     words(class).any(|word| matches!(word, b"mw-editsection" | b"out-of-band" | b"rightside"))
+        || class == b"hover-info messages"
 }
 
 /// Whether a class is that of a link which runs the code beside it (rustdoc, mdBook).

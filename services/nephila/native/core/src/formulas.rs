@@ -35,7 +35,7 @@ fn annotation(math: &[u8]) -> Option<&[u8]> {
 
 /// False if a class of a span is neither that of a formula, as the functions here have it, nor of a tool.
 pub fn may_name_span(class: &[u8]) -> bool {
-    may_begin(class, b"kmMor", b"ajwui", b"txe-g")
+    may_begin(class, b"hkmMor", b"ajowui", b"txev-g")
 }
 
 /// Whether a class is that of a formula as it is shown, a second time.

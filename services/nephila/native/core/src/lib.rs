@@ -32,6 +32,7 @@ pub mod page_check;
 mod page_reader;
 mod pass;
 mod pattern_filter;
+mod preformatted;
 mod robots;
 mod search;
 mod simhash;

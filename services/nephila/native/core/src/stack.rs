@@ -153,9 +153,14 @@ impl Stack {
         self.items.last().map_or(self.outer, |e| e.place)
     }
 
-    /// The innermost block element, 0 outside any. O(depth), usually a step or two.
+    /// The innermost block element, 0 outside any; <pre> for a <code> that is a block. O(depth), usually a step or two.
     pub fn block(&self) -> u8 {
-        self.items.iter().rev().find(|e| e.cat & C_BLOCK != 0).map_or(0, |e| e.tag)
+        let tag = self.items.iter().rev().find(|e| e.cat & C_BLOCK != 0).map_or(0, |e| e.tag);
+        if tag == CODE {
+            PRE
+        } else {
+            tag
+        }
     }
 
     #[inline]
@@ -192,6 +197,18 @@ impl Stack {
             top.flags = flags;
             if self.notes(flags) {
                 self.events.push(Event::Open { tag: TEMPLATE, id: self.opened, attrs: (0, 0) });
+            }
+        }
+    }
+
+    /// Push a <code> that is a block of preformatted text: a formatting element to the tree, a <pre> to text and events.
+    pub fn push_code_block(&mut self, extra: u16, place: u32) {
+        self.push(CODE, 0, extra | F_PRE);
+        let opened = self.opened;
+        if let Some(top) = self.items.last_mut().filter(|top| top.tag == CODE && top.id == opened) {
+            (top.cat, top.place) = (top.cat | C_BLOCK, place);
+            if let Some(Event::Open { tag, .. }) = self.events.last_mut().filter(|_| self.noting) {
+                *tag = PRE;
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::boilerplate;
 use crate::formulas;
 use crate::hidden;
 use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
+use crate::preformatted;
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
 use crate::tags::*;
 use crate::tokenizer::Raw;
@@ -173,6 +174,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// A <code> that is a block as a <pre> is.
+    fn open_code_block(&mut self) {
+        let hiding = self.hiding(CODE);
+        if hiding & F_HIDDEN != 0 {
+            return self.stack.push(CODE, self.tok.hash, hiding);
+        }
+        self.text.break_line();
+        let (place, said) = self.boxes.open(self.stack.place(), PRE, &self.tok);
+        self.stack.push_code_block(said | hiding, place);
+    }
+
     fn html_start(&mut self, tag: u8) {
         let cat = CATS[tag as usize];
         match tag {
@@ -322,6 +334,9 @@ impl<'a> Page<'a> {
                 return self.anchor_start(self.tok.attr(b"href"));
             }
             NOBR => self.stack.close_formatting(NOBR),
+            CODE if self.stack.flags() & (F_PRE | F_HIDDEN) == 0 && preformatted::is_block(&self.tok) => {
+                return self.open_code_block();
+            }
             LI => {
                 self.frameset_ok = false;
                 self.stack.close_item(&[LI]);

@@ -7,6 +7,7 @@ time that grows with the square of some pages.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from struct import pack
@@ -18,9 +19,10 @@ from nephila.native.fallback.pages.dateline import dateline
 from nephila.native.fallback.pages.embedded import MAX_FRAMES, frame_document, is_reading, shadow_root
 from nephila.native.fallback.pages.hidden import Visibility, visibility_of
 from nephila.native.fallback.pages.json_ld import JsonLd
-from nephila.native.fallback.pages.lines import CHROME, COMMENT, SPACES, Context, Lines
+from nephila.native.fallback.pages.lines import CHROME, COMMENT, PRE, SPACES, Context, Lines
 from nephila.native.fallback.pages.main_text import main_lines
 from nephila.native.fallback.pages.microdata import Microdata
+from nephila.native.fallback.pages.preformatted import is_code_block
 from nephila.native.fallback.spelling import spelled_text
 from nephila.native.fallback.texts import to_utf8
 from nephila.native.fallback.urls import (
@@ -121,17 +123,18 @@ class _Link:
         self.anchor: list[str] = []
 
 
+@dataclass(slots=True)
 class _Element:
     """The state that descendants inherit: context of text, the open link, the frames around them, and whether they are
     hidden or foreign (svg, math)."""
 
-    __slots__ = ("context", "depth", "foreign", "frames", "hidden", "link")
-
-    def __init__(
-        self, context: Context, link: _Link | None, hidden: Visibility, foreign: bool, depth: int, frames: int
-    ) -> None:
-        self.context, self.link, self.hidden, self.foreign = context, link, hidden, foreign
-        self.depth, self.frames = depth, frames
+    context: Context
+    link: _Link | None
+    hidden: Visibility
+    foreign: bool
+    depth: int
+    frames: int
+    is_block: bool = False
 
     @property
     def may_have_frames(self) -> bool:
@@ -182,10 +185,9 @@ class _Page:
                         context = Context(0, around.context.flags)
                         self._end_line(around.link)
                         todo.append((None, around))
-                        todo.append(
-                            (frame, _Element(context, None, around.hidden, False, around.depth + 1, around.frames + 1))
-                        )
-                    if node.tag in _BLOCK and not around.hidden:
+                        inner = _Element(context, None, around.hidden, False, around.depth + 1, around.frames + 1)
+                        todo.append((frame, inner))
+                    if inside.is_block and not around.hidden:
                         todo.append((None, inside))
                     todo += [(child, inside) for child in reversed(list(node.iter(include_text=True)))]
         self.lines.end()
@@ -234,13 +236,14 @@ class _Page:
             link_of_element = self._link(attributes[name] or "", KINDS[tag], nofollow, around.context.flags)
             link = link_of_element if tag == "a" else link
         context = around.context
-        block = tag in _BLOCK and html
+        is_code = tag == "code" and html and not context.flags & PRE and is_code_block(node)
+        block = is_code or (tag in _BLOCK and html)
         if block and not around.hidden:
             self._end_line(around.link)
-        flags = context.flags | (_FLAGS.get(tag, 0) if html else 0)
+        flags = context.flags | (_FLAGS.get("pre" if is_code else tag, 0) if html else 0)
         if block and not flags & COMMENT and self._is_comment(attributes):
             flags |= COMMENT
-        context = Context(_NUMBER[tag] if block else context.tag, flags, link is not None)
+        context = Context(_NUMBER["pre" if is_code else tag] if block else context.tag, flags, link is not None)
         foreign = tag in _FOREIGN or (around.foreign and tag not in _HTML_INSIDE)
         if tag == "annotation-xml" and _lower(attributes.get("encoding") or "") in _HTML_TYPES:
             foreign = False
@@ -249,7 +252,7 @@ class _Page:
             hidden = visibility_of(tag, attributes, hidden, block)
         if tag in _HIDDEN or is_reading(tag, node):
             hidden = Visibility.HIDDEN
-        return _Element(context, link, hidden, foreign, around.depth + 1, around.frames)
+        return _Element(context, link, hidden, foreign, around.depth + 1, around.frames, is_code or tag in _BLOCK)
 
     def _end_line(self, link: _Link | None) -> None:
         self.lines.end()

@@ -5,7 +5,10 @@ use crate::tags::{BUTTON, FIGCAPTION, FORM};
 use crate::text::Line;
 
 use super::forest::CHANCES;
+use super::is_little;
 
+/// Bytes of an article.
+const LEAST_BYTES: u64 = 200;
 /// 1,024ths: lines of a smaller chance are left out,
 const STRICT: u16 = 666;
 /// if those that stay make so many percent of the bytes: else the page is no article to the model.
@@ -22,6 +25,12 @@ const FORM_CONTEXT: u16 = {
     }
     1 << at
 };
+
+/// Whether a page is no article although it says so, as shops and lists of blogs do: it has next to no text. O(lines).
+pub fn is_none(found: &[u8], lines: &[Line], least: usize) -> bool {
+    let taken = found.iter().zip(lines).filter(|(entry, _)| usize::from(**entry) >= least);
+    taken.map(|(_, line)| u64::from(line.len)).sum::<u64>() < LEAST_BYTES && is_little(found, lines, least)
+}
 
 /// The entry of `CHANCES` from which on lines are taken, where `least` is that of any page. O(lines).
 pub fn stricter(found: &[u8], lines: &[Line], least: usize) -> usize {

@@ -24,10 +24,7 @@ const OPENING: usize = 3;
 
 /// Leave such lines out. O(lines + bytes of short lines).
 pub fn leave_out(kept: &mut Vec<u32>, text: &[u8], lines: &[Line], subject: Subject) {
-    let bytes = |least: u32| -> u64 {
-        kept.iter().map(|at| lines[*at as usize].len).filter(|size| *size >= least).map(u64::from).sum()
-    };
-    if subject == Subject::Thread || 100 * bytes(PROSE) < LEAST_PROSE * bytes(0) {
+    if subject == Subject::Thread || !is_prose(kept, lines) {
         return;
     }
     // The lines before this one are links to what to read.
@@ -45,6 +42,14 @@ pub fn leave_out(kept: &mut Vec<u32>, text: &[u8], lines: &[Line], subject: Subj
         to_read = of.is_to_read || to_read && is_link;
         !(goes || to_read)
     });
+}
+
+/// Whether most of the text is lines of prose. O(lines).
+pub fn is_prose(kept: &[u32], lines: &[Line]) -> bool {
+    let bytes = |least: u32| -> u64 {
+        kept.iter().map(|at| lines[*at as usize].len).filter(|size| *size >= least).map(u64::from).sum()
+    };
+    100 * bytes(PROSE) >= LEAST_PROSE * bytes(0)
 }
 
 /// What the words of a short line tell.

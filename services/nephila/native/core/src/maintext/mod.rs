@@ -7,6 +7,7 @@
 mod around;
 mod article;
 mod blocks;
+mod ending;
 mod entries;
 mod features;
 mod forest;
@@ -86,6 +87,11 @@ fn choose(
 ) -> Main {
     let (known, places) = (&lines[..found.len()], blocks::places(boxes));
     blocks::level(&mut found, known, boxes, &places);
+    let subject = if subject == Subject::Article && article::is_none(&found, known, cut(&found, known)) {
+        Subject::Other
+    } else {
+        subject
+    };
     match subject {
         Subject::Other => entries::lift(&mut found, text, known, boxes),
         Subject::Product => found.iter_mut().for_each(|entry| *entry = entry.saturating_sub(DOUBTED)),
@@ -126,11 +132,12 @@ fn choose(
     if subject == Subject::Article {
         let apart = article::leave_out(&mut kept, lines, boxes);
         comments = joined::joined(text, lines, &apart, &places);
+        ending::leave_out(&mut kept, text, lines);
     }
     Main { text: joined::joined(text, lines, &kept, &places), lines: kept, comments }
 }
 
-/// Whether the lines from an entry on are less than `LEAST_STAYS` of the text.
+/// Whether the lines from an entry on are less than `LEAST_STAYS` of the text. O(lines).
 fn is_little(found: &[u8], lines: &[Line], least: usize) -> bool {
     let (mut all, mut stays) = (0u64, 0u64);
     for (entry, line) in found.iter().zip(lines) {

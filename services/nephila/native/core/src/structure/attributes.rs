@@ -49,7 +49,7 @@ const LANGUAGES: [&str; 36] = [
 ];
 const NO_LANGUAGES: [&str; 9] =
     ["default", "none", "text", "plain", "plaintext", "nohighlight", "no", "off", "notranslate"];
-const NUMBERS: [&str; 9] = [
+const NUMBERS: [&str; 10] = [
     "line-number",
     "linenumber",
     "react-syntax-highlighter-line-number",
@@ -58,6 +58,7 @@ const NUMBERS: [&str; 9] = [
     "linenodiv",
     "line-numbers-rows",
     "gutter",
+    "rouge-gutter",
     "src-line-numbers",
 ];
 /// Bytes of a srcset that are examined.
@@ -72,7 +73,7 @@ pub fn number(text: Option<&str>) -> Option<i64> {
 
 /// Whether a class says that an element has the numbers of lines.
 pub fn is_line_numbers(class: Option<&str>) -> bool {
-    let may_be = |class: &str| may_begin(class.as_bytes(), b"glrs", b"eiru", b"acnt") || !class.is_ascii();
+    let may_be = |class: &str| may_begin(class.as_bytes(), b"glrs", b"eioru", b"acntu") || !class.is_ascii();
     class.is_some_and(|class| may_be(class) && class.split(is_space).any(|word| NUMBERS.contains(&word)))
 }
 

@@ -239,7 +239,7 @@ impl Walk<'_, '_> {
         let kept = (from, self.attrs.len() as u32);
         for event in &mut self.page.stack.events[before..] {
             match event {
-                Event::Open { tag: opened, attrs, .. } if *opened == tag => *attrs = kept,
+                Event::Open { tag: opened, attrs, .. } if *opened == tag || (*opened, tag) == (PRE, CODE) => *attrs = kept,
                 _ => {}
             }
         }

@@ -607,7 +607,7 @@ impl<'o, 'a> Reader<'o, 'a> {
     // ---- code
 
     fn in_code(&mut self, tag: u8, attrs: Attributes) -> Option<End> {
-        if matches!(tag, SPAN | TD | DIV) && is_line_numbers(Some(self.outline.class(attrs))) {
+        if tag == BUTTON || matches!(tag, SPAN | TD | DIV) && is_line_numbers(Some(self.outline.class(attrs))) {
             return None;
         }
         if tag == CODE && self.language.is_empty() {
