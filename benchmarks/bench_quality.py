@@ -1,13 +1,15 @@
 """Quality and cost of main text on four sets of pages with a truth, beside what else could do the work.
 
     python -m benchmarks.bench_quality ../shared/data [--answers FILE] [--rivals PYTHON] [--types] [--facts]
+        [--spelling]
 
 WCXB, Defuddle's and Readability's test pages: precision, recall and F1 of words (multiset, mean over pages).
 trafilatura's evaluation set: of its marked segments. Cost: CPU-ms per page, the fastest of three rounds for ours, one
 for the rivals. The model that is built was trained on these pages, so its figures are upper bounds: "sites not seen"
 are answers of `tools/train_maintext.py --answers`, each by a model that saw no page of the site. Rivals run in an
 environment of their own (`--rivals build/rivals/bin/python`, made by `make bench-quality`).
-`--facts` prints a second table: dates, authors and languages of rows.
+`--facts` prints a second table: dates, authors and languages of rows. `--spelling` prints how many words of
+trafilatura's set are found in pages that write them with soft hyphens or with letters and marks apart.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import base64
 import json
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -24,11 +27,13 @@ from typing import NamedTuple
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.page.charset import encoding_of
 
-from benchmarks import facts_truth, quality_rivals
+from benchmarks import facts_truth, quality_rivals, spelling_truth
 from benchmarks.maintext_truth import TruePage, defuddle, means, pages, readability, word_score
 from benchmarks.segment_truth import Score, SegmentPage, counts, score, segment_pages
 
 ROUNDS = 3
+LEAST_PAGES = 10
+"""Of a language that has a row of its own."""
 SETS = {"WCXB": "wcxb-dev", "trafilatura": "trafilatura-eval-dev", "Defuddle": "defuddle-fixtures/fixtures.tar.xz",
         "Readability": "readability-test-pages/test-pages.tar.xz"}  # fmt: skip
 
@@ -112,6 +117,20 @@ def by_type(data: Path, answers: Path | None) -> str:
     return " ".join(f"{kind} {value:.3f}" for kind, value in scores.items())
 
 
+def by_language(data: Path, answers: Path | None) -> Iterator[str]:
+    """Precision, recall and F1 of trafilatura's pages by declared language, of languages with `LEAST_PAGES`."""
+    truths = list(segment_pages(data / SETS["trafilatura"]))
+    texts = json.loads(answers.read_text("utf-8")) if answers else ours(truths).texts
+    rows: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for page in truths:
+        declared = page_pass(page.body, "http://page.invalid/", encoding_of(page.body, "", sniff_encoding)).lang
+        rows[declared[:2].lower() or "none"].append(counts(page, texts[page.id]))
+    others = [row for of in rows.values() if len(of) < LEAST_PAGES for row in of]
+    large = {language: of for language, of in sorted(rows.items()) if len(of) >= LEAST_PAGES}
+    for language, of in {**large, "others": others}.items():
+        yield f"{language} ({len(of)}): " + " ".join(f"{value:.3f}" for value in score(of))
+
+
 def main() -> None:
     """Read the arguments and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -120,15 +139,21 @@ def main() -> None:
     parser.add_argument("--rivals", type=Path)
     parser.add_argument("--types", action="store_true")
     parser.add_argument("--facts", action="store_true")
+    parser.add_argument("--spelling", action="store_true")
     arguments = parser.parse_args()
     for line in table(arguments.data, arguments.answers, arguments.rivals):
         print(line, flush=True)
     if arguments.types:
         print(by_type(arguments.data, arguments.answers))
+        for line in by_language(arguments.data, arguments.answers):
+            print(line)
     if arguments.facts:
         wcxb, articles = (arguments.data / SETS[name] for name in ("WCXB", "Readability"))
         sets = {"WCXB": list(facts_truth.wcxb(wcxb)), "Readability": list(facts_truth.readability(articles))}
         for line in facts_truth.table(sets):
+            print(line, flush=True)
+    if arguments.spelling:
+        for line in spelling_truth.table(page.body for page in segment_pages(arguments.data / SETS["trafilatura"])):
             print(line, flush=True)
 
 

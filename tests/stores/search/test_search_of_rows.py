@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.native import page_pass
 from nephila_stores.search import search
 from nephila_stores.search.search import make_index
 
@@ -99,6 +100,19 @@ SEARCHES = [
 async def test_a_search_finds_the_pages_with_its_words(source):
     """In each script; the marks of the databases' own languages mean nothing."""
     assert {text: names(source, text) for text, _ in SEARCHES} == dict(SEARCHES)
+
+
+async def test_a_word_is_found_in_each_way_to_write_it(tmp_path):
+    """Soft hyphens and marks apart, in the page or in the search: the row has the one form of text."""
+    page = "<title>Ge&shy;schich&shy;te</title><p>Das Mit&shy;tel&shy;al&shy;ter im Cafe&#769; Zu&#x308;rich&nbsp;West"
+    passed = page_pass(page.encode(), "http://de.test/shy", "utf-8")
+    async with running(tmp_path) as rig:
+        rig.send(record(0, url="http://de.test/shy", title=passed.title, text=passed.text))
+        await rig.storage.flush()
+    read(tmp_path)
+    texts = ["mittelalter", "Mit\u00adtel\u00adal\u00adter", "café", "cafe\u0301", "zürich", '"Zu\u0308rich West"',
+             "title:geschichte", "title:Ge\u00adschich\u00adte"]  # fmt: skip
+    assert {text for text in texts if not search.search(tmp_path, text).hits} == set()
 
 
 async def test_a_passage_has_the_words_and_the_text_as_it_was_written(source):
