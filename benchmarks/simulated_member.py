@@ -26,9 +26,10 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import ADDRESSES, PROGRESS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import QueueSlot
+from nephila.scheduler.partition.address_table import PartitionView
 from nephila_cluster.scheduler.addresses.address_lock import HEARTBEAT_S
 from nephila_cluster.scheduler.addresses.address_lock_topic import GATHER_S, AddressLockTopic
-from nephila_cluster.scheduler.addresses.shared_pace import PartitionView, SharedAddressQueue
+from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue
 from nephila_cluster.scheduler.jobs.status_reporter import StatusReporter
 
 from benchmarks.simulated_group import SharedLog, SimulatedBus

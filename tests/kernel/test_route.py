@@ -19,7 +19,7 @@ WITHIN_ONE_PROGRAM = {"crawl", "main", "one", "progress", "workers"}
 PASSED_ON = (
     *(
         "nephila/kernel/bus/workers/",
-        "nephila_cluster/programs/outlink_router.py",
+        "nephila/programs/outlink_router.py",
         "nephila_cluster/service/fetchparse.py",
         "nephila_cluster/service/lost_requests.py",
     ),

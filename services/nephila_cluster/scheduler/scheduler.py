@@ -33,6 +33,7 @@ from nephila.scheduler.partition.commit_pipeline import CommitPipeline, Schedule
 from nephila.scheduler.partition.member import Member, MemberState
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
+from nephila.scheduler.partition.shared_slots import SharedSlots
 from nephila.scheduler.tenants.shares import Shares
 from nephila.scheduler.tenants.tenants import tenants
 from nephila_stores.remote.blobs import check_reachable, open_blobs
@@ -45,7 +46,6 @@ from nephila_cluster.scheduler.input_patience import InputPatience
 from nephila_cluster.scheduler.jobs.status_reporter import StatusReporter
 from nephila_cluster.scheduler.missing_receipts import MissingReceipts
 from nephila_cluster.scheduler.request_liveness import RequestLiveness
-from nephila_cluster.scheduler.shared_slots import SharedSlots
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore, StaleLayoutError, lock
 from nephila_cluster.scheduler.splits import Splits
 from nephila_cluster.scheduler.takeover import Takeover, claim

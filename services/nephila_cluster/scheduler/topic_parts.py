@@ -12,9 +12,10 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice
 from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.jobs.seen import new_seen
+from nephila.scheduler.partition.address_table import PartitionView
 from nephila.scheduler.partition.ports import Build, OwnerEvents, Parts
 
-from nephila_cluster.scheduler.addresses.shared_pace import PartitionView, SharedAddressQueue
+from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue
 from nephila_cluster.scheduler.fencing import EpochFence
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore
 from nephila_cluster.scheduler.stored_snapshots import StoredSnapshots

@@ -13,11 +13,10 @@ from typing import Any
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus.contract import Bus, DeadHandler, Handler, Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.wrapper import BusWrapper, Outlet
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, PAGES, Topic
 from nephila.parser.service import Parser
-
-from nephila_cluster.programs.wrapper import BusWrapper, Outlet
 
 
 class _PageBus(LocalBus):

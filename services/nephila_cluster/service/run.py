@@ -77,8 +77,7 @@ def _downloader(
 def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
     """The links of a parser go through the outlink router."""
     from nephila.parser.service import build
-
-    from nephila_cluster.programs.outlink_router import OutlinkRouter
+    from nephila.programs.outlink_router import OutlinkRouter
 
     return build(config, OutlinkRouter(bus, clock, lambda: bus.layout), clock)
 
@@ -86,8 +85,8 @@ def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> 
 def _build_fetchparse(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
     from nephila.downloader.admission.admission import make_budget
     from nephila.parser.service import build
+    from nephila.programs.outlink_router import OutlinkRouter
 
-    from nephila_cluster.programs.outlink_router import OutlinkRouter
     from nephila_cluster.service.fetchparse import FetchParse, FetchParseBus
 
     route = FetchParseBus(bus, clock, config.downloader.http.raw_capture)

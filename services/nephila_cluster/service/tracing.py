@@ -23,10 +23,9 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Any
 
 from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt
+from nephila.kernel.bus.wrapper import BusWrapper
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import OUTCOMES, PAGES, RECEIPTS, RECORDS, REQUESTS, Topic
-
-from nephila_cluster.programs.wrapper import BusWrapper
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

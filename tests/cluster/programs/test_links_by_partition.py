@@ -15,7 +15,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.native import partition_of
-from nephila_cluster.programs.outlink_router import HOLD_S, LINKS, OutlinkRouter, split
+from nephila.programs.outlink_router import HOLD_S, LINKS, OutlinkRouter, split
 
 from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of

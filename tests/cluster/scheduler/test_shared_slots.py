@@ -7,8 +7,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import pytest
+from nephila.scheduler.partition.shared_slots import SharedSlots
 from nephila.scheduler.tenants.shares import Shares
-from nephila_cluster.scheduler.shared_slots import SharedSlots
 
 
 class OneJob(NamedTuple):

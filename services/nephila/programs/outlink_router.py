@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+
 from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt, all_of
+from nephila.kernel.bus.wrapper import BusWrapper, Outlet
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.pages.chosen_links import only
@@ -23,8 +25,6 @@ from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, PAGES, RECORDS, Topic
 from nephila.programs.recently_seen import RecentLinks
-
-from nephila_cluster.programs.wrapper import BusWrapper, Outlet
 
 GROUP = "exchange"
 HOLD_S = 0.05
