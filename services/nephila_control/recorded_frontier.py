@@ -26,7 +26,7 @@ def recorded_frontier(
     from nephila.scheduler.durability.recovery import open_frontier, restore
     from nephila.scheduler.engine.dispatch import Dispatcher
 
-    log = CommitLog(directory.frontier, read_only=True)
+    log = CommitLog(directory.one_log, read_only=True)
     if not log.exists:
         raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
     settings = {"directory": str(directory.frontier)}

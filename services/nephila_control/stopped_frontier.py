@@ -47,7 +47,7 @@ def _single_fetches(run: RunFile) -> DownloaderConfig:
 async def held_scheduler(directory: OutputDirectory) -> AsyncIterator[Scheduler]:
     """Opens the scheduler of a directory that the caller has locked; it sends no request."""
     clock = SystemClock()
-    config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
+    config = load(SchedulerConfig, {"directory": str(directory.one_log)}, "environment", "scheduler")
     scheduler = Scheduler(config, LocalBus(clock), clock)
     scheduler.hold(True)
     await scheduler.start()

@@ -14,11 +14,12 @@ from nephila.kernel.topics import TOPICS, Topic, requests_topic
 SERVICES = Path(nephila.__file__).parents[1]
 NAMES = {name: (topic,) for name, topic in vars(topics).items() if isinstance(topic, Topic)}
 NAMES[requests_topic.__name__] = (topics.REQUESTS, topics.REQUESTS_BROWSER)
-WITHIN_ONE_PROGRAM = {"crawl", "main", "one", "progress", "workers"}
-"""Groups that read the bus of one program, or of a program and its workers."""
+WITHIN_ONE_PROGRAM = {"crawl", "groups", "main", "one", "progress", "workers"}
+"""Groups that read the bus of one program, or of a program and its workers or groups of partitions."""
 PASSED_ON = (
     *(
         "nephila/kernel/bus/workers/",
+        "nephila/programs/groups/",
         "nephila/programs/outlink_router.py",
         "nephila_cluster/service/fetchparse.py",
         "nephila_cluster/service/lost_requests.py",

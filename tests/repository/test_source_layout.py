@@ -34,6 +34,7 @@ SLEEPS = {
     "e2e/test_live_settings_over_kafka.py": (1, SERVES),
     "e2e/test_one_address_two_schedulers.py": (1, SERVES),
     "e2e/test_rendered_pages.py": (1, SERVES),
+    "e2e/test_groups.py": (2, SERVES),
     "e2e/test_workers.py": (2, SERVES),
     "cluster/kafka/client/test_secured_broker.py": (1, "messages for longer than a token is valid"),
     "cluster/kafka/consumer/test_poison_over_kafka.py": (1, "a member without CPU for a session"),

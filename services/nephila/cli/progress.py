@@ -14,7 +14,6 @@ from nephila.cli.terminal import sanitize
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import Outcome, Record
 from nephila.kernel.topics import RECORDS
-from nephila.scheduler import job_facts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,28 +95,28 @@ class ProgressPrinter:
 
     def _say_fault(self, crawl: CrawlProgram) -> None:
         """Once: the first try that failed, while no page is stored."""
-        fault = crawl.scheduler.frontier.counters.first_fault
+        fault = crawl.frontier.first_fault
         if fault and not self._fault:
             self._fault = fault
-            if not crawl.scheduler.ended(crawl.job.uid)[Outcome.STORED]:
+            if not crawl.frontier.ended(crawl.job.uid)[Outcome.STORED]:
                 self._print(sanitize(fault, 800))
 
     def line(self, crawl: CrawlProgram) -> str:
         """The state of the crawl in one line."""
-        scheduler = crawl.scheduler
-        ended = scheduler.ended(crawl.job.uid)
+        frontier = crawl.frontier
+        ended = frontier.ended(crawl.job.uid)
         total = sum(ended.values())
-        limit = job_facts.page_limit(scheduler, crawl.job.uid)
-        rate = self._rate(Mark(time.monotonic(), ended[Outcome.STORED], total, scheduler.queued))
+        limit = frontier.page_limit(crawl.job.uid)
+        rate = self._rate(Mark(time.monotonic(), ended[Outcome.STORED], total, frontier.queued))
         parts = [
             duration(crawl.elapsed_s),
             f"{ended[Outcome.STORED]:,}/{limit:,} pages" if limit else f"{total:,} pages",
             f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s",
-            f"{scheduler.queued:,} queued",
-            f"{job_facts.in_flight(scheduler)} in flight",
-            f"{scheduler.hosts_waiting():,} hosts waiting",
+            f"{frontier.queued:,} queued",
+            f"{frontier.in_flight} in flight",
+            f"{frontier.hosts_waiting():,} hosts waiting",
         ]
-        lined, address = scheduler.waiting_for_address()
+        lined, address = frontier.waiting_for_address()
         if lined:
             parts.append(f"{lined:,} wait for the address {sanitize(address, 50)} (--per-address)")
         left_s = self._left_s(limit)
@@ -125,7 +124,7 @@ class ProgressPrinter:
             if crawl.plan.max_time_s:
                 left_s = min(left_s, crawl.plan.max_time_s - crawl.elapsed_s)
             parts.insert(1, f"about {duration(max(left_s, 0.0))} left")
-        errors = scheduler.errors.most_common(3)
+        errors = frontier.errors.most_common(3)
         if errors:
             parts.append("errors: " + ", ".join(f"{sanitize(name, 30)} {count:,}" for name, count in errors))
         if self._ending:

@@ -22,16 +22,13 @@ from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge
 from nephila.parser.service import build as build_parser
 from nephila.programs.control_port import Parts
-from nephila.programs.service_configs import GRACE_S, ServiceConfigs, no_browser
+from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs, no_browser
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage
 
 if TYPE_CHECKING:
     from nephila.programs.workers.supervisor import WorkerProcesses
-
-FLUSH_S = 1.0
-"""Least time for the last flush, so that pages already fetched are not fetched again."""
 
 
 class Assembly:

@@ -423,6 +423,9 @@ class CommandOptions(Options, total=False):
             most=256,
         ),
     ]
+    groups: Annotated[
+        bool, Option("Experimental: each process of --workers has a part of the frontier.", POLITENESS, "")
+    ]
     browser: Annotated[
         bool,
         Option(

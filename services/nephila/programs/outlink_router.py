@@ -1,4 +1,5 @@
-"""The bus of a parser over Kafka: links are published on the partitions of their targets, before their page.
+"""The bus of a parser where partitions are apart: links are published on the partitions of their targets, before their
+page.
 
 The links of a page are looked up in the recently-seen cache and split by partition (most pages need one or few). Links
 for one partition wait up to HOLD_S, or until there are LINKS of them, and are published in one record; each message in

@@ -145,7 +145,22 @@ class OutputDirectory:
     @property
     def has_log(self) -> bool:
         """Whether there is a commit log: without one a crawl begins at its seeds again."""
-        return any(self.frontier.glob("*.log"))
+        return any(self.frontier.glob("*.log")) or self.has_parts
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether each partition of the frontier has a log of its own (`scheduler/group`)."""
+        return any(self.frontier.glob("*/*.log"))
+
+    @property
+    def one_log(self) -> Path:
+        """The directory of the one log. Raises `UserError` where each partition has a log of its own."""
+        if self.has_parts:
+            raise UserError(
+                f"the frontier in {self.frontier} has a log for each partition (--groups): only a crawl with --resume "
+                "can read it; rows can be exported"
+            )
+        return self.frontier
 
     @property
     def run_file(self) -> Path:

@@ -39,6 +39,9 @@ SOURCE = "command line"
 GRACE_S = 4.0
 """Time for fetches in flight after a stop. With the last flush, the program ends within five seconds."""
 
+FLUSH_S = 1.0
+"""Least time for the last flush, so that pages already fetched are not fetched again."""
+
 
 class ServiceConfigs(msgspec.Struct, frozen=True):
     """The configuration of every service."""
@@ -51,6 +54,8 @@ class ServiceConfigs(msgspec.Struct, frozen=True):
     """Processes that fetch and parse; 0: this one does."""
     workers_first: int = 0
     """How many of them begin at once, the others when there is enough to do; 0: all."""
+    groups: bool = False
+    """The processes have partitions of the frontier of their own."""
 
 
 def archive_name(name: str, run: RunFile) -> str:
@@ -127,6 +132,9 @@ def make_configs(
     # A variable of the services, as images set it, must not move a part of the directory.
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
     workers = _workers(options.get("workers"), downloader)
+    groups = bool(options.get("groups"))
+    if groups and not workers:
+        raise UsageError("--groups needs --workers N, the number of processes")
     _check_values(scheduler, downloader)
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, SOURCE, "storage")
@@ -143,6 +151,7 @@ def make_configs(
         storage=structs.replace(storage, store=store, directory=directory),
         workers=processes,
         workers_first=1 if workers is None else 0,
+        groups=groups,
     )
 
 

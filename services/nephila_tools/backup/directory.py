@@ -52,7 +52,7 @@ def back_up(directory: OutputDirectory, folder: Path, now: float, *, without_row
 
 def _frontier(directory: OutputDirectory, written: Archive) -> None:
     """The newest snapshot, the files that it names, and the segments behind it."""
-    log = CommitLog(directory.frontier, read_only=True)
+    log = CommitLog(directory.one_log, read_only=True)
     for _ in range(TRIES):
         before = (log.snapshots(), log.segments()[:1])
         written.drop(_of_frontier)

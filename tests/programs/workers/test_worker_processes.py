@@ -157,7 +157,7 @@ async def test_more_begin_when_there_is_more_to_do():
 def test_signals_while_a_worker_starts_are_for_main(capfd):
     """Ctrl-C reaches the whole group of processes: one that still imports its modules says nothing and goes on."""
     ours, its = socket.socketpair()
-    worker = supervisor._spawn(its.fileno())
+    worker = supervisor.spawn(supervisor.MODULE, its.fileno())
     its.close()
     for number in (signal.SIGINT, signal.SIGTERM):
         worker.send_signal(number)

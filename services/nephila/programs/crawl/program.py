@@ -12,6 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -26,13 +27,17 @@ from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
-from nephila.programs.control_port import RuleFiles, make_control
+from nephila.programs.control_port import NoControl, ProgramControl, RuleFiles, make_control
+from nephila.programs.crawl.frontier import CrawlFrontier, LocalFrontier
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
-from nephila.scheduler import job_facts
+from nephila.programs.service_configs import ServiceConfigs
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
+
+if TYPE_CHECKING:
+    from nephila.programs.groups.assembly import GroupAssembly
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +91,21 @@ class Result(msgspec.Struct):
     """What the browser lane did (`BrowserLane.figures`); empty without a browser."""
 
 
+def assembly_class(configs: ServiceConfigs) -> type[Assembly] | type[GroupAssembly]:
+    """The parts of a program with one scheduler, or with groups of partitions."""
+    if not configs.groups:
+        return Assembly
+    # Loaded only where there are groups.
+    from nephila.programs.groups.assembly import GroupAssembly
+
+    return GroupAssembly
+
+
+def frontier_of(assembly: Assembly | GroupAssembly) -> CrawlFrontier:
+    """The frontier of a program, in this process or in its groups."""
+    return LocalFrontier(assembly.scheduler) if isinstance(assembly, Assembly) else assembly.frontier
+
+
 class CrawlProgram:
     """One crawl while it runs."""
 
@@ -109,7 +129,7 @@ class CrawlProgram:
         self._on_refetch_queued = on_refetch_queued
         self._on_first_end = on_first_end
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(
+        self.assembly = assembly_class(plan.configs)(
             plan.configs,
             self.clock,
             bus or LocalBus(self.clock, on_quiet=self.on_quiet),
@@ -118,7 +138,7 @@ class CrawlProgram:
             rules=plan.rules is not None,
         )
         self.bus = self.assembly.bus
-        self.scheduler = self.assembly.scheduler
+        self.frontier: CrawlFrontier = frontier_of(self.assembly)
         storage = plan.configs.storage
         self.rules: RuleFiles | None = (
             extension("rule-files")(
@@ -127,8 +147,10 @@ class CrawlProgram:
             if plan.rules is not None
             else None
         )
-        metrics = partial(program_metrics, self.assembly)
-        self.control = make_control(self.assembly.control_parts, storage, self.rules, plan.tcp, metrics)
+        self.control: ProgramControl = NoControl()
+        if isinstance(self.assembly, Assembly):
+            metrics = partial(program_metrics, self.assembly)
+            self.control = make_control(self.assembly.control_parts, storage, self.rules, plan.tcp, metrics)
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
@@ -163,18 +185,19 @@ class CrawlProgram:
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
         result.elapsed_s = self.elapsed_s
-        result.out_of_scope = job_facts.out_of_scope(self.scheduler, self.job.uid)
-        result.ended = sum(self.scheduler.ended(self.job.uid).values())
-        result.requests = self.scheduler.requests
+        result.out_of_scope = self.frontier.out_of_scope(self.job.uid)
+        result.ended = sum(self.frontier.ended(self.job.uid).values())
+        result.requests = self.frontier.requests
         result.rules = list(spec_of(self.job).rules)
-        result.errors = dict(self.scheduler.errors)
-        result.causes = dict(self.scheduler.frontier.counters.causes)
-        if self.assembly.browser is not None and self.assembly.browser.browser is not None:
-            result.browser = self.assembly.browser.browser.figures()
-        result.refused_seeds = self.scheduler.refused_seeds
+        result.errors = dict(self.frontier.errors)
+        result.causes = dict(self.frontier.causes)
+        browser = self.assembly.browser
+        if browser is not None and browser.browser is not None:
+            result.browser = browser.browser.figures()
+        result.refused_seeds = self.frontier.refused_seeds
         result.degraded = self.assembly.judge.degraded()
-        result.left = job_facts.left(self.scheduler)
-        result.anchors, result.seed_anchors = job_facts.anchors(self.scheduler, self.job.uid)
+        result.left = self.frontier.left
+        result.anchors, result.seed_anchors = self.frontier.anchors(self.job.uid)
         return result
 
     async def _open_socket(self) -> None:
@@ -196,8 +219,7 @@ class CrawlProgram:
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[None]:
         async with self.assembly.running():
-            self.result.resumed_urls = self.scheduler.recover().urls
-            self.result.resumed_leased = self.scheduler.recover().leased
+            self.result.resumed_urls, self.result.resumed_leased = self.frontier.restored
             yield
 
     def _publish_rules(self) -> None:
@@ -210,7 +232,7 @@ class CrawlProgram:
 
     def _on_rules_changed(self) -> None:
         assert self.rules is not None
-        present = job_facts.spec(self.scheduler, self.job.uid) or self.job
+        present = self.frontier.spec(self.job.uid) or self.job
         job = with_spec(present, rules=list(self.rules.names))
         job.generation += 1
         self.bus.publish(JOBS, 0, job)
@@ -218,7 +240,7 @@ class CrawlProgram:
     def _publish_job(self) -> None:
         """On a resume, the job with its present options applies to queued URLs as well."""
         job = self.job
-        restored_job = job_facts.spec(self.scheduler, job.uid)
+        restored_job = self.frontier.spec(job.uid)
         if restored_job is not None:
             old, new = spec_of(restored_job), spec_of(job)
             urls = restored((seed.url for seed in new.seeds), urls_of(old))
@@ -228,15 +250,15 @@ class CrawlProgram:
             # In another mode the seeds set new anchors: before they are read, queued URLs would count as out of scope.
             self._scope_mode_changed = old.scope.mode != new.scope.mode
             if old.scope != new.scope:
-                self.result.links_lost = job_facts.links_lost(self.scheduler, job.uid)
-            self.scheduler.hold(self._scope_mode_changed or bool(self.plan.run.refetch))
+                self.result.links_lost = self.frontier.links_lost(job.uid)
+            self.frontier.hold(self._scope_mode_changed or bool(self.plan.run.refetch))
         self.bus.publish(JOBS, 0, job)
 
     async def _seed(self) -> None:
         try:
             if not self._scope_mode_changed:
                 await self._fetch_again()
-                self.scheduler.hold(False)
+                self.frontier.hold(False)
             number = 0
             async for seed in read_ahead(self._seeds, SEED_BATCH):
                 self.bus.publish(SEEDS, 0, seed)
@@ -249,12 +271,12 @@ class CrawlProgram:
         except Exception as error:
             self.stop("failed", error)
         self._seeding = False
-        self.scheduler.hold(False)
+        self.frontier.hold(False)
         self.clock.call_soon(self._check_end)
 
     async def _fetch_again(self) -> None:
         """Queue ended URLs that are to be fetched once more. The scheduler is held until all of them are queued."""
-        refetch = self.scheduler.refetch(self.job.uid)
+        refetch = self.frontier.refetch(self.job.uid)
         if refetch is None or not self.plan.run.refetch:
             return
         source, uid = self.plan.rows, self.job.uid
@@ -267,7 +289,7 @@ class CrawlProgram:
             nonlocal number
             number += 1
             if number % SEED_BATCH == 0:
-                self.scheduler.refetched()
+                self.frontier.refetched()
                 await asyncio.sleep(0)
 
         with contextlib.suppress(NoTables):
@@ -287,8 +309,8 @@ class CrawlProgram:
                 async for url, key, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
                     self.result.refetched += refetch.link(url, key, depth)
                     await part()
-        self.scheduler.refetched()
-        await self.scheduler.durable()
+        self.frontier.refetched()
+        await self.frontier.durable()
         self._on_refetch_queued()
 
     def _fatal(self, error: BaseException) -> None:
@@ -309,7 +331,7 @@ class CrawlProgram:
 
     def _turn(self) -> None:
         self.control.note()
-        if self._on_first_end is not None and any(self.scheduler.ended(self.job.uid).values()):
+        if self._on_first_end is not None and any(self.frontier.ended(self.job.uid).values()):
             self._note_first_end()
         self._check_end()
 
@@ -321,19 +343,19 @@ class CrawlProgram:
 
     def _check_end(self) -> None:
         """The crawl ends when nothing is in flight and no queued URL is worth waiting for."""
-        if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
+        if self._over.is_set() or self._seeding or not self.frontier.idle or self.bus.unacked:
             return
-        spent = job_facts.budget_spent(self.scheduler, self.job.uid)
-        if self.scheduler.fetchable == 0:
+        spent = self.frontier.budget_spent(self.job.uid)
+        if self.frontier.fetchable == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")
-        elif job_facts.quota_used_up(self.scheduler, self.job.uid):
+        elif self.frontier.quota_used_up(self.job.uid):
             self.stop("quota")
         else:
-            due = job_facts.next_fetch(self.scheduler)
+            due = self.frontier.next_fetch()
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
-                self.result.window = job_facts.window_waited_for(self.scheduler, self.job.uid)
-                self.result.waiting_hosts = self.scheduler.waiting_hosts()
+                self.result.window = self.frontier.window_waited_for(self.job.uid)
+                self.result.waiting_hosts = self.frontier.waiting_hosts()
                 self.stop("waiting")

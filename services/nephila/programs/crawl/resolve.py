@@ -55,6 +55,8 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     """Content of the request's job file."""
     has_log: bool = False
     """The directory has a commit log, which holds the seeds of earlier runs."""
+    has_parts: bool = False
+    """Each partition of its frontier has a log of its own."""
     holder: int = 0
     """Process that works in the directory."""
     has_copies: bool = False
@@ -110,6 +112,13 @@ def resolve(request: CrawlRequest, stored: Stored) -> Plan:
     if draft.spec.parse.requisites and WARC not in draft.formats:
         raise UsageError("--page-requisites (spec.parse.requisites) stores into archives: add --format warc")
     refetch, incomplete = again_of(request, draft, stored)
+    if configs.groups or earlier.has_parts:
+        from nephila.programs.groups.limits import check_job, check_kind
+
+        if draft.continues and earlier.has_log:
+            check_kind(request.out, has_parts=earlier.has_parts, groups=configs.groups)
+        if configs.groups:
+            check_job(draft.spec, refetch, served=request.tcp is not None)
     notice = ""
     if incomplete and COPIES not in refetch:
         notice, incomplete = _what_is_incomplete(stored.copies, incomplete)

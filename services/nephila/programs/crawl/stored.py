@@ -68,6 +68,7 @@ def read_earlier(request: CrawlRequest) -> Earlier:
         run=run,
         document=document,
         has_log=directory.has_log,
+        has_parts=directory.has_parts,
         holder=directory.holder(),
         has_copies=run is not None and not (request.resume or request.fresh) and _has_copies(directory, run),
         leftovers=directory.leftovers(),

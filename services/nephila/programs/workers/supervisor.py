@@ -49,6 +49,7 @@ from nephila.parser.config import ParserConfig
 
 log = logging.getLogger(__name__)
 
+MODULE = "nephila.programs.workers.worker"
 MAX_IDLE_CRASHES = 5
 """Crashes in a row of workers without a request: no page is the cause, and a new worker would crash as well."""
 MAX_FRUITLESS_CRASHES = 20
@@ -205,7 +206,7 @@ class WorkerProcesses:
         process = _Process(number, self.bus, self._clock, self._on_control, self._on_gone)
         ours, theirs = pair()
         try:
-            process.popen = _spawn(theirs.fileno())
+            process.popen = spawn(MODULE, theirs.fileno())
         except OSError as error:
             ours.close()
             raise UserError(f"cannot start a worker process: {error.strerror}; try --workers 0") from None
@@ -317,9 +318,9 @@ def _replacement_text(lost: int) -> str:
     return f"a new one is started, and {lost} request{'' if lost == 1 else 's'} made again"
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
-    """A worker on that end of a pair."""
-    command = [sys.executable, "-P", "-m", "nephila.programs.workers.worker", str(descriptor), str(os.getpid())]
+def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:
+    """A process of this module on that end of a pair."""
+    command = [sys.executable, "-P", "-m", module, str(descriptor), str(os.getpid())]
     # The worker inherits the blocked signals: Ctrl-C may come before it ignores them itself.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:

@@ -74,6 +74,14 @@ def frames(data: bytes) -> Iterator[bytes]:
         offset += _FRAME.size + len(payload)
 
 
+def whole_frames(data: bytes) -> Iterator[bytes]:
+    """The payloads of frames up to the first one that is broken."""
+    view, offset = memoryview(data), 0
+    while (payload := _frame_at(view, offset)) is not None:
+        yield payload
+        offset += _FRAME.size + len(payload)
+
+
 def _sequence_at(data: memoryview, offset: int) -> tuple[int, int] | None:
     """(partition, sequence) of the commit whose MessagePack starts at an offset; None without one. O(1)."""
     offset += 3 if data[offset] == 0xDC else 1

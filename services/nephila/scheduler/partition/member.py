@@ -172,6 +172,7 @@ class Member:
         due, self._due = self._due, []
         until = self.clock.monotonic() + SLICE_S if len(due) > 1 else math.inf
         for done, owner in enumerate(due, 1):
+            self.before_turn(owner)
             owner.turn()
             self._note_wake(owner)
             if done < len(due) and self.clock.monotonic() > until:
@@ -205,6 +206,9 @@ class Member:
     def cancel_timer(self) -> None:
         """Wake no partition any more by time alone."""
         self._timer.cancel()
+
+    def before_turn(self, owner: PartitionOwner) -> None:
+        """Called before the turn of a partition."""
 
     def after_turns(self) -> None:
         """Called at the end of each pass."""

@@ -15,6 +15,7 @@ from typing import Any, Union
 
 import msgspec
 
+from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.topics import TOPICS, Topic
 
 HEAD = struct.Struct("=BQHI")
@@ -50,7 +51,7 @@ class WorkerRefused(_Control):
 
 
 class Drain(_Control):
-    """Main → worker: take nothing more, finish within this time."""
+    """Main → worker or group: take nothing more, finish within this time."""
 
     grace_s: float
 
@@ -60,7 +61,7 @@ class Drained(_Control):
 
 
 class Forget(_Control):
-    """Main → worker: links of this job that were sent before may be wanted now."""
+    """Main → worker, and between groups: links of this job that were sent before may be wanted now."""
 
     job: str
 
@@ -107,7 +108,173 @@ class RequestSent(_Control):
     at: float
 
 
+class GroupSettings(_Control):
+    """Main → group, first: the configuration of its services, each as MessagePack, and the partitions that it has."""
+
+    scheduler: bytes
+    downloader: bytes
+    parser: bytes
+    first: int
+    """Number of its first partition."""
+    after: int
+    """Number after that of its last partition."""
+    count: int
+    """Partitions of all groups."""
+    pages: bool = False
+    """The main process reads `pages`: bodies are sent there too."""
+
+
+class JobReport(_Control):
+    """One job in the partitions of a group."""
+
+    uid: str
+    queued: int
+    fetchable: int
+    """Queued URLs, without those on hosts whose budget is spent."""
+    ended: dict[Outcome, int]
+    claimed: int
+    """Pages of its budget that are in use."""
+    requested: int
+    """Pages of its budget that it could use now, in addition to those that it has been granted."""
+    out_of_scope: int
+    links_lost: int
+
+
+class GroupReport(_Control):
+    """Group → main: its state, when that has changed. It comes before the acks of the messages that have changed it."""
+
+    idle: bool
+    """Nothing is outstanding, and every input is committed."""
+    in_flight: int
+    outstanding: int
+    requests: int
+    next_fetch: float | None
+    """When a queued URL may be fetched, on the machine's monotonic clock; None: no host waits for time alone."""
+    errors: dict[str, int]
+    causes: dict[str, int]
+    first_fault: str
+    refused_seeds: list[tuple[str, str]]
+    """(URL, reason) of seeds since the report before."""
+    hosts_waiting: int
+    """Hosts with queued URLs that wait for time alone."""
+    waiting_for_address: tuple[int, str]
+    """Hosts that wait for their server address, and the address of most of them."""
+    waiting_hosts: list[tuple[str, float, int]]
+    """(host, seconds until its next fetch, queued URLs), only of a group that is idle."""
+    jobs: list[JobReport]
+
+
+class Recovered(_Control):
+    """Group → main: its log is read; nothing is fetched before `Begin`."""
+
+    commits: int
+    urls: int
+    leased: int
+    jobs: list[CrawlJob]
+    """The jobs of its log."""
+
+
+class Begin(_Control):
+    """Main → group: fetch, with so many pages of the budget of each job."""
+
+    pages: dict[str, int]
+    held: bool
+
+
+class Hold(_Control):
+    """Main → group: fetch nothing while a change comes in, or continue."""
+
+    held: bool
+
+
+class PagesGranted(_Control):
+    """Main → group: the job may use so many further pages; `spent`: all groups have stored its whole budget."""
+
+    job: str
+    pages: int
+    spent: bool
+
+
+class RecallPages(_Control):
+    """Main → group: another group needs pages of this job."""
+
+    job: str
+
+
+class PagesReturned(_Control):
+    """Group → main: pages of its grant that it does not use; all that it uses is in its log."""
+
+    job: str
+    pages: int
+
+
+class AddressWanted(_Control):
+    """Group → main: a host waits for this address."""
+
+    address: str
+
+
+class AddressGranted(_Control):
+    """Main → group: the group alone fetches from this address, from this instant of the monotonic clock on."""
+
+    address: str
+    not_before: float
+
+
+class RecallAddress(_Control):
+    """Main → group: another group waits for this address."""
+
+    address: str
+
+
+class AddressReleased(_Control):
+    """Group → main: no fetch of the group is on this address, and its gap ends at this instant."""
+
+    address: str
+    free_at: float
+
+
+class ReadAnchors(_Control):
+    """Main → group: send the anchors of this job."""
+
+    job: str
+
+
+class AnchorsOf(_Control):
+    """Group → main: the anchors of a job, and those of its seeds of this run."""
+
+    job: str
+    anchors: list[str]
+    of_seeds: list[str]
+
+
+class Close(_Control):
+    """Main → group: close the log and end."""
+
+
+class Failed(_Control):
+    """Group → main: the log can no longer be written; one line with the reason."""
+
+    text: str
+
+
 Control = Union[  # noqa: UP007
+    GroupSettings,
+    GroupReport,
+    Recovered,
+    Begin,
+    Hold,
+    PagesGranted,
+    RecallPages,
+    PagesReturned,
+    AddressWanted,
+    AddressGranted,
+    RecallAddress,
+    AddressReleased,
+    ReadAnchors,
+    AnchorsOf,
+    Close,
+    Failed,
     WorkerSettings,
     Ready,
     WorkerRefused,

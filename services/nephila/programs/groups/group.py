@@ -1,0 +1,294 @@
+"""A group process: some partitions with scheduler, downloader and parser, on one end of a pipe to the main process.
+
+It receives its settings first, reads its logs, and fetches from `Begin` on. Its rows go to the main process, which has
+the one writer of the database; links to other groups go there as well. After a crash the main process starts it again:
+its logs have its state, and messages that it had not confirmed are sent again. It ends with the main process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from nephila.downloader.admission.admission import make_budget
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.coordination import Coordination
+from nephila.downloader.service import Downloader
+from nephila.downloader.service import build as build_downloader
+from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.bus.workers import protocol as p
+from nephila.kernel.bus.workers.link import WorkerChannel
+from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
+from nephila.kernel.layout import layout_of
+from nephila.kernel.messages import FetchRequest
+from nephila.kernel.read_pages import ReadPages
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.parent_death import die_with
+from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
+from nephila.kernel.runtime.waits import OneTimer, sleep
+from nephila.kernel.topics import EXCHANGES, PAGES, Topic
+from nephila.parser.config import ParserConfig
+from nephila.parser.service import Parser
+from nephila.parser.service import build as build_parser
+from nephila.programs.groups.group_bus import GroupBus
+from nephila.programs.outlink_router import OutlinkRouter
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.group.address_leases import HeldAddresses
+from nephila.scheduler.group.scheduler import GroupScheduler
+
+GROUP = "main"
+REPORT_S = 0.2
+"""Longest age of a report while something changes."""
+WAITING_HOSTS = 100
+ROWS_S = 0.02
+"""Interval at which a group that drains looks whether rows are still to come."""
+
+
+class Group:
+    """The services of one group and the link to the main process."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.pipe = Pipe(self._on_bytes, self._on_gone)
+        self._own: set[int] = set()
+        self.bus = GroupBus(self.clock, self._own, self._send, self._note)
+        self.link = WorkerChannel(self.bus, self.pipe.write, self.clock.call_soon, self._on_control, take=self.bus.take)
+        self._services: _Services | None = None
+        self._timer = OneTimer(self.clock, self._report)
+        self._idle = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = asyncio.Event()
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            p.GroupSettings: lambda control: self._task(self._recover(control)),
+            p.Drain: lambda control: self._task(self._drain(control)),
+            p.Close: lambda control: self._task(self._close()),
+            p.Ping: lambda control: self.link.send_control(p.Pong()),
+        }
+
+    async def run(self, end: socket.socket) -> None:
+        """Work until the main process is gone, or has ended this one."""
+        await connect(end, self.pipe)
+        await self._over.wait()
+
+    def _send(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        return self.link.send(topic, partition, message)
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.link.receive(data)
+        self._note()
+
+    def _on_gone(self, error: Exception | None) -> None:
+        self.link.close()
+        self._over.set()
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _on_control(self, control: Any) -> None:
+        handler = self._handlers.get(type(control))
+        if handler is not None:
+            handler(control)
+        elif self._services is not None:
+            self._services.on_control(control)
+
+    def _fatal(self, error: BaseException) -> None:
+        self.link.send_control(p.Failed(str(error)))
+
+    async def _recover(self, settings: p.GroupSettings) -> None:
+        """Build the services, the far end of the route first, and read the logs."""
+        self._own.update(range(settings.first, settings.after))
+        try:
+            self._services = services = _Services(self, settings)
+            restored = services.scheduler.recover()
+            await services.start()
+        except UserError as error:
+            self.link.send_control(p.WorkerRefused(str(error), isinstance(error, UsageError)))
+            return
+        # Main reads the pages in use from the report before it grants any.
+        self._report()
+        jobs = services.scheduler.jobs()
+        self.link.send_control(p.Recovered(restored.commits, restored.urls, restored.leased, list(jobs.values())))
+
+    async def _drain(self, control: p.Drain) -> None:
+        if self._services is not None:
+            await self._services.drain(control.grace_s)
+        self._report()
+        self.link.send_control(p.Drained())
+
+    async def _close(self) -> None:
+        if self._services is not None:
+            await self._services.close()
+        self.link.flush()
+        self.pipe.close()
+
+    # ---- reports
+
+    def _note(self) -> None:
+        """The state may have changed: report a change of idleness at once, and all else soon."""
+        if self._services is None:
+            return
+        idle = self._services.scheduler.idle and not self.bus.unacked and not self.link.pending
+        if idle != self._idle:
+            self._idle = idle
+            self._report()
+        elif not idle and self._timer.due is None:
+            self._timer.start(REPORT_S)
+
+    def _report(self) -> None:
+        if self._services is not None:
+            self._timer.cancel()
+            self.link.send_control(self._services.report(self._idle))
+
+    def on_turn(self) -> None:
+        """A pass of the scheduler has ended."""
+        self._note()
+
+
+class _Services:
+    """What a group runs."""
+
+    def __init__(self, group: Group, settings: p.GroupSettings) -> None:
+        decode = msgspec.msgpack.decode
+        clock, bus, self._link = group.clock, group.bus, group.link
+        link = group.link
+        held = HeldAddresses(
+            lambda address: link.send_control(p.AddressWanted(address)),
+            lambda address, free_at: link.send_control(p.AddressReleased(address, free_at)),
+        )
+        layout = layout_of(settings.count)
+        self._clock = clock
+        self._bus = bus
+        self._router = OutlinkRouter(bus, clock, lambda: layout)
+        self.scheduler = GroupScheduler(
+            decode(settings.scheduler, type=SchedulerConfig),
+            range(settings.first, settings.after),
+            bus,
+            clock,
+            held,
+            count=settings.count,
+            on_wider=lambda uid: link.send_control(p.Forget(uid)),
+            on_turn=group.on_turn,
+            on_fatal=group._fatal,
+        )
+        if settings.pages:
+            # A raw page has to be at main before its record.
+            link.forward(PAGES, GROUP)
+            link.forward(EXCHANGES, GROUP)
+        downloader = decode(settings.downloader, type=DownloaderConfig)
+        parser = decode(settings.parser, type=ParserConfig)
+        budget, pages = make_budget(downloader.admission, clock), ReadPages(parser)
+        self.parser: Parser = build_parser(
+            parser, self._router, clock, with_judge=False, budget=budget, read_pages=pages
+        )
+        coordination = Coordination(self._check_late_address, self._on_sent)
+        self.downloader: Downloader = build_downloader(downloader, bus, clock, coordination, budget, pages)
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            p.Begin: self._begin,
+            p.Hold: lambda control: self.scheduler.hold(control.held),
+            p.PagesGranted: lambda c: self.scheduler.pages_granted(c.job, c.pages, spent=c.spent),
+            p.RecallPages: self._recall_pages,
+            p.AddressGranted: lambda c: self.scheduler.address_granted(c.address, c.not_before),
+            p.RecallAddress: lambda c: self.scheduler.address_recalled(c.address),
+            p.Forget: lambda control: self._router.recent.forget(control.job),
+            p.ReadAnchors: self._send_anchors,
+        }
+
+    async def start(self) -> None:
+        """Read jobs and pages; the partitions are held until `Begin`."""
+        self.scheduler.start(held=True)
+        await self.parser.start()
+        await self.downloader.start()
+
+    def on_control(self, control: Any) -> None:
+        self._handlers[type(control)](control)
+
+    def _begin(self, control: p.Begin) -> None:
+        for uid, pages in control.pages.items():
+            self.scheduler.pages_granted(uid, pages, spent=False)
+        self.scheduler.hold(control.held)
+
+    def _recall_pages(self, control: p.RecallPages) -> None:
+        pages = self.scheduler.take_pages_back(control.job)
+        if pages:
+            self._link.send_control(p.PagesReturned(control.job, pages))
+
+    def _send_anchors(self, control: p.ReadAnchors) -> None:
+        anchors, of_seeds = self.scheduler.anchors(control.job)
+        self._link.send_control(p.AnchorsOf(control.job, sorted(anchors), sorted(of_seeds)))
+
+    def _check_late_address(self, request: FetchRequest, address: str, answer: Any) -> None:
+        answer(self.scheduler.check_late_address(request.job, request.url_key, request.attempt, address))
+
+    def _on_sent(self, address: str, at: float) -> None:
+        self.scheduler.table.sent(address, at)
+
+    async def drain(self, grace_s: float) -> None:
+        """Dispatch nothing more; fetches in flight end within this time."""
+        self.scheduler.stop_dispatch()
+        until = self._clock.monotonic() + grace_s
+        for service in (self.downloader, self.parser):
+            await service.drain(max(until - self._clock.monotonic(), 0.0))
+        # Links are confirmed by other groups, which drain as well; credit comes back when main has written rows.
+        while self._bus.rows_to_come and self._clock.monotonic() < until:
+            await sleep(self._clock, ROWS_S)
+
+    async def close(self) -> None:
+        """Close the logs."""
+        await self.downloader.close()
+        await self.parser.close()
+        await self.scheduler.close()
+
+    def report(self, idle: bool) -> p.GroupReport:
+        """The present state."""
+        scheduler = self.scheduler
+        counters, counts = scheduler.counters, scheduler.counts
+        refused = list(counts.refused_seeds)
+        counts.refused_seeds.clear()
+        return p.GroupReport(
+            idle=idle,
+            in_flight=sum(len(frontier.in_flight.leases) for frontier in scheduler.frontiers),
+            outstanding=sum(len(frontier.in_flight) for frontier in scheduler.frontiers),
+            requests=counts.requests,
+            next_fetch=scheduler.next_fetch(),
+            errors=dict(counts.errors),
+            causes=dict(counters.causes),
+            first_fault=counters.first_fault,
+            refused_seeds=refused,
+            hosts_waiting=sum(frontier.store.waiting() for frontier in scheduler.frontiers),
+            waiting_for_address=scheduler.waiting_for_address(),
+            waiting_hosts=scheduler.waiting_hosts(WAITING_HOSTS) if idle else [],
+            jobs=[p.JobReport(uid=uid, **msgspec.structs.asdict(scheduler.job_facts(uid))) for uid in scheduler.jobs()],
+        )
+
+
+def main(arguments: list[str]) -> None:
+    """`python -m nephila.programs.groups.group DESCRIPTOR PARENT`."""
+    descriptor, parent = map(int, arguments)
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # main blocked them while this was started
+    die_with(parent)
+    raise_open_files()
+    end = socket.socket(fileno=descriptor)
+
+    async def run() -> None:
+        await Group().run(end)
+
+    run_loop(run())
+    # No clean-up: connections need no shutdown, and the pipe has no reader any more.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

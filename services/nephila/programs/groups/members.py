@@ -1,0 +1,312 @@
+"""The groups as the main process sees them: messages that are not confirmed, leases, budgets, reports.
+
+This module does not depend on processes: a group has a link while its process runs. Invariants: a message to a group is
+kept until the group has confirmed it, and is sent again to the next process of the group, in the same order. Everything
+that a dead process has sent is taken before its leases pass to others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.kernel.bus.contract import Delivery, Receipt, all_of
+from nephila.kernel.bus.latest import Latest
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.workers import protocol as p
+from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.layout import Layout
+from nephila.kernel.messages import CrawlJob, Outcome, Seed
+from nephila.kernel.net.address_limits import AddressLimits
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RULE_VERDICTS, RULES, SEEDS, Topic
+from nephila.native import UrlError, parse_url
+from nephila.programs.groups.seed_relay import SeedRelay
+from nephila.scheduler.group.address_leases import AddressLeases, Grant, Recall
+from nephila.scheduler.group.page_grants import Granted
+
+GROUP = "groups"
+EMPTY = p.GroupReport(False, 0, 0, 0, None, {}, {}, "", [], 0, (0, ""), [], [])
+
+
+class GroupMember:
+    """One group, whether its process runs or not."""
+
+    def __init__(self, number: int, partitions: range) -> None:
+        self.number = number
+        self.partitions = partitions
+        self.report = msgspec.structs.replace(EMPTY)
+        self._requests = 0
+        self._errors: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
+        self.link: WorkerChannel | None = None
+        """None while no process of it is ready."""
+        self._number = 0
+        self._unconfirmed: dict[int, tuple[Topic, int, Any, Receipt]] = {}
+
+    @property
+    def requests(self) -> int:
+        """Requests of all processes of the group."""
+        return self._requests + self.report.requests
+
+    @property
+    def errors(self) -> Counter[str]:
+        """Errors of all processes of the group."""
+        return self._errors + Counter(self.report.errors)
+
+    @property
+    def causes(self) -> Counter[str]:
+        """Finer reasons of all processes of the group."""
+        return self._causes + Counter(self.report.causes)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing happens in the group, and nothing is on its way to it."""
+        return self.report.idle and not self._unconfirmed and self.link is not None
+
+    def send(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """Send a message; its receipt resolves when the group has confirmed it, or a later process of the group."""
+        self._number += 1
+        number, receipt = self._number, Receipt()
+        self._unconfirmed[number] = topic, partition, message, receipt
+        self._put(number)
+        return receipt
+
+    def _put(self, number: int) -> None:
+        if self.link is not None:
+            topic, partition, message, _ = self._unconfirmed[number]
+            self.link.send(topic, partition, message).add_done_callback(partial(self._confirmed, number, self.link))
+
+    def _confirmed(self, number: int, link: WorkerChannel) -> None:
+        if link is self.link:
+            self._unconfirmed.pop(number)[3].resolve_one()
+
+    def control(self, control: p.Control) -> None:
+        """Send a control message, if a process is ready."""
+        if self.link is not None:
+            self.link.send_control(control)
+
+    def join(self, link: WorkerChannel) -> None:
+        """A process of the group is ready: send what is not confirmed."""
+        self.link = link
+        for number in list(self._unconfirmed):
+            self._put(number)
+
+    def leave(self) -> None:
+        """The process is gone."""
+        link, self.link = self.link, None
+        if link is not None:
+            link.close()
+        self._requests, self._errors, self._causes = self.requests, self.errors, self.causes
+        self.report = msgspec.structs.replace(self.report, idle=False, requests=0, errors={}, causes={})
+
+
+class Groups:
+    """Routes messages to groups, and has what they share."""
+
+    def __init__(
+        self,
+        bus: LocalBus,
+        clock: Clock,
+        members: list[GroupMember],
+        layout: Layout,
+        limits: AddressLimits,
+        directory: Path,
+        on_report: Callable[[], None],
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        """`on_report` is called when a group has reported; `on_fatal`, when seeds cannot be written down."""
+        self.members = members
+        self.budgets: dict[str, Granted] = {}
+        """Job → its page budget."""
+        self.held = False
+        self.refused_seeds: list[tuple[str, str]] = []
+        self._bus = bus
+        self._clock = clock
+        self._layout = layout
+        self._owners = {number: member for member in members for number in member.partitions}
+        self._latest: dict[Topic, Latest[Any]] = {topic: Latest(topic) for topic in (RULES, RULE_VERDICTS, JOBS)}
+        self._addresses = AddressLeases(limits)
+        self._on_report = on_report
+        self._on_fatal = on_fatal
+        self.relay = SeedRelay(directory, self.send_seed)
+        self._handlers: dict[type[Any], Callable[[GroupMember, Any], None]] = {
+            p.GroupReport: self._on_group_report,
+            p.PagesReturned: self._on_pages_returned,
+            p.AddressWanted: self._on_address_wanted,
+            p.AddressReleased: self._on_address_released,
+            p.Forget: self._on_forget,
+        }
+
+    def start(self) -> None:
+        """Subscribe to what goes to the groups."""
+        for topic in self._latest:
+            self._bus.subscribe(topic, GROUP, partial(self._on_latest, topic), credits=UNBOUNDED)
+        self._bus.subscribe(SEEDS, GROUP, self._on_seed, credits=UNBOUNDED)
+        self._bus.subscribe(RECEIPTS, GROUP, self._on_receipts, credits=UNBOUNDED)
+
+    @property
+    def idle(self) -> bool:
+        return all(member.idle for member in self.members)
+
+    # ---- to the groups
+
+    def _on_latest(self, topic: Topic, delivery: Delivery) -> None:
+        self._latest[topic].take(delivery.message)
+        if topic is JOBS:
+            self._on_job(delivery.message)
+        delivery.ack_after([member.send(topic, delivery.partition, delivery.message) for member in self.members])
+        if topic is JOBS:
+            self.relay.send_again()
+
+    def _on_job(self, job: CrawlJob) -> None:
+        if job.uid not in self.budgets:
+            claimed = {
+                member.number: sum(report.claimed for report in member.report.jobs if report.uid == job.uid)
+                for member in self.members
+            }
+            self.budgets[job.uid] = Granted(pages=claimed)
+            for member in self.members:
+                member.control(p.PagesGranted(job.uid, claimed[member.number], spent=False))
+        self.budgets[job.uid].max_pages = spec_of(job).scope.max_pages
+
+    def _on_seed(self, delivery: Delivery) -> None:
+        seed: Seed = delivery.message
+        try:
+            # A route is no part of what decides the partition.
+            parts = parse_url(seed.url)
+        except UrlError as error:
+            self.refused_seeds.append((seed.url, str(error)))
+            delivery.ack()
+            return
+        partition = self._layout.of(parts.fingerprint)
+        delivery.ack_after([self._owners[partition].send(SEEDS, partition, seed)])
+
+    def _on_receipts(self, delivery: Delivery) -> None:
+        partition = delivery.partition
+        delivery.ack_after([self._owners[partition].send(RECEIPTS, partition, delivery.message)])
+
+    def send_seed(self, partition: int, seed: Seed) -> Receipt:
+        """Send a seed of another partition."""
+        return self._owners[partition].send(SEEDS, partition, seed)
+
+    def hold(self, held: bool) -> None:
+        """Dispatch nothing while a change comes in; `held=False` continues."""
+        if held != self.held:
+            self.held = held
+            for member in self.members:
+                member.control(p.Hold(held))
+
+    # ---- from the groups
+
+    def take(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """A message of a group."""
+        if topic is SEEDS:
+            return self._relay(partition, message)
+        if topic is OUTLINKS:
+            return self._owners[partition].send(OUTLINKS, partition, message)
+        return self._bus.publish(topic, partition, message)
+
+    def _relay(self, partition: int, seed: Seed) -> Receipt:
+        try:
+            return self.relay.relay(partition, seed)
+        except UserError as error:
+            self._on_fatal(error)
+            return Receipt()
+
+    def on_control(self, member: GroupMember, control: Any) -> None:
+        """A control message of a group."""
+        self._handlers[type(control)](member, control)
+
+    def begin(self, member: GroupMember, link: WorkerChannel) -> None:
+        """A process of the group has read its logs: it gets rules, jobs, its pages, and what was not confirmed."""
+        for topic, messages in self._latest.items():
+            for message in messages.values():
+                link.send(topic, 0, message)
+        pages = {uid: budget.pages.get(member.number, 0) for uid, budget in self.budgets.items()}
+        link.send_control(p.Begin(pages, self.held))
+        for uid, budget in self.budgets.items():
+            if budget.spent:
+                link.send_control(p.PagesGranted(uid, 0, spent=True))
+        member.join(link)
+
+    def lost(self, member: GroupMember) -> None:
+        """The process of a group is gone, and everything it sent was taken."""
+        member.leave()
+        for budget in self.budgets.values():
+            budget.requested.pop(member.number, None)
+        self._send_leases(self._addresses.lost(member.number, self._clock.monotonic()))
+
+    def _on_group_report(self, member: GroupMember, report: p.GroupReport) -> None:
+        member.report = report
+        self.refused_seeds += report.refused_seeds
+        for job in report.jobs:
+            budget = self.budgets.get(job.uid)
+            if budget is not None and budget.max_pages:
+                budget.request(member.number, job.requested)
+                self._grant(job.uid, budget)
+        self._on_report()
+
+    def _grant(self, uid: str, budget: Granted) -> None:
+        spent = self.ended(uid)[Outcome.STORED] >= budget.max_pages
+        grants = budget.grant()
+        for member in self.members:
+            pages = grants.get(member.number, 0)
+            if pages or spent != budget.spent:
+                member.control(p.PagesGranted(uid, pages, spent))
+            if budget.short and budget.pages.get(member.number, 0):
+                member.control(p.RecallPages(uid))
+        budget.spent = spent
+
+    def _on_pages_returned(self, member: GroupMember, control: p.PagesReturned) -> None:
+        budget = self.budgets[control.job]
+        budget.return_pages(member.number, control.pages)
+        self._grant(control.job, budget)
+
+    def _on_address_wanted(self, member: GroupMember, control: p.AddressWanted) -> None:
+        message = self._addresses.want(member.number, control.address)
+        if message is not None:
+            self._send_leases([message])
+
+    def _on_address_released(self, member: GroupMember, control: p.AddressReleased) -> None:
+        self._send_leases(self._addresses.release(control.address, control.free_at))
+
+    def _send_leases(self, messages: list[Grant | Recall]) -> None:
+        for message in messages:
+            member = self.members[message.group]
+            if isinstance(message, Grant):
+                member.control(p.AddressGranted(message.address, message.not_before))
+            else:
+                member.control(p.RecallAddress(message.address))
+
+    def _on_forget(self, member: GroupMember, control: p.Forget) -> None:
+        for other in self.members:
+            other.control(control)
+
+    # ---- views
+
+    def ended(self, uid: str) -> Counter[Outcome]:
+        """Ended URLs of a job by outcome."""
+        ended: Counter[Outcome] = Counter()
+        for job in self.reports(uid):
+            ended.update(job.ended)
+        return ended
+
+    def job(self, uid: str) -> CrawlJob | None:
+        """The present state of a job."""
+        return self._latest[JOBS].get(uid)
+
+    def reports(self, uid: str) -> list[p.JobReport]:
+        """The reports of a job."""
+        return [job for member in self.members for job in member.report.jobs if job.uid == uid]
+
+    def settled(self) -> Receipt:
+        """Resolves when the groups have confirmed what was sent to them."""
+        return all_of([entry[3] for member in self.members for entry in member._unconfirmed.values()])
