@@ -28,12 +28,12 @@ from nephila.kernel.bus.workers.link import WorkerChannel
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import FetchRequest
-from nephila.kernel.read_pages import ReadPages
+from nephila.kernel.pages.read_pages import ReadPages
+from nephila.kernel.process.parent_death import die_with
+from nephila.kernel.process.process_setup import raise_open_files, run_loop
+from nephila.kernel.process.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.runtime.parent_death import die_with
-from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
-from nephila.kernel.runtime.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.waits import OneTimer, sleep
 from nephila.kernel.topics import EXCHANGES, PAGES, Topic
 from nephila.parser.config import ParserConfig
