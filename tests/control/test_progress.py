@@ -33,21 +33,18 @@ def crawl_with(
     first_fault="",
 ):
     """As much of a crawl as the line reads."""
-    job = SimpleNamespace(budget=SimpleNamespace(max_pages=limit))
-    scheduler = SimpleNamespace(
+    frontier = SimpleNamespace(
         ended=lambda uid: {Outcome.STORED: stored, Outcome.FAILED: failed},
-        frontier=SimpleNamespace(
-            jobs={"j": job},
-            in_flight=SimpleNamespace(leases=range(3)),
-            counters=SimpleNamespace(first_fault=first_fault),
-        ),
+        page_limit=lambda uid: limit,
+        first_fault=first_fault,
+        in_flight=3,
         queued=queued,
         hosts_waiting=lambda: 7,
         waiting_for_address=lambda: lined,
         errors=Counter(errors or {}),
     )
     plan, job = SimpleNamespace(max_time_s=max_time_s), SimpleNamespace(uid="j")
-    return SimpleNamespace(scheduler=scheduler, plan=plan, job=job, elapsed_s=elapsed_s, bus=LocalBus(SystemClock()))
+    return SimpleNamespace(frontier=frontier, plan=plan, job=job, elapsed_s=elapsed_s, bus=LocalBus(SystemClock()))
 
 
 def console(**options):
