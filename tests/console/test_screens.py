@@ -245,7 +245,7 @@ async def test_a_document_with_mistakes_shows_field_and_line(tmp_path):
         browser = await rig.opened()
         shown = await browser.get("/console/jobs/news/edit")
         generation = re.search(r'name="generation" value="(\d+)"', shown.text)[1]
-        text = parser.fromstring(shown.text).xpath("//textarea")[0].text_content()
+        text = parser.fromstring(shown.text).xpath("//textarea[@name='text']")[0].text_content()
         wrong = text.replace("spec:\n", "spec:\n  maxpages: 5\n")
         answer = await browser.post("/console/jobs/news/edit", {"text": wrong, "generation": generation})
         line = wrong.splitlines().index("  maxpages: 5") + 1

@@ -10,7 +10,7 @@ from nephila_control.access.guard import guarded
 from nephila_control.access.roles import Role
 from nephila_control.api import OPERATIONS, Forbidden
 
-READING = {"preview_sites", "list_control_log", "get_configuration"}
+READING = {"preview_sites", "get_item_picture", "list_control_log", "get_configuration"}
 """Operations above the viewer that change nothing."""
 
 
