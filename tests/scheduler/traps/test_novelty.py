@@ -477,6 +477,20 @@ def test_a_directory_is_closed_while_it_grows_by_itself(since_self_link, closes)
     assert counts.can_close(100.0, "/maze/") is closes
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_directory_that_has_stopped_growing_stays_open_over_a_restart(restarted):
+    """Its queued URLs are as many as there will be; the restart is no sign of growth."""
+    judge = NoveltyTracker("j", "a.test")
+    for number in range(WATCH_FROM + 120):
+        if number < WATCH_FROM + 20:
+            judge.linked(f"{ROOT}/maze/p{number}", [f"{ROOT}/maze/q{number}-{link}" for link in range(5)])
+        judge.fetched(f"{ROOT}/maze/p{number}", b"one text", 1000, NOW)
+        if restarted and number == WATCH_FROM + 95:
+            packed, judge = judge.pack(), NoveltyTracker("j", "a.test")
+            judge.unpack(packed)
+    assert not judge.closed
+
+
 def test_a_link_within_a_directory_is_no_novelty_for_it():
     """From its first duplicates on; a link to another directory begins its run again."""
     judge = NoveltyTracker("j", "a.test")

@@ -67,9 +67,10 @@ _FIELDS: Final = (
     "self_links",
     "new_values",
     "since_new_text",
+    "since_self_link",
 )
 _fields_of: Final = attrgetter(*_FIELDS)
-_Row = tuple[str, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
+_Row = tuple[str, int, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
 _STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, bytes, list[_Row], list[Quarantine]])
 
 
@@ -92,8 +93,7 @@ class PatternCounts:
 
     def __init__(self) -> None:
         self.since_self_link = 0
-        """Duplicates since the last new URL of the pattern. Not in a snapshot: after one the pattern counts
-        as growing."""
+        """Duplicates since the last new URL of the pattern."""
         self.fetches = self.new_texts = self.duplicate_run = self.weight = self.near_duplicates = 0
         self.self_links = self.new_values = self.since_new_text = 0
         self.sizes: list[tuple[int, int]] = []
