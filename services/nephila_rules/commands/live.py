@@ -88,9 +88,10 @@ def _health(target: ControlTarget) -> list[rule_types.RuleHealth]:
 
 
 def _stored(directory: Path) -> list[rule_types.RuleHealth]:
-    from nephila_rules.health import states
+    from nephila_rules.health import RuleState, states
 
-    names = rule_types.RuleHealth.__struct_fields__
+    # The shares of single fields are in the answer of a running program alone.
+    names = set(rule_types.RuleHealth.__struct_fields__) & set(RuleState.__struct_fields__)
     return [rule_types.RuleHealth(**{name: getattr(state, name) for name in names}) for state in states(directory)]
 
 
