@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +27,7 @@ from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 from nephila.programs.groups.members import GroupMember, Groups
-from nephila.programs.workers.supervisor import spawn
+from nephila.programs.workers.child_process import KILL_MARGIN_S, ending, spawn
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.scheduler import PARTITIONS
 
@@ -45,7 +44,6 @@ MAX_MISSED_CHECKS = 4
 suspended received nothing either."""
 CLOSE_S = 30.0
 """Longest wait for the end of a group that closes its logs."""
-KILL_MARGIN_S = 2.0
 
 
 class GroupConfigs(msgspec.Struct, frozen=True):
@@ -271,20 +269,9 @@ class GroupProcesses:
             return
 
     async def _reap(self, process: _Process) -> str:
-        """Wait for the end of a process, at most KILL_MARGIN_S; returns how it ended."""
         popen = process.popen
         assert popen is not None
-        loop = asyncio.get_running_loop()
-        try:
-            code = await loop.run_in_executor(None, popen.wait, KILL_MARGIN_S)
-        except subprocess.TimeoutExpired:
-            popen.kill()
-            code = await loop.run_in_executor(None, popen.wait)
-        if code >= 0:
-            return f"ended with code {code}"
-        with contextlib.suppress(ValueError):
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"was ended by signal {-code}"
+        return await ending(popen)
 
     def _fatal(self, error: BaseException) -> None:
         if not self._ending:

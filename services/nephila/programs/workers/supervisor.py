@@ -9,21 +9,15 @@ process.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-import nephila
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.bus import Workers
@@ -40,12 +34,12 @@ from nephila.kernel.bus.workers.protocol import (
     WorkerSettings,
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
-from nephila.kernel.process.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
+from nephila.programs.workers.child_process import KILL_MARGIN_S, ending, spawn
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +57,6 @@ MAX_MISSED_CHECKS = 4
 suspended received no answers either."""
 METRICS_S = 2.0
 """Longest wait for the metrics of workers; those of a worker that is late are left out."""
-KILL_MARGIN_S = 2.0
-"""Extra seconds after the grace period before a worker is killed."""
 
 
 class _Process:
@@ -281,21 +273,11 @@ class WorkerProcesses:
         await self._start_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:
-        """Wait for the end of a process, at most KILL_MARGIN_S; returns how it ended."""
         popen = process.popen
         assert popen is not None
-        loop = asyncio.get_running_loop()
-        try:
-            code = await loop.run_in_executor(None, popen.wait, KILL_MARGIN_S)
-        except subprocess.TimeoutExpired:
-            popen.kill()
-            code = await loop.run_in_executor(None, popen.wait)
+        how = await ending(popen)
         self._processes.discard(process)
-        if code >= 0:
-            return f"ended with code {code}"
-        with contextlib.suppress(ValueError):
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"was ended by signal {-code}"
+        return how
 
     def _task(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -316,21 +298,3 @@ def _replacement_text(lost: int) -> str:
     if not lost:
         return "a new one is started"
     return f"a new one is started, and {lost} request{'' if lost == 1 else 's'} made again"
-
-
-def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:
-    """A process of this module on that end of a pair."""
-    command = [sys.executable, "-P", "-m", module, str(descriptor), str(os.getpid())]
-    # The worker inherits the blocked signals: Ctrl-C may come before it ignores them itself.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    try:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=_environment())
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _environment() -> dict[str, str]:
-    """The environment, with the directory of this package first: the worker must be the same version."""
-    here = str(Path(nephila.__file__).resolve().parent.parent)
-    before = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": here + os.pathsep + before if before else here}
