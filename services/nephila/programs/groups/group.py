@@ -8,8 +8,6 @@ its logs have its state, and messages that it had not confirmed are sent again. 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -29,9 +27,6 @@ from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.pages.read_pages import ReadPages
-from nephila.kernel.process.parent_death import die_with
-from nephila.kernel.process.process_setup import raise_open_files, run_loop
-from nephila.kernel.process.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.waits import OneTimer, sleep
@@ -41,6 +36,7 @@ from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.groups.group_bus import GroupBus
 from nephila.programs.outlink_router import OutlinkRouter
+from nephila.programs.workers.child_process import run_on_pipe
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.address_leases import HeldAddresses
 from nephila.scheduler.group.scheduler import GroupScheduler
@@ -274,20 +270,7 @@ class _Services:
 
 def main(arguments: list[str]) -> None:
     """`python -m nephila.programs.groups.group DESCRIPTOR PARENT`."""
-    descriptor, parent = map(int, arguments)
-    for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # main blocked them while this was started
-    die_with(parent)
-    raise_open_files()
-    end = socket.socket(fileno=descriptor)
-
-    async def run() -> None:
-        await Group().run(end)
-
-    run_loop(run())
-    # No clean-up: connections need no shutdown, and the pipe has no reader any more.
-    os._exit(0)
+    run_on_pipe(arguments, lambda end: Group().run(end))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,16 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import nephila
+from nephila.kernel.process.parent_death import die_with
+from nephila.kernel.process.process_setup import raise_open_files, run_loop
 from nephila.kernel.process.stop_signals import STOP_SIGNALS
 
 KILL_MARGIN_S = 2.0
@@ -48,3 +53,18 @@ async def ending(popen: subprocess.Popen[bytes]) -> str:
     with contextlib.suppress(ValueError):
         return f"was ended by {signal.Signals(-code).name}"
     return f"was ended by signal {-code}"
+
+
+def run_on_pipe(arguments: list[str], run: Callable[[socket.socket], Coroutine[Any, Any, None]]) -> None:
+    """The whole life of such a process; `arguments` are the descriptor of its end of the pair and its parent."""
+    descriptor, parent = map(int, arguments)
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # main blocked them while this was started
+    die_with(parent)
+    raise_open_files()
+    end = socket.socket(fileno=descriptor)
+
+    run_loop(run(end))
+    # No clean-up: connections need no shutdown, and the pipe has no reader any more.
+    os._exit(0)

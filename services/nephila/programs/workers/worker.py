@@ -8,8 +8,6 @@ ends with main; signals are forwarded through the pipe.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -43,9 +41,6 @@ from nephila.kernel.bus.workers.protocol import (
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.pages.read_pages import ReadPages
-from nephila.kernel.process.parent_death import die_with
-from nephila.kernel.process.process_setup import raise_open_files, run_loop
-from nephila.kernel.process.stop_signals import STOP_SIGNALS
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
@@ -53,6 +48,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.recently_seen import RecentLinks
+from nephila.programs.workers.child_process import run_on_pipe
 
 GROUP = "main"
 
@@ -170,20 +166,7 @@ class Worker:
 
 def main(arguments: list[str]) -> None:
     """`python -m nephila.programs.workers.worker DESCRIPTOR PARENT`."""
-    descriptor, parent = map(int, arguments)
-    for number in STOP_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)  # main blocked them while this was started
-    die_with(parent)
-    raise_open_files()
-    end = socket.socket(fileno=descriptor)
-
-    async def run() -> None:
-        await Worker().run(end)
-
-    run_loop(run())
-    # No clean-up: connections need no shutdown, and the pipe has no reader any more.
-    os._exit(0)
+    run_on_pipe(arguments, lambda end: Worker().run(end))
 
 
 if __name__ == "__main__":
