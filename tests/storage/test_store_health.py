@@ -58,7 +58,9 @@ async def test_a_store_that_is_away_says_since_when_and_why(tmp_path):
 
         rig.storage._writer.commit = lost
         rig.send(*(record(n) for n in range(300)))
-        await turns(rig, 1.0)
+        async with asyncio.timeout(60):
+            while rig.storage.store.state is not StoreState.AWAY:
+                await turns(rig, 0.02, 1)
         since = rig.storage.store.since
         await turns(rig, 60.0)
         store = rig.storage.store
