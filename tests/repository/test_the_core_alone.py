@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
 import sysconfig
@@ -72,3 +74,20 @@ def test_what_another_package_adds_says_so(core: list[str], tmp_path: Path, word
         capture_output=True, text=True, timeout=120, check=False, env={},
     )  # fmt: skip
     assert (done.returncode, line in done.stderr, "Traceback" in done.stderr) == (1, True, False), done.stderr
+
+
+def test_test_files_of_the_core_import_no_other_package() -> None:
+    """`make test-alone` collects them; a test that needs a package imports it inside and has the mark whole."""
+    folders = re.search(r"CORE := \$\(addprefix tests/,(.*)\)", (ROOT / "Makefile").read_text())
+    assert folders is not None
+    files = [file for folder in folders[1].split() for file in (ROOT / "tests" / folder).rglob("*.py")]
+    assert len(files) > 200
+    assert [f"{file.relative_to(ROOT)}: {name}" for file in files for name in _imports_of_packages(file)] == []
+
+
+def _imports_of_packages(file: Path) -> list[str]:
+    """The packages beside the core that a file imports when it is loaded."""
+    body = ast.parse(file.read_text()).body
+    modules = [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
+    modules += [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
+    return [module for module in modules if module.startswith("nephila_")]
