@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -10,6 +11,7 @@ from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.extensions import loaded
 
 from nephila_control import screen_types
 from nephila_control.commands.client import call
@@ -18,6 +20,15 @@ from nephila_control.commands.target import ControlTarget, with_target
 
 Limit = Annotated[int, typer.Option(metavar="N", min=1, max=200, help="At most so many.")]
 JobName = Annotated[str, typer.Option(metavar="NAME", help="Only of this job.")]
+
+Graph = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write hosts.parquet (each host with its harmonic centrality) and host-links.parquet into DIR, from the "
+        "stored links (--links) of the crawl in --out.",
+    ),
+]
 
 
 @with_target()
@@ -66,11 +77,15 @@ def hosts(
     search: Annotated[str, typer.Argument(metavar="[TEXT]", help="Part of the host's name.")] = "",
     job: JobName = "",
     limit: Limit = 50,
+    graph: Graph = None,
     *,
     target: ControlTarget,
     json: Json = False,
 ) -> None:
-    """List hosts with queued URLs: when the next request of each is due, and why it waits."""
+    """List hosts with queued URLs: when the next request of each is due, and why it waits. Or write their graph."""
+    if graph is not None:
+        _write_graph(target, job, graph)
+        return
     request = screen_types.ListHosts(search=search, job=job, limit=limit)
     answer = call(target, lambda control: control.list_hosts(request))
     if json:
@@ -84,3 +99,12 @@ def hosts(
     print_table(rows)
     if answer.total > len(answer.hosts):
         note(f"{answer.total - len(answer.hosts):,} more hosts")
+
+
+def _write_graph(target: ControlTarget, job: str, directory: Path) -> None:
+    from nephila.programs.output_directory import find_rows
+
+    if not target.is_directory:
+        raise UsageError("--graph reads the rows of a crawl: give its directory with --out")
+    source, _ = find_rows(str(target.out))
+    loaded("nephila_tools.host_graph.files:write_host_graph", "--graph")(source, job or None, directory)
