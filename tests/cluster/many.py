@@ -55,8 +55,9 @@ def many(release: Release, web: Web) -> None:
 
 
 def _document(number: int, web: Web) -> dict[str, object]:
-    host = web.names[number % len(web.names)]
-    spec = job([f"http://{host}/{number % web.pages}"], max_pages=PAGES_OF_A_JOB, owner=f"team-{number % 10}")
+    host, page = web.names[number % len(web.names)], number // len(web.names)
+    # A page in the upper half of the tree of its host, so PAGES_OF_A_JOB pages lie below it.
+    spec = job([f"http://{host}/{page}"], max_pages=PAGES_OF_A_JOB, owner=f"team-{number % 10}")
     spec["scope"]["mode"] = "host"
     return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": f"job-{number:03}"}, "spec": spec}
 
