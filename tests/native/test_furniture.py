@@ -41,6 +41,7 @@ def main_text(core: ModuleType, line: str, head: str = ARTICLE) -> str:
         "<p>31. března 2026</p>",
         "<p>Κατηγορίες: Σχόλια</p>",
         "<p>KATEGORIEN: ÄHNLICHE BEITRÄGE</p>",
+        "<p>Follow us on Facebook, Twitter and Instagram.</p>",
     ],
 )
 def test_furniture_within_an_article_goes(core: ModuleType, line: str) -> None:
@@ -54,6 +55,8 @@ def test_furniture_within_an_article_goes(core: ModuleType, line: str) -> None:
     [
         "<p>Read more slowly and you will see that the threads are never of one colour.</p>",
         "<p>He took a photo of the web: it was the first one of the summer that was ever seen.</p>",
+        "<p>The spider and more words follow here.</p>",
+        "<p>Print and privacy came later, much later!</p>",
         "<pre>photo: image\ntags: comments</pre>",
         "<table><tr><td>Photo: image<td>tags<tr><td>comments<td>share</table>",
     ],

@@ -37,7 +37,7 @@ pub fn leave_out(kept: &mut Vec<u32>, text: &[u8], lines: &[Line], subject: Subj
         }
         let words = &text[line.start as usize..(line.start + line.len) as usize];
         let of = Terms::of(words, line);
-        let goes = line.tag as u8 == FIGCAPTION || of.is_credit || of.is_to_read || of.is_furniture(line, subject);
+        let goes = line.tag as u8 == FIGCAPTION || of.is_credit || of.is_to_read || of.is_furniture(words, line, subject);
         let is_link = 10 * line.link >= 9 * line.len;
         to_read = of.is_to_read || to_read && is_link;
         !(goes || to_read)
@@ -81,10 +81,12 @@ impl Terms {
         terms
     }
 
-    /// Whether half of the words are terms. Headings and items of other pages than articles name parts of their subject.
-    fn is_furniture(&self, line: &Line, subject: Subject) -> bool {
+    /// Whether half of the words are terms; of a sentence without a link, more than half. Headings and items of other pages
+    /// than articles name parts of their subject.
+    fn is_furniture(&self, text: &[u8], line: &Line, subject: Subject) -> bool {
         let is_named = line.flags & (F_HEADING | F_ITEM) != 0 && subject != Subject::Article;
-        line.len <= LONGEST && self.words > 0 && 2 * self.terms >= self.words && !is_named
+        let is_sentence = line.link == 0 && text.last().is_some_and(|last| matches!(last, b'.' | b'!' | b'?'));
+        line.len <= LONGEST && self.words > 0 && 2 * self.terms >= self.words + usize::from(is_sentence) && !is_named
     }
 }
 
