@@ -21,7 +21,6 @@ FRESH_S: Final = 15.0
 CALLERS: Final = 100
 """Callers whose answer is remembered."""
 SCREENS: Final[Mapping[str, CapabilityName]] = {
-    "hosts": "hosts",
     "pages": "rows",
     "page": "rows",
     "items": "rows",

@@ -135,12 +135,10 @@ class Backend(Protocol):
         """Explains a canonical URL in a job; without a name, in the job with the most facts about it. Raises `NotFound`
         for an unknown job."""
 
-    @property
-    def hosts_problem(self) -> str:
-        """Why hosts are not listed here; empty if they are."""
-        return ""
-
-    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList: ...
+    async def hosts(
+        self, request: screen_types.ListHosts, jobs: Collection[str] | None = None
+    ) -> screen_types.HostList:
+        """Hosts with queued URLs of the job of the request; without one, of these jobs, and of all for None."""
 
     async def set_pace(self, request: screen_types.ChangeHost) -> None:
         """Change the pace of a host. Raises `NotFound` for a host without a queue or a state."""

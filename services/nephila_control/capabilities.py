@@ -35,7 +35,6 @@ def capabilities(backend: Backend, *, has_bodies: bool, has_working_copy: bool) 
             changes=True,
         ),
         _of("rows", no_rows, "set api.store"),
-        _of("hosts", backend.hosts_problem, "see nephila explain URL for a URL, and the metrics of schedulers"),
         _of("stored_pages", no_bodies, keep),
         _of("extract", no_table, keep, changes=True),
         _of("commit", no_copy, "start with --rules DIR in a working copy of git", changes=True),

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-CapabilityName = Literal["change", "write", "rules", "rows", "hosts", "stored_pages", "extract", "commit", "browser"]
+CapabilityName = Literal["change", "write", "rules", "rows", "stored_pages", "extract", "commit", "browser"]
 """change: jobs and settings. write: anything else that this API changes, as labels of an audit. extract: items of
 stored pages. commit: rules of the studio into git."""
 

@@ -5,10 +5,11 @@ Nothing is changed. Deleted jobs are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome, Quarantine
 from nephila.kernel.reasons.fault_note import cause_of
@@ -23,7 +24,7 @@ from nephila_control import api, job_types, screen_types
 from nephila_control.explain.explain import Explanation
 from nephila_control.explain.explain import explain as explain_url
 from nephila_control.explain.facts import Home
-from nephila_control.explain.host_list import ListedHost, host_list
+from nephila_control.explain.host_list import HostQuery, HostRows, ListedHost
 from nephila_control.job_report import job_report
 
 
@@ -59,12 +60,20 @@ def _status(scheduler: Scheduler, uid: str) -> JobStatus:
     )
 
 
-def hosts(scheduler: Scheduler, request: screen_types.ListHosts, now: float) -> screen_types.HostList:
-    """Costs O(`host_list.LOOKED_AT`)."""
-    rows = host_list(
-        scheduler.dispatcher, now, job=request.job, search=request.search, name=request.name.lower(), sort=request.sort
+def host_query(request: screen_types.ListHosts, jobs: Collection[str] | None) -> HostQuery:
+    """`jobs` are those of the caller; None: all."""
+    return HostQuery(
+        jobs=[request.job] if request.job else jobs,
+        search=request.search,
+        name=request.name.lower(),
+        sort=request.sort,
+        limit=request.limit,
     )
-    return screen_types.HostList(hosts=[_host(row) for row in rows[: request.limit]], total=len(rows))
+
+
+def host_answer(rows: HostRows, asked: int = 0, answered: int = 0) -> screen_types.HostList:
+    hosts = [_host(row) for row in rows.hosts]
+    return screen_types.HostList(hosts=hosts, total=rows.total, partitions=asked, answered=answered)
 
 
 def no_host(name: str) -> api.NotFound:
@@ -72,7 +81,7 @@ def no_host(name: str) -> api.NotFound:
 
 
 def _host(row: ListedHost) -> screen_types.Host:
-    facts = row._asdict()
+    facts = msgspec.structs.asdict(row)
     return screen_types.Host(**facts | {"recent": screen_types.RecentFetches(**row.recent._asdict())})
 
 

@@ -412,3 +412,7 @@ class HostList(msgspec.Struct, kw_only=True):
     hosts: list[Host]
     total: int
     """Hosts that were looked at; the search is among them."""
+    partitions: int = 0
+    """Partitions whose schedulers were asked; 0: one program, which has all hosts."""
+    answered: int = 0
+    """Those that answered in time. Hosts of the others are missing in this list."""

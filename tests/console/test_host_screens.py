@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from lxml import html
 from nephila_control.access.roles import Role
-from nephila_control.screen_types import ChangeHost, ListHosts
+from nephila_control.local.backend import LocalBackend
+from nephila_control.screen_types import ChangeHost, HostList, ListHosts
 
 from tests.console.console_rig import console
 
@@ -74,3 +75,19 @@ async def test_a_viewer_sees_no_action_and_may_use_none(rig):
         assert not screen.xpath("//main//form[@method='post']"), address
     assert (await browser.post("/console/hosts/a.test", {"action": "retry", "seconds": "0"})).status_code == 403
     assert (await host(rig)).held_s > 0
+
+
+async def test_partitions_that_did_not_answer_are_named_and_their_hosts_are_not_said_to_be_done(rig, monkeypatch):
+    async def partial(self, request, jobs=None):
+        return HostList(hosts=[], total=0, partitions=8, answered=6)
+
+    monkeypatch.setattr(LocalBackend, "hosts", partial)
+    browser = await rig.opened()
+    for address in ("/console/hosts", "/console/jobs/news?tab=hosts"):
+        text = (await browser.get(address)).text
+        assert "6 of 8 partitions answered" in text, address
+        assert "has ended" not in text, address
+    screen = await browser.get("/console/hosts/unknown.test")
+    assert screen.status_code == 200
+    assert "has not answered" in screen.text
+    assert "no URL of it is queued" not in screen.text

@@ -11,6 +11,7 @@ from nephila_console.application import routes
 from nephila_console.logins import Access
 from nephila_control.access.authority import Authority, administrator
 from nephila_control.access.read_only import read_only
+from nephila_control.cluster import queries
 from nephila_control.http.application import application
 from nephila_control.local.backend import NoDeadLetters
 
@@ -89,12 +90,21 @@ async def test_a_screen_that_cannot_work_is_greyed_and_says_why(tmp_path):
         browser = await opened(control)
         page = html.fromstring((await browser.get("/console/")).text)
         absent = page.xpath("//nav//span[@class='absent']")
-        assert [name.text for name in absent] == ["Hosts", "Items", "Pages", "Audit"]
-        assert absent[0].get("title").startswith("hosts are listed by one program")
-        assert "api.store" in absent[1].get("title")
-        text = (await browser.get("/console/hosts?job=j")).text
-        assert "hosts are listed by one program" in text
-        assert "nephila explain URL" in text
+        assert [name.text for name in absent] == ["Items", "Pages", "Audit"]
+        assert "api.store" in absent[0].get("title")
+        text = (await browser.get("/console/items?job=j")).text
+        assert "this program does not know where its rows are" in text
+        assert "api.store" in text
+
+
+async def test_hosts_over_kafka_without_a_scheduler_are_no_error_and_not_called_done(tmp_path, monkeypatch):
+    monkeypatch.setattr(queries, "HOSTS_S", 0.02)
+    async with cluster(tmp_path) as control:
+        browser = await opened(control)
+        for address in ("/console/hosts?job=j", "/console/jobs/j?tab=hosts"):
+            answer = await browser.get(address)
+            assert (answer.status_code, "0 of 16 partitions answered" in answer.text) == (200, True)
+            assert "everything that was found has ended" not in answer.text
 
 
 async def test_counts_without_reasons_are_not_called_nothing(tmp_path):

@@ -28,6 +28,7 @@ from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, 
 from nephila.native import parse_url
 from nephila.programs.control_port import Parts
 from nephila.scheduler.frontier.host_table import novelty_of
+from nephila.scheduler.politeness.recent_fetches import RecentNumbers
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
 from nephila_control import (
@@ -48,6 +49,7 @@ from nephila_control.access.caller import OWNER
 from nephila_control.access.guard import guarded
 from nephila_control.api import OPERATIONS, Control
 from nephila_control.cluster.backend import ClusterBackend
+from nephila_control.explain.host_list import HostQuery, HostRows, ListedHost
 from nephila_control.http.application import application
 from nephila_control.http.client import at_directory
 from nephila_control.http.server import unix_server
@@ -99,6 +101,9 @@ class Schedulers:
         self.bus = bus
         self.versions = itertools.count(1)
         self.quarantines: list[Quarantine] = []
+        self.least_delay_s = 0.0
+        self.silent = False
+        """Whether the scheduler of most partitions is away."""
         for topic in (JOBS, SEEDS, EXPLAIN_QUERIES):
             bus.subscribe(topic, "scheduler", self._on_message, credits=10_000)
 
@@ -129,11 +134,15 @@ class Schedulers:
                 tried.removed, tried.examples = (1, ["http://a.test/5"]) if counted else (0, [])
                 self.bus.publish(EXPLAIN_ANSWERS, 0, tried)
             return
+        if query.list_hosts:
+            self._list_hosts(query)
+            return
         if query.forget:
             answer.released, answer.unknown = True, len(query.forget)
         elif query.host_action:
             answer.released = query.url == "http://a.test/"
             answer.error = "" if answer.released else "the host is not in the frontier"
+            self.least_delay_s = query.host_seconds if query.host_action == "delay" else self.least_delay_s
         elif query.release:
             found = [one for one in self.quarantines if one.place == query.release]
             for one in found:
@@ -143,6 +152,23 @@ class Schedulers:
         else:
             answer.error = f"never found: nothing of {query.url}"
         self.bus.publish(EXPLAIN_ANSWERS, 0, answer)
+
+    def _list_hosts(self, query: ExplainQuery) -> None:
+        """a.test has a URL of each job; its partition has one scheduler, the others another one, which may be away."""
+        chosen = msgspec.json.decode(query.list_hosts, type=HostQuery)
+        home = self.bus.layout.of(parse_url("http://a.test/").fingerprint)
+        others = sorted({*range(PARTITIONS)} - {home})
+        host = ListedHost(
+            name="a.test", why="job", wait_s=0.0, queued=1, in_flight=0, delay_s=1.0, address="",
+            jobs=["news"], recent=RecentNumbers(), least_delay_s=self.least_delay_s,
+        )  # fmt: skip
+        listed = [host] if chosen.search in host.name and chosen.name in ("", host.name) else []
+        for partitions, hosts in (([home], listed), (others, [])):
+            if partitions == others and (self.silent or query.url):
+                continue
+            rows = msgspec.json.encode(HostRows(hosts=hosts, total=len(hosts)))
+            slot = f"{query.slot}/{partitions[0]}"
+            self.bus.publish(EXPLAIN_ANSWERS, 0, ExplainAnswer(slot, query.id, partitions=partitions, hosts=rows))
 
 
 class Rig:
@@ -753,15 +779,13 @@ async def test_the_series_of_a_job_ends_with_its_present_counts(rig):
 
 
 async def test_hosts_say_why_they_wait(rig):
-    """A paused job lets its hosts wait; over Kafka each scheduler has its own hosts."""
+    """A paused job lets its hosts wait; over Kafka each scheduler has its own hosts, and all of them are asked."""
     await apply(rig)
     request = screen_types.ListHosts(job="news")
-    if rig.has_settings:
-        with pytest.raises(UserError, match="over Kafka"):
-            await rig.control.list_hosts(request)
-        return
-    (host,) = (await rig.control.list_hosts(request)).hosts
-    assert (host.name, host.queued, host.jobs) == ("a.test", 1, ["news"])
+    answer = await rig.control.list_hosts(request)
+    (host,) = answer.hosts
+    assert (host.name, host.queued, host.jobs, host.why) == ("a.test", 1, ["news"], "job")
+    assert answer.partitions == answer.answered == (PARTITIONS if rig.has_settings else 0)
     assert (await rig.control.list_hosts(screen_types.ListHosts(search="b.test"))).hosts == []
 
 
@@ -772,10 +796,8 @@ async def test_the_pace_of_a_host_is_changed(rig):
         request = screen_types.ChangeHost(name="a.test", action=action, seconds=seconds)
         answer = await rig.control.change_host(request)
         assert (answer.name, answer.action, answer.seconds) == ("a.test", action, seconds)
-    if not rig.has_settings:
-        (host,) = (await rig.control.list_hosts(screen_types.ListHosts(name="a.test"))).hosts
-        assert (host.least_delay_s, host.held_s) == (20.0, 0.0)
-        assert (await rig.control.list_hosts(screen_types.ListHosts(name="b.test"))).hosts == []
+    (host,) = (await rig.control.list_hosts(screen_types.ListHosts(name="a.test"))).hosts
+    assert (host.least_delay_s, host.held_s) == (20.0, 0.0)
     with pytest.raises(api.NotFound, match="not in the frontier"):
         await rig.control.change_host(screen_types.ChangeHost(name="b.test", action="retry"))
     for action, seconds in (("pause", 0.0), ("delay", 90_000.0), ("retry", 1.0)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from nephila_control.explain.host_list import host_list
+from nephila_control.explain.host_list import HostQuery, host_list
 
 from tests.scheduler.world import Answer, World, site
 
@@ -21,7 +21,7 @@ async def world(directory, answers=None, **config):
 
 def listed(scripted):
     """The host of the pages."""
-    (host,) = host_list(scripted.scheduler.dispatcher, scripted.clock.monotonic(), name="a.test")
+    (host,) = host_list(scripted.scheduler.dispatcher, scripted.clock.monotonic(), HostQuery(name="a.test"))
     return host
 
 

@@ -1,10 +1,11 @@
 """Answers queries of `nephila explain` about URLs, for the partitions of this scheduler.
 
-A query can also try an exclusion: the queues are walked in steps, and the answer is published at the end. Or it asks to
-release a quarantined part of a host, or to forget URLs; that answer is published after the commit. Everyone who can
-publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each PAUSE_S, and an expired
-query gets no answer. A query for a partition of another scheduler is ignored here, so each query has one answer or
-none.
+A query can also try an exclusion: the queues are walked in steps, and the answer is published at the end. Or it lists
+hosts, which costs O(`host_list.LOOKED_AT`) for all partitions of this scheduler together. Or it asks to release a
+quarantined part of a host, to forget URLs or to change the pace of a host; that answer is published after the commit.
+Everyone who can publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each
+PAUSE_S, and an expired query gets no answer. A query for a partition of another scheduler is ignored here, so each
+query has one answer or none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.fragment_routes import parse_for, parse_routed
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UNREADABLE, UsageError
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url
@@ -30,6 +31,7 @@ from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila_control.explain.explain import Explanation, explain
 from nephila_control.explain.facts import Home
+from nephila_control.explain.host_list import HostQuery, host_rows
 
 WAITING = 16
 """Queries that wait; a further one replaces the oldest, which gets no answer."""
@@ -37,6 +39,8 @@ PAUSE_S = 0.05
 LONGEST_S = 60.0
 MAX_QUARANTINES = 10_000
 """Quarantines of one answer; further ones are left out."""
+MAX_HOSTS = 200
+"""Hosts of one answer."""
 MAX_FORGET = 1000
 """URLs of one query that are forgotten."""
 MAX_URL_CHARS = 100_000
@@ -174,6 +178,8 @@ class ExplainQueryHandler:
         has seen it."""
         if question.list_quarantines:
             return self._quarantines(question)
+        if question.list_hosts:
+            return self._hosts(question)
         answer = ExplainAnswer(question.slot, question.id)
         try:
             parts = parse_url(question.url)
@@ -248,6 +254,24 @@ class ExplainQueryHandler:
             answer.quarantines += job.quarantines.values() if job is not None else ()
         del answer.quarantines[MAX_QUARANTINES:]
         return answer
+
+    def _hosts(self, question: ExplainQuery) -> ExplainAnswer | None:
+        """Hosts of all partitions of this scheduler, or of the one that the URL belongs to. There is no answer to a
+        query that cannot be read: the control API sends none."""
+        owners = self._owners.owners
+        try:
+            query = msgspec.json.decode(question.list_hosts, type=HostQuery)
+            if question.url:
+                number = self._bus.layout.of(parse_url(question.url).fingerprint)
+                owners = {number: owners[number]} if number in owners else {}
+        except (*UNREADABLE, UrlError):
+            return None
+        if not owners:
+            return None
+        query.limit = min(max(query.limit, 0), MAX_HOSTS)
+        rows = host_rows([owner.dispatcher for owner in owners.values()], self._clock.monotonic(), query)
+        slot = f"{question.slot}/{self._member}"
+        return ExplainAnswer(slot, question.id, partitions=sorted(owners), hosts=msgspec.json.encode(rows))
 
     def _best_explanation(
         self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], specs: Mapping[str, CrawlJob]

@@ -73,9 +73,10 @@ async def host(view: View) -> Response:
 
 async def _host(view: View, problem: str = "") -> Response:
     name = view.name[:200]
-    hosts = (await view.control.list_hosts(screen_types.ListHosts(name=name))).hosts
+    answer = await view.control.list_hosts(screen_types.ListHosts(name=name))
     pages = await optional(view.control.list_pages(screen_types.ListPages(search=f"://{name}/", limit=NEWEST)))
-    if not hosts and not (pages is not None and pages.pages):
+    hosts, is_unknown = answer.hosts, answer.answered < answer.partitions
+    if not hosts and not is_unknown and not (pages is not None and pages.pages):
         raise NotFound(_("there is no host %(name)s here") % {"name": name})
     return view.render(
         "host.html",
@@ -83,6 +84,7 @@ async def _host(view: View, problem: str = "") -> Response:
         live=not problem,
         name=name,
         host=hosts[0] if hosts else None,
+        is_unknown=is_unknown,
         pages=pages.pages if pages is not None else [],
         why=why_words(),
         stuck=STUCK,

@@ -54,8 +54,6 @@ async def _newest(view: View, outcome: Literal["", "failed"]) -> list[screen_typ
 
 
 async def _hosts(view: View, detail: job_types.JobDetail) -> dict[str, Any]:
-    if view.lacks("hosts") is not None:
-        return {"hosts": None}
     answer = await view.control.list_hosts(screen_types.ListHosts(job=view.name, limit=NEWEST))
     return {"hosts": answer, "why": why_words()}
 

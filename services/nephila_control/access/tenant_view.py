@@ -23,7 +23,6 @@ from nephila_control.access.change_log import ChangeLog
 from nephila_control.backend import Backend, DeadLetters
 from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
-from nephila_control.explain.host_list import SORTS
 from nephila_control.rule_versions import StoredVersion
 from nephila_control.series import JobSeries
 
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
 
 EXPLAINED = 20
 """Jobs that explain a URL when none is named."""
+WITH_HOSTS = 1000
+"""Jobs whose hosts are listed when none is named."""
 CLOSED = "this is not for those who are limited to tenants"
 
 
@@ -150,21 +151,17 @@ class TenantBackend(Backend):
         explanations = [await self._inner.explain(url, uid) for uid in list(self.jobs())[:EXPLAINED]]
         return job_view.best(explanations)
 
-    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        """Lists the hosts of each own job; the numbers of a host are sums over all jobs."""
-        by_name: dict[str, screen_types.Host] = {}
-        own = set(self.jobs())
-        for uid in [self._known(request.job)] if request.job else list(own)[:EXPLAINED]:
-            listed = await self._inner.hosts(msgspec.structs.replace(request, job=uid))
-            for host in listed.hosts:
-                host.jobs = [job for job in host.jobs if job in own]
-                by_name.setdefault(host.name, host)
-        hosts = sorted(by_name.values(), key=SORTS[request.sort])
-        return screen_types.HostList(hosts=hosts[: request.limit], total=len(hosts))
-
-    @property
-    def hosts_problem(self) -> str:
-        return self._inner.hosts_problem
+    async def hosts(
+        self, request: screen_types.ListHosts, jobs: Collection[str] | None = None
+    ) -> screen_types.HostList:
+        """The numbers of a host are sums over all jobs."""
+        if request.job:
+            self._known(request.job)
+        own = list(self.jobs())[:WITH_HOSTS]
+        answer = await self._inner.hosts(request, own)
+        for host in answer.hosts:
+            host.jobs = [job for job in host.jobs if job in own]
+        return answer
 
     async def set_pace(self, request: screen_types.ChangeHost) -> None:
         raise UserError(CLOSED)

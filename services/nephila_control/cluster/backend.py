@@ -296,15 +296,13 @@ class ClusterBackend(Backend):
         job_view.choose(self.jobs(), name)
         return await self._queries.explain(url, name)
 
-    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        raise UserError(f"{self.hosts_problem}; see nephila explain URL for one of its URLs")
+    async def hosts(
+        self, request: screen_types.ListHosts, jobs: Collection[str] | None = None
+    ) -> screen_types.HostList:
+        return job_view.host_answer(*await self._queries.hosts(job_view.host_query(request, jobs)))
 
     async def set_pace(self, request: screen_types.ChangeHost) -> None:
         await self._queries.change_host(request.name, request.action, request.seconds)
-
-    @property
-    def hosts_problem(self) -> str:
-        return "hosts are listed by one program, not by a system over Kafka"
 
     # ---- rules
 

@@ -1,4 +1,4 @@
-"""Questions to the schedulers, and their answers: explain, quarantines, and URLs that are forgotten.
+"""Questions to the schedulers, and their answers: explain, hosts, quarantines, and URLs that are forgotten.
 
 A query names the partition that answers it, or asks all of them. Queries and answers are in no group: every program
 reads all answers and takes those to its own ids.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import zip_longest
 from typing import Any
@@ -19,18 +19,21 @@ from nephila.kernel.documents.job_document import keeps_routes, spec_of
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery, Outcome, Quarantine
-from nephila.kernel.runtime.errors import NotReadyError, UsageError
+from nephila.kernel.runtime.errors import UNREADABLE, NotReadyError, UsageError
 from nephila.kernel.topics import EXPLAIN_QUERIES, Topic
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.engine.exclusion_trial import EXAMPLES
 
 from nephila_control import api, job_types
 from nephila_control.explain.explain import Explanation
+from nephila_control.explain.host_list import HostQuery, HostRows, first_rows
 
 FORGET_BATCH = 100
 """URLs of one query: with 8,192 characters each they fit into a message."""
 ANSWER_S = 10.0
 """For the answer of a scheduler; one that has just taken a partition over may be busy."""
+HOSTS_S = 3.0
+"""For the hosts: a screen asks again every few seconds, so it does not wait for a scheduler that is away."""
 Send = Callable[[Topic, Any], Awaitable[None]]
 
 
@@ -75,13 +78,28 @@ class Queries:
             examples=_in_turn([answer.examples for answer in answers])[:EXAMPLES],
         )
 
-    async def _ask_all(self, question: ExplainQuery) -> tuple[list[ExplainAnswer], int]:
-        """Returns answers that together cover the partitions, and the number of partitions without an answer."""
+    async def hosts(self, query: HostQuery) -> tuple[HostRows, int, int]:
+        """Returns the hosts, the number of partitions that were asked, and how many of them answered. A named host has
+        one partition."""
+        question = ExplainQuery(slot="hosts", list_hosts=msgspec.json.encode(query))
+        asked = range(self._layout().count)
+        if query.name:
+            question.url = _url_of(query.name)
+            number = self._layout().of(parse_url(question.url).fingerprint)
+            asked = range(number, number + 1)
+        answers, missing = await self._ask_all(question, asked, HOSTS_S)
+        return first_rows(map(_rows, answers), query), len(asked), len(asked) - missing
+
+    async def _ask_all(
+        self, question: ExplainQuery, partitions: Collection[int] = (), answer_s: float = ANSWER_S
+    ) -> tuple[list[ExplainAnswer], int]:
+        """Returns answers that together cover the partitions (all of them, if none is named), and the number of
+        partitions without an answer."""
         collected: list[ExplainAnswer] = []
-        missing = set(range(self._layout().count))
-        async with self._asked(question) as answers:
+        missing = set(partitions or range(self._layout().count))
+        async with self._asked(question, answer_s) as answers:
             with suppress(TimeoutError):
-                async with asyncio.timeout(ANSWER_S):
+                async with asyncio.timeout(answer_s):
                     while missing:
                         answer = await answers.get()
                         if missing.intersection(answer.partitions):
@@ -139,9 +157,11 @@ class Queries:
         return answer
 
     @asynccontextmanager
-    async def _asked(self, question: ExplainQuery) -> AsyncIterator[asyncio.Queue[ExplainAnswer]]:
+    async def _asked(
+        self, question: ExplainQuery, answer_s: float = ANSWER_S
+    ) -> AsyncIterator[asyncio.Queue[ExplainAnswer]]:
         question.id = uuid.uuid4().hex
-        question.deadline, question.system = time.time() + ANSWER_S, self._broker
+        question.deadline, question.system = time.time() + answer_s, self._broker
         answers = self._answers[question.id] = asyncio.Queue()
         try:
             await self._send(EXPLAIN_QUERIES, question)
@@ -162,6 +182,14 @@ def _url_of(host: str) -> str:
         return parse_url(f"http://{host}/").href
     except UrlError as error:
         raise UsageError(f"{host[:100]!r} is no host: {error}") from None
+
+
+def _rows(answer: ExplainAnswer) -> HostRows:
+    """Raises `NotReadyError` for rows of another version of the program."""
+    try:
+        return msgspec.json.decode(answer.hosts, type=HostRows)
+    except UNREADABLE:
+        raise NotReadyError("a scheduler lists its hosts in another version of Nephila; update all services") from None
 
 
 def _in_turn(lists: list[list[str]]) -> list[str]:

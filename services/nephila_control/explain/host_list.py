@@ -4,10 +4,11 @@ Cost: O(`LOOKED_AT`), some 10 ms, in which a running program is blocked. A host 
 pace here: it waits for its instant in the heap, or is ready.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
+import msgspec
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.politeness.recent_fetches import RecentNumbers
@@ -15,13 +16,13 @@ from nephila.scheduler.politeness.recent_fetches import RecentNumbers
 from nephila_control.explain.facts import PauseCause, pause_cause
 
 LOOKED_AT: Final = 5_000
-"""Hosts of each kind that are looked at, at most."""
+"""Hosts of each kind that are looked at, at most, in all partitions of a program."""
 JOBS: Final = 5
 """Jobs that are named for a host."""
 Why = Literal["in_flight", "ready", "address", "job", "budget", "domain", "idle"] | PauseCause
 
 
-class ListedHost(NamedTuple):
+class ListedHost(msgspec.Struct, kw_only=True):
     """A host as it is listed."""
 
     name: str
@@ -42,24 +43,60 @@ class ListedHost(NamedTuple):
     """Seconds until the end of the pause that a person has set."""
 
 
+class HostQuery(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The choice and the order of hosts. It travels to schedulers as JSON."""
+
+    jobs: Collection[str] | None = None
+    """Hosts with queued URLs of one of these jobs; None: hosts of all jobs."""
+    search: str = ""
+    """Part of the name."""
+    name: str = ""
+    """This host alone, also one without a queue."""
+    sort: "HostSort" = "next"
+    limit: int = 50
+
+
+class HostRows(msgspec.Struct, kw_only=True):
+    """The first hosts of some partitions, in the order of the query."""
+
+    hosts: list[ListedHost]
+    total: int
+    """Hosts that were looked at and fit the query."""
+
+
+def host_rows(dispatchers: Sequence[Dispatcher], now: float, query: HostQuery) -> HostRows:
+    """Of the partitions of one program. They share LOOKED_AT, but each looks at as many hosts as are listed."""
+    looked_at = max(LOOKED_AT // max(len(dispatchers), 1), query.limit)
+    lists = [host_list(dispatcher, now, query, looked_at) for dispatcher in dispatchers]
+    return first_rows([HostRows(hosts=hosts, total=len(hosts)) for hosts in lists], query)
+
+
+def first_rows(parts: Iterable[HostRows], query: HostQuery) -> HostRows:
+    """Merges the rows of several partitions. A host that two schedulers have while its partition moves is listed
+    once."""
+    parts = list(parts)
+    hosts = {host.name: host for part in parts for host in part.hosts}
+    ordered = sorted(hosts.values(), key=SORTS[query.sort])
+    return HostRows(hosts=ordered[: query.limit], total=sum(part.total for part in parts))
+
+
 def host_list(
-    dispatcher: Dispatcher, now: float, *, job: str = "", search: str = "", name: str = "", sort: "HostSort" = "next"
+    dispatcher: Dispatcher, now: float, query: HostQuery | None = None, looked_at: int = LOOKED_AT
 ) -> list[ListedHost]:
-    """`job`: with URLs of this job. `search`: part of the name. `name`: this host alone, also one without a queue."""
-    frontier = dispatcher.frontier
-    listed_job = frontier.jobs.get(job)
-    if job and listed_job is None:
-        return []
-    causes = _one(dispatcher, now, name) if name else _numbers(dispatcher, now)
+    """All hosts of one partition that fit. `looked_at`: hosts of each kind that are looked at, at most."""
+    query = query or HostQuery()
+    frontier, search = dispatcher.frontier, query.search.lower()
+    jobs = None if query.jobs is None else {frontier.jobs[job].number for job in query.jobs if job in frontier.jobs}
+    causes = _one(dispatcher, now, query.name) if query.name else _numbers(dispatcher, now, looked_at)
+    if search and not query.name:  # a whole name is found among any number of hosts
+        causes |= {number: cause for number, cause in _one(dispatcher, now, search).items() if cause[0] != "idle"}
     listed = []
     for number, (why, at) in causes.items():
         key = frontier.store.name(number)
-        if (search and search.lower() not in key) or (
-            listed_job is not None and not frontier.store.length(number, listed_job.number)
-        ):
-            continue
-        listed.append(_listed(dispatcher, now, number, key, why, max(at - now, 0.0) if at else 0.0))
-    return sorted(listed, key=SORTS[sort])
+        is_listed = jobs is None or any(job in jobs for job, _ in frontier.store.jobs(number))
+        if is_listed and search in key:
+            listed.append(_listed(dispatcher, now, number, key, why, max(at - now, 0.0) if at else 0.0))
+    return sorted(listed, key=SORTS[query.sort])
 
 
 def _one(dispatcher: Dispatcher, now: float, name: str) -> dict[int, tuple[Why, float]]:
@@ -83,7 +120,7 @@ def _one(dispatcher: Dispatcher, now: float, name: str) -> dict[int, tuple[Why, 
     return {number: (why, at if at is not None and at > now else 0.0)}
 
 
-def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]:
+def _numbers(dispatcher: Dispatcher, now: float, looked_at: int) -> dict[int, tuple[Why, float]]:
     """Number of a host → what it waits for, and the instant if there is one. A host is listed once, by the first
     reason that holds."""
     frontier = dispatcher.frontier
@@ -93,17 +130,17 @@ def _numbers(dispatcher: Dispatcher, now: float) -> dict[int, tuple[Why, float]]
         if host.in_flight:
             causes[number] = "in_flight", 0.0
     for job in frontier.jobs.values():
-        for number in islice(job.queue.over_budget_hosts, LOOKED_AT):
+        for number in islice(job.queue.over_budget_hosts, looked_at):
             causes.setdefault(number, ("budget", 0.0))
-        for number in islice(job.queue.held_back, LOOKED_AT):
+        for number in islice(job.queue.held_back, looked_at):
             causes.setdefault(number, ("domain", 0.0))
-        for number in islice(job.queue.waiting_hosts, LOOKED_AT):
+        for number in islice(job.queue.waiting_hosts, looked_at):
             causes.setdefault(number, ("job", 0.0))
-    for number in islice(readiness.waiting_for_address, LOOKED_AT):
+    for number in islice(readiness.waiting_for_address, looked_at):
         causes.setdefault(number, ("address", 0.0))
-    for number in islice(readiness.ready.hosts(), LOOKED_AT):
+    for number in islice(readiness.ready.hosts(), looked_at):
         causes.setdefault(number, ("ready", 0.0))
-    for number, at in frontier.store.scheduled(LOOKED_AT):
+    for number, at in frontier.store.scheduled(looked_at):
         causes.setdefault(number, ("ready", 0.0) if at <= now else (_cause(dispatcher, number), at))
     return causes
 

@@ -36,6 +36,7 @@ from nephila_control.disk_trend import DiskTrend
 from nephila_control.event_log import EventLog
 from nephila_control.explain.explain import Explanation
 from nephila_control.explain.facts import Home
+from nephila_control.explain.host_list import host_rows
 from nephila_control.local.explain import LocalExplain
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.rule_versions import StoredVersion
@@ -317,8 +318,11 @@ class LocalBackend(Backend):
     async def explain(self, url: str, name: str) -> Explanation:
         return await self._explain.explain(url, name)
 
-    async def hosts(self, request: screen_types.ListHosts) -> screen_types.HostList:
-        return job_view.hosts(self._scheduler, request, self.clock.monotonic())
+    async def hosts(
+        self, request: screen_types.ListHosts, jobs: Collection[str] | None = None
+    ) -> screen_types.HostList:
+        query = job_view.host_query(request, jobs)
+        return job_view.host_answer(host_rows([self._scheduler.dispatcher], self.clock.monotonic(), query))
 
     async def set_pace(self, request: screen_types.ChangeHost) -> None:
         if not self._scheduler.change_host_pace(request.name.lower(), request.action, request.seconds):

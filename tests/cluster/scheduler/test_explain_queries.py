@@ -10,7 +10,8 @@ from nephila.kernel.messages import ExplainQuery, Quarantine, Seed
 from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOBS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.frontier.host_table import novelty_of
-from nephila_cluster.scheduler.explain_queries import WAITING
+from nephila_cluster.scheduler.explain_queries import MAX_HOSTS, WAITING
+from nephila_control.explain.host_list import HostQuery, HostRows
 
 from tests.cluster.scheduler.cluster_rig import Site, World, web
 from tests.jobs import crawl_job
@@ -249,3 +250,50 @@ async def test_the_owner_of_its_partition_paces_a_host(world):
     assert (found["pause"].released, host.pace.held_until > world.clock.monotonic()) == (True, True)
     assert found["faster"].usage_error
     assert "not in the frontier" in found["retry"].error
+
+
+def list_hosts(world: World, query: HostQuery | bytes, url: str = "", name: str = "hosts") -> None:
+    """Ask for hosts of all partitions, or for one host."""
+    content = query if isinstance(query, bytes) else msgspec.json.encode(query)
+    until = world.clock.now() + 10.0
+    world.outside.publish(EXPLAIN_QUERIES, 0, ExplainQuery("hosts", name, url, "", until, list_hosts=content))
+
+
+async def test_each_scheduler_lists_the_hosts_of_its_partitions(world):
+    list_hosts(world, HostQuery())
+    lists = await answers(world)
+    assert sorted(answer.partitions for answer in lists) == [[0, 1], [2, 3]]
+    hosts = {}
+    for answer in lists:
+        rows = msgspec.json.decode(answer.hosts, type=HostRows)
+        assert rows.total == len(rows.hosts)
+        for host in rows.hosts:
+            assert world.partition(f"http://{host.name}/") in answer.partitions
+            hosts[host.name] = host
+    assert set(hosts) == {f"h{number}.test" for number in range(4)}
+    assert {host.why for host in hosts.values()} <= {"address", "delay", "in_flight", "ready"}
+    assert all(host.jobs == ["t"] or host.in_flight for host in hosts.values())
+    world.check()
+
+
+async def test_one_host_is_listed_by_the_owner_of_its_partition(world):
+    list_hosts(world, HostQuery(name="h1.test"), "http://h1.test/")
+    (answer,) = await answers(world)
+    assert answer.partitions == [world.partition("http://h1.test/")]
+    assert [host.name for host in msgspec.json.decode(answer.hosts, type=HostRows).hosts] == ["h1.test"]
+
+
+async def test_a_list_of_hosts_is_bounded_and_a_query_that_cannot_be_read_is_not_answered(world):
+    """The limit of a stranger's query is cut to that of an answer; the next query is answered."""
+    owners = world.members["a"][1].owners.values()
+    for owner in owners:
+        for number in range(2 * MAX_HOSTS):
+            host = owner.frontier.hosts.get_or_create(f"x{number}.test")
+            host.in_flight = 1
+    for query in (b"{", b'{"sort": "money"}', b"[]"):
+        list_hosts(world, query, name="bad")
+    list_hosts(world, HostQuery(), "nonsense", name="bad")
+    list_hosts(world, HostQuery(limit=1_000_000))
+    sizes = {len(msgspec.json.decode(answer.hosts, type=HostRows).hosts) for answer in await answers(world)}
+    assert max(sizes) == MAX_HOSTS
+    assert {answer.id for answer in await answers(world)} == {"hosts"}

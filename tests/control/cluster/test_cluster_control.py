@@ -6,12 +6,20 @@ import asyncio
 import itertools
 
 import pytest
-from nephila.kernel.messages import CrawlJob, JobStatus, MemberState, MemberStatus, RefusingHost
+from nephila.kernel.messages import (
+    CrawlJob,
+    ExplainAnswer,
+    ExplainQuery,
+    JobStatus,
+    MemberState,
+    MemberStatus,
+    RefusingHost,
+)
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila.kernel.topics import JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
-from nephila_control import event_types, job_types, requests, system_types
-from nephila_control.cluster import backend, held_jobs
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, MEMBERS, SEEDS, SETTINGS
+from nephila_control import event_types, job_types, requests, screen_types, system_types
+from nephila_control.cluster import backend, held_jobs, queries
 from nephila_control.cluster.backend import ClusterBackend
 from nephila_control.commands import remote_crawl as remote
 from nephila_control.commands.jobs.command import send_seeds
@@ -503,3 +511,54 @@ async def test_a_setting_of_one_member_is_stored_under_its_name():
     ):
         with pytest.raises(UsageError, match=line):
             await change(member, **settings)
+
+
+ROWS = b'{"hosts": [{"name": "%s.test", "why": "delay", "wait_s": %d, "queued": 1, "in_flight": 0, "delay_s": 1,\
+ "address": "", "jobs": [], "recent": [1, 0.1, 0.2, 200, 0, 1]}], "total": 7}'
+
+
+def scheduler_of(system: System, partitions: list[int], rows: bytes) -> list[ExplainQuery]:
+    """A scheduler that lists the same hosts whatever it is asked; returns its queries."""
+    received: list[ExplainQuery] = []
+
+    def answer(delivery) -> None:
+        query = delivery.message
+        delivery.ack()
+        received.append(query)
+        slot = f"{query.slot}/{partitions[0]}"
+        system.bus.publish(EXPLAIN_ANSWERS, 0, ExplainAnswer(slot, query.id, partitions=partitions, hosts=rows))
+
+    system.bus.subscribe(EXPLAIN_QUERIES, f"scheduler-{partitions[0]}", answer, credits=100)
+    return received
+
+
+async def test_hosts_of_schedulers_are_merged_and_a_missing_answer_is_counted(monkeypatch):
+    monkeypatch.setattr(queries, "HOSTS_S", 0.05)
+    system = System()
+    received = scheduler_of(system, [*range(8)], ROWS % (b"late", 9))
+    scheduler_of(system, [8, 9, 10, 11], ROWS % (b"soon", 3))
+    answer = await system.control.list_hosts(screen_types.ListHosts(limit=5))
+    assert [host.name for host in answer.hosts] == ["soon.test", "late.test"]
+    assert (answer.total, answer.partitions, answer.answered) == (14, 16, 12)
+    first = await system.control.list_hosts(screen_types.ListHosts(limit=1))
+    assert [host.name for host in first.hosts] == ["soon.test"]
+    assert [query.url for query in received] == ["", ""]
+
+
+async def test_a_list_of_hosts_without_any_answer_says_so(monkeypatch):
+    """Of one host, its partition alone is asked."""
+    monkeypatch.setattr(queries, "HOSTS_S", 0.02)
+    system = System()
+    answer = await system.control.list_hosts(screen_types.ListHosts())
+    assert (answer.hosts, answer.partitions, answer.answered) == ([], 16, 0)
+    answer = await system.control.list_hosts(screen_types.ListHosts(name="a.test"))
+    assert (answer.hosts, answer.partitions, answer.answered) == ([], 1, 0)
+    with pytest.raises(UsageError, match="is no host"):
+        await system.control.list_hosts(screen_types.ListHosts(name="a b"))
+
+
+async def test_rows_of_another_version_are_an_error():
+    system = System()
+    scheduler_of(system, [*range(16)], b'{"hosts": [{"title": 1}], "total": 1}')
+    with pytest.raises(NotReadyError, match="another version"):
+        await system.control.list_hosts(screen_types.ListHosts())

@@ -7,7 +7,7 @@ from pathlib import Path
 from nephila.kernel.documents.budget_schema import DomainBudget
 from nephila.kernel.documents.job_schema import Scope
 from nephila_control.explain.explain import explain
-from nephila_control.explain.host_list import host_list
+from nephila_control.explain.host_list import HostQuery, host_list
 
 from tests.scheduler.world import JOB, World, site
 
@@ -27,5 +27,5 @@ async def test_explain_and_the_list_of_hosts_name_the_domain(tmp_path: Path) -> 
     waiting = explain(scheduler.dispatcher, job, f"http://{host}/", now, running=True)
     assert (waiting.kind, waiting.state) == ("budget_domain", "waiting")
     assert waiting.sentence == f"Waiting: held back: {words}; the budget grows with the crawl."
-    (listed,) = host_list(scheduler.dispatcher, now, search=host)
+    (listed,) = host_list(scheduler.dispatcher, now, HostQuery(search=host))
     assert (listed.why, listed.domain) == ("domain", words)

@@ -37,6 +37,9 @@ class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
     host_action: str = ""
     # Length of the pause, or the delay.
     host_seconds: float = 0.0
+    # Instead list hosts: a HostQuery as JSON. Without url they are those of all partitions of each scheduler,
+    # with url that host alone. The job is not used.
+    list_hosts: bytes = b""
 
 
 class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
@@ -52,7 +55,7 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     usage_error: bool = False
     # The part is released, the URLs are forgotten or the host is changed, and that is in the log.
     released: bool = False
-    # The partitions of these quarantines, or of these counts.
+    # The partitions of these quarantines, counts or hosts.
     partitions: list[int] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
     # URLs that are forgotten, that are queued or in flight and stay, and that the job does not know.
@@ -68,3 +71,5 @@ class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
     examples: list[str] = msgspec.field(default_factory=list)
     # All of them were looked at.
     complete: bool = False
+    # HostRows of these partitions as JSON.
+    hosts: bytes = b""
