@@ -24,7 +24,7 @@ EXAMPLES: Final = {
     "frontier": "nephila frontier --out frontier",
     "pages": "nephila pages --outcome failed --out site",
     "search": "nephila search '\"climate change\" host:example.org -sport' --out site",
-    "hosts": "nephila hosts --out jobs",
+    "hosts": "nephila hosts news.example --pause 6h --out jobs",
     "backup": "nephila backup --out site --to backups --keep 7",
     "restore": "nephila restore backups/2026-11-23T16-40-00Z --out site",
     "check": "nephila check --out site --repair",

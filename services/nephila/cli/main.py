@@ -171,7 +171,7 @@ COMMANDS = {
     "hosts": Command(
         OPERATE,
         "nephila_control.commands.rows:hosts",
-        "List hosts with queued URLs, and why each waits.",
+        "List hosts with queued URLs and why each waits, or change the pace of one.",
     ),
     "log": Command(
         OPERATE,

@@ -1,4 +1,4 @@
-"""`nephila pages` and `nephila hosts`: what the console lists, on the command line."""
+"""`nephila pages` and `nephila hosts`: what the console lists, and the pace of a host, on the command line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 import typer
 from nephila.cli.options import Json
 from nephila.cli.output import note, print_json
+from nephila.cli.progress import duration
 from nephila.cli.terminal import sanitize
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError
 from nephila.kernel.runtime.extensions import loaded
 
 from nephila_control import screen_types
@@ -74,20 +75,40 @@ def _pages(target: ControlTarget, request: screen_types.ListPages) -> screen_typ
 
 @with_target()
 def hosts(
-    search: Annotated[str, typer.Argument(metavar="[TEXT]", help="Part of the host's name.")] = "",
+    search: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="Part of the host's name; its whole name for a change.")
+    ] = "",
     job: JobName = "",
     limit: Limit = 50,
     graph: Graph = None,
     *,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Fetch from the host again: end its pause and its back-off.")
+    ] = False,
+    pause: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Fetch nothing from the host for so long, 30d at most.")
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Leave at least so much between two requests, 1d at most; 0: the delay of its jobs."
+        ),
+    ] = None,
     target: ControlTarget,
     json: Json = False,
 ) -> None:
-    """List hosts with queued URLs: when the next request of each is due, and why it waits. Or write their graph."""
+    """List hosts with queued URLs: when the next request of each is due, and why it waits. Or change the pace of one
+    host, for all jobs; it never becomes faster than robots.txt and its jobs allow. Or write their graph."""
     if graph is not None:
         _write_graph(target, job, graph)
         return
+    if change := _change(search, retry=retry, pause=pause, delay=delay):
+        _print_change(call(target, lambda control: control.change_host(change)), as_json=json)
+        return
     request = screen_types.ListHosts(search=search, job=job, limit=limit)
     answer = call(target, lambda control: control.list_hosts(request))
+    if answer.partitions and not answer.answered:
+        raise NotReadyError("no scheduler has answered; see nephila service members, and repeat the command")
     if json:
         print_json(answer)
         return
@@ -99,6 +120,40 @@ def hosts(
     print_table(rows)
     if answer.total > len(answer.hosts):
         note(f"{answer.total - len(answer.hosts):,} more hosts")
+    if answer.answered < answer.partitions:
+        note(f"{answer.answered} of {answer.partitions} partitions answered; hosts of the others are missing")
+
+
+def _change(host: str, *, retry: bool, pause: str | None, delay: str | None) -> screen_types.ChangeHost | None:
+    """Returns None without a change. Raises `UsageError`."""
+    texts = {"retry": "0" if retry else None, "pause": pause, "delay": delay}
+    changes = [(action, text) for action, text in texts.items() if text is not None]
+    if not changes:
+        return None
+    if len(changes) > 1 or not host:
+        raise UsageError("a change of the pace: the name of a host, and one of --retry, --pause and --delay")
+    ((action, text),) = changes
+    from nephila.kernel.documents.field_types import parse_seconds  # not for each command: it loads RE2
+
+    try:
+        fields = {"name": host, "action": action, "seconds": parse_seconds(text)}
+        return msgspec.convert(fields, screen_types.ChangeHost)
+    except ValueError as error:
+        raise UsageError(f"--{action}: {error}") from None
+
+
+def _print_change(change: screen_types.HostChanged, *, as_json: bool) -> None:
+    if as_json:
+        print_json(change)
+        return
+    lines = {
+        "retry": "its next request comes after its usual delay",
+        "pause": f"nothing is fetched for {duration(change.seconds)}; --retry ends this",
+        "delay": f"at least {change.seconds:g} s between two requests; --delay 0 ends this"
+        if change.seconds
+        else "the delay of its jobs counts",
+    }
+    typer.echo(f"{sanitize(change.name)}: {lines[change.action]}")
 
 
 def _write_graph(target: ControlTarget, job: str, directory: Path) -> None:
