@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from markupsafe import Markup, escape
 from nephila_control.audit_types import Precision
+from nephila_control.rule_types import RuleSample
 from nephila_control.screen_types import Sample, TimeBin
 
 from nephila_console.figures import count, span
@@ -150,6 +151,32 @@ def curves(samples: Sequence[Sample], *, queue_alone: bool = False) -> Markup:
     frame = _Frame(first, first + length, top, [sample.at for sample in samples])
     words = _("Queued URLs") if queue_alone else _("Queue and ended URLs since the start")
     return _figure(draw, frame, lines, words)
+
+
+def shares(samples: Sequence[RuleSample]) -> Markup:
+    """Draws the share of pages with items, with a mark where a version of the rule began. A version before the present
+    one is a single point."""
+    if len(samples) < 3:
+        return Markup("")
+    first, last = samples[0].at, samples[-1].at
+    length = max(last - first, 1.0)
+    percent = [round(100 * sample.items, 1) for sample in samples]
+    begins = [before.at for before, after in pairwise(samples) if before.version != after.version]
+
+    def draw(size: _Size) -> str:
+        marks = [
+            f'<path class="begun" d="M{size.x((at - first) / length):.1f} {size.top}V{size.height - size.bottom}"/>'
+            for at in begins
+        ]
+        points = " ".join(
+            f"{size.x((sample.at - first) / length):.1f},{size.height - size.bottom - size.area(value, 100):.1f}"
+            for sample, value in zip(samples, percent, strict=True)
+        )
+        return f'{"".join(marks)}<polyline class="line stored" points="{points}"/>'
+
+    values = {"pages with items, %": percent}
+    frame = _Frame(first, first + length, 100, [sample.at for sample in samples])
+    return _figure(draw, frame, values, _("Pages with items, in per cent; a mark where a version began"))
 
 
 class _Frame(NamedTuple):

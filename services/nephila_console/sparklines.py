@@ -29,12 +29,13 @@ def columns(values: Sequence[int], words: str) -> Markup:
     return _svg(f'<path class="base" d="M0 {HEIGHT - 0.5}H{WIDTH}"/>{bars}', f"{words}: {_listed(values)}")
 
 
-def line(values: Sequence[float], words: str) -> Markup:
-    """Draws how a number went; empty for less than three values."""
+def line(values: Sequence[float], words: str, top: float = 0.0) -> Markup:
+    """Draws how a number went; empty for less than three values. `top`: the value at the upper edge, by default the
+    largest."""
     if len(values) < 3:
         return Markup("")
     points = _joined(values)
-    top, step = max([*points, 0.0]) or 1.0, WIDTH / (len(points) - 1)
+    top, step = top or max([*points, 0.0]) or 1.0, WIDTH / (len(points) - 1)
     path = " ".join(
         f"{number * step:.1f},{HEIGHT - 1 - (HEIGHT - 3) * value / top:.1f}" for number, value in enumerate(points)
     )

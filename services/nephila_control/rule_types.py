@@ -71,10 +71,26 @@ class RuleVersion(msgspec.Struct, kw_only=True):
     """Lines of a unified diff from the version in effect to this one; empty for the one in effect."""
 
 
+class RuleSample(msgspec.Struct, kw_only=True):
+    """What some consecutive pages of one version had."""
+
+    at: float
+    """Instant of the last of these pages, in seconds since 1970 UTC."""
+    version: int
+    pages: int
+    items: float
+    """Share of the pages with items."""
+    fields: dict[str, float]
+    """Field → share of the pages with a value."""
+
+
 class RuleVersionList(msgspec.Struct, kw_only=True):
     """The last versions of a rule, the one in effect first."""
 
     versions: list[RuleVersion]
+    history: list[RuleSample] = []
+    """The oldest first. A version before the present one has one sample, the present one up to 32 of nearly equal
+    numbers of pages; the last one is not full. Empty before the first page."""
 
 
 class FieldFill(msgspec.Struct, kw_only=True):

@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 from nephila.kernel.documents.job_document import spec_of
-from nephila.kernel.messages import ParseRule, RuleVerdict
-from nephila_rules.fit import health
+from nephila.kernel.messages import ParseRule
 from nephila_rules.fit.messages import describe_all
 from nephila_rules.runtime import load
 from nephila_rules.runtime.function_directory import NO_DIRECTORY, functions_in
 
-from nephila_control import api, requests, rule_types
+from nephila_control import api, requests, rule_state, rule_types
 from nephila_control.part import OperationPart
 from nephila_control.rule_difference import rule_difference
 from nephila_control.rule_versions import StoredVersion
@@ -61,7 +60,11 @@ class RuleOperations(OperationPart):
         if rule is None:
             raise api.NotFound(f"there is no rule {request.name!r}")
         stored = self._backend.rule_versions(request.name) or [StoredVersion(rule.document, rule.version, 0.0)]
-        return rule_types.RuleVersionList(versions=[_version(version, rule) for version in reversed(stored)])
+        verdict = next((verdict for verdict in self._backend.verdicts() if verdict.rule == request.name), None)
+        return rule_types.RuleVersionList(
+            versions=[_version(version, rule) for version in reversed(stored)],
+            history=rule_state.samples(verdict.state) if verdict is not None and not verdict.deleted else [],
+        )
 
     async def rule_health(self, request: requests.Empty) -> rule_types.RuleHealthList:
         rules = [
@@ -73,7 +76,7 @@ class RuleOperations(OperationPart):
                 since=verdict.since,
                 pages=verdict.pages,
                 fill_rate=round(verdict.fill_rate, 4),
-                fields=_fields(verdict),
+                fields=rule_state.fills(verdict.state),
             )
             for verdict in self._backend.verdicts()
             if not verdict.deleted
@@ -90,23 +93,6 @@ def _version(version: StoredVersion, present: ParseRule) -> rule_types.RuleVersi
         document=msgspec.json.decode(version.document),
         difference=rule_difference(present, ParseRule(present.name, version.document)) if differs else [],
     )
-
-
-def _fields(verdict: RuleVerdict) -> list[rule_types.FieldFill]:
-    """Reads the learned state of the judge. A state that another version of the program wrote has no fields here."""
-    try:
-        fields = health.decode(verdict.state).fields if verdict.state else {}
-    except msgspec.DecodeError:
-        return []
-    return [
-        rule_types.FieldFill(
-            name=name,
-            now=round(field.filled.recent, 4),
-            usual=round(field.filled.before if field.filled.alarm else field.filled.usual, 4),
-        )
-        for name, field in fields.items()
-        if not name.startswith("(")  # the counts of items, links and matches
-    ]
 
 
 def _messages(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:

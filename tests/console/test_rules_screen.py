@@ -98,3 +98,29 @@ async def test_a_viewer_sees_versions_and_no_way_to_change_them(tmp_path):
         versions = (await rig.control.list_rule_versions(rule_types.RuleName(name="shop"))).versions
         fields = {"etag": versions[1].etag, "current": versions[0].etag}
         assert (await browser.post("/console/rules/shop", fields)).status_code == 403
+
+
+def sample(at, version, items, **fields):
+    return rule_types.RuleSample(at=at, version=version, pages=10, items=items, fields=fields)
+
+
+async def test_a_rule_shows_how_its_fields_went_over_its_versions(tmp_path, monkeypatch):
+    history = [sample(1.0, 1, 0.9, title=0.9), *(sample(float(at), 2, 0.5, title=at / 10) for at in range(2, 6))]
+    async with console(tmp_path) as rig:
+        await rig.control.apply_rules(rule_types.ApplyRules(rules=[rule(css="h2")]))
+        inner = rig.control.list_rule_versions
+
+        async def list_rule_versions(self, request):
+            answer = await inner(request)
+            answer.history = history
+            return answer
+
+        browser = await rig.opened()
+        assert not (await versions_page(browser)).xpath("//figure")
+        monkeypatch.setattr("nephila_control.operations.Operations.list_rule_versions", list_rule_versions)
+        page = await versions_page(browser)
+        (figure,) = page.xpath("//figure")
+        assert len(figure.xpath(".//*[@class='begun']")) == 2  # in the wide and in the narrow drawing
+        assert page.xpath("//*[@aria-label='title over time']")
+        history = history[:2]
+        assert "A curve begins" in (await versions_page(browser)).text_content()

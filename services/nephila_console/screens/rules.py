@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -28,6 +28,8 @@ class FieldRow(NamedTuple):
     name: str
     fill: rule_types.FieldFill | None
     """None before the first page."""
+    history: tuple[float, ...] = ()
+    """Shares over time, the oldest first."""
 
     @property
     def trend(self) -> float:
@@ -80,10 +82,13 @@ async def rules(view: View) -> Response:
 
 
 async def _rule(view: View, chosen: RuleCard) -> Response:
-    versions = (await view.control.list_rule_versions(rule_types.RuleName(name=chosen.rule.name))).versions
+    answer = await view.control.list_rule_versions(rule_types.RuleName(name=chosen.rule.name))
+    versions, history = answer.versions, answer.history
     return view.render(
         "rule.html",
-        card=chosen,
+        card=chosen._replace(fields=[_with_history(field, history) for field in chosen.fields]),
+        history=history,
+        ended={sample.version: sample for sample in history if sample.version != chosen.rule.version},
         text=yaml.safe_dump(chosen.rule.document, allow_unicode=True, sort_keys=False, width=100),
         current=versions[0],
         versions=versions[1:],
@@ -107,6 +112,10 @@ def card(rule: rule_types.Rule, health: rule_types.RuleHealth | None) -> RuleCar
     fills = {fill.name: fill for fill in health.fields} if health is not None else {}
     names = dict.fromkeys([*_fields_of(rule.document), *fills])
     return RuleCard(rule, health, [FieldRow(name, fills.get(name)) for name in names])
+
+
+def _with_history(field: FieldRow, history: Sequence[rule_types.RuleSample]) -> FieldRow:
+    return field._replace(history=tuple(sample.fields[field.name] for sample in history if field.name in sample.fields))
 
 
 def _fields_of(document: Mapping[str, Any]) -> list[str]:

@@ -88,11 +88,15 @@ def _health(target: ControlTarget) -> list[rule_types.RuleHealth]:
 
 
 def _stored(directory: Path) -> list[rule_types.RuleHealth]:
+    from nephila_control.rule_state import fills
+
     from nephila_rules.health import RuleState, states
 
-    # The shares of single fields are in the answer of a running program alone.
     names = set(rule_types.RuleHealth.__struct_fields__) & set(RuleState.__struct_fields__)
-    return [rule_types.RuleHealth(**{name: getattr(state, name) for name in names}) for state in states(directory)]
+    return [
+        rule_types.RuleHealth(**{name: getattr(state, name) for name in names}, fields=fills(state.state))
+        for state in states(directory)
+    ]
 
 
 def _line(state: rule_types.RuleHealth) -> str:

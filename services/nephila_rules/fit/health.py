@@ -13,6 +13,7 @@ import msgspec
 from nephila.kernel import messages as m
 
 from nephila_rules.fit.drift_test import FEWER, GONE, LEARN, MEMORY, DriftTest
+from nephila_rules.fit.history import History
 
 ITEMS: Final = "(items)"
 LINKS: Final = "(links)"
@@ -121,6 +122,7 @@ class RuleHealth(msgspec.Struct, array_like=True):
     """Start of the alarm, seconds since 1970 UTC; 0: healthy."""
     retired: dict[int, float] = msgspec.field(default_factory=dict)
     """Replaced versions and the time of their replacement."""
+    history: History = msgspec.field(default_factory=History)
 
     def add(self, stats: m.RuleStats, now: float) -> bool:
         """Add the counts of a parser; True if the verdict may have changed. O(fields)."""
@@ -134,6 +136,8 @@ class RuleHealth(msgspec.Struct, array_like=True):
 
     def _add(self, stats: m.RuleStats, now: float) -> bool:
         self.pages += stats.pages
+        names = [field.field for field in stats.fields if field.field == ITEMS or not field.field.startswith("(")]
+        self.history.add(stats, names, now)
         changed = False
         for field_stats in stats.fields:
             field = self.fields.get(field_stats.field)
