@@ -5,7 +5,7 @@ and order are evaluated here, not by the database: nephila.db and PostgreSQL hav
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple
 
@@ -136,9 +136,10 @@ def _sorted(connection: ReadConnection, selection: Wanted, skip: int, limit: int
     window, tests = _Window(connection, selection, _FIRST, LOOKED_AT), selection.tests
     filled: list[tuple[tuple[int, float, str], Any]] = []
     empty: list[Any] = []
+    read = object_of if tests else _reader(name)
     for row in window.rows():
-        data = object_of(row[5])
-        if _fits_object(tests, data):
+        data = read(row[5])
+        if not tests or _fits_object(tests, data):
             key = _order(field_of(data, name))
             filled.append((key, row)) if key is not None else empty.append(row)
     filled.sort(key=itemgetter(0), reverse=down)
@@ -176,13 +177,17 @@ class _Window:
 
     def rows(self, limit: int = 0) -> Iterator[Any]:
         """The chosen items, the first `limit` or all."""
-        query = (
-            "SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data FROM"
-            f" (SELECT job, url_key, rule, ordinal, rule_version, data {self._walk} LIMIT :most) AS i"
-            f" WHERE 1 = 1{self._where} ORDER BY i.job, i.url_key, i.rule, i.ordinal"
-        )
+        query = f"SELECT job, url_key, rule, ordinal, rule_version, data {self._walk} LIMIT :most"
         values = {**self._values, "limit": limit}
-        return iter(self._connection.execute(query + (" LIMIT :limit" if limit else ""), values))
+        if self._where:  # this sorts all of them once more, so it takes as long again
+            query = (
+                f"SELECT i.job, i.url_key, i.rule, i.ordinal, i.rule_version, i.data FROM ({query}) AS i"
+                f" WHERE 1 = 1{self._where} ORDER BY i.job, i.url_key, i.rule, i.ordinal"
+                f"{' LIMIT :limit' if limit else ''}"
+            )
+        elif limit:
+            values["most"] = min(limit, self._values["most"])
+        return iter(self._connection.execute(query, values))
 
     def end(self) -> tuple[Any, ...] | None:
         """The key of the last item that was looked at; None when no further one is there."""
@@ -232,17 +237,20 @@ def _fits_object(tests: Sequence[FieldTest], data: Mapping[str, Any]) -> bool:
 
 
 def _holds(test: FieldTest, value: Any) -> bool:
-    text = "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if test.test in ("empty", "filled"):
         return (value in (None, "", [], {})) == (test.test == "empty")
     if test.test == "contains":
-        return test.value.lower() in text.lower()
+        return test.value.lower() in _text(value).lower()
     if test.test in ("is", "not"):
-        return (text == test.value) == (test.test == "is")
+        return (_text(value) == test.value) == (test.test == "is")
     number, limit = number_of(value), number_of(test.value)
     if number is None or limit is None:
         return False
     return number > limit if test.test == "above" else number < limit
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def object_of(data: str) -> Mapping[str, Any]:
@@ -251,6 +259,22 @@ def object_of(data: str) -> Mapping[str, Any]:
     except UNREADABLE:
         return {"data": data}
     return content if isinstance(content, dict) else {"data": content}
+
+
+def _reader(name: str) -> Callable[[str], Mapping[str, Any]]:
+    """Reads one field of an item, in half the time of `object_of`; the others are skipped."""
+    field = msgspec.defstruct("OneField", [("value", Any, _NOTHING)], rename={"value": name}, gc=False)
+    decode = msgspec.json.Decoder(field).decode
+
+    def read(data: str) -> Mapping[str, Any]:
+        try:
+            value = decode(data).value
+        except UNREADABLE:
+            return object_of(data)
+        # A dotted name may be of a field inside another one.
+        return object_of(data) if value is _NOTHING and "." in name else {name: value}
+
+    return read
 
 
 def field_of(data: Mapping[str, Any], name: str) -> Any:

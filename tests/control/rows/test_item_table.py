@@ -10,7 +10,7 @@ from io import BytesIO
 import pytest
 from nephila.storage.read.item_columns import FIXED, ItemColumns
 from nephila_control.rows import item_table
-from nephila_control.rows.item_table import Wanted
+from nephila_control.rows.item_table import Wanted, field_of, object_of
 from nephila_stores.formats.items_parquet import ItemsParquet
 
 from tests.storage.storage_rig import JOB, key, record, running
@@ -134,3 +134,15 @@ def test_a_parquet_file_has_columns_with_types_and_every_item_whole():
     assert [row["f"] for row in rows] == [1.0, 1.5, None]
     assert rows[2]["o.p"] == "3"
     assert json.loads(rows[2]["data"])["big"] == 1 << 80
+
+
+@pytest.mark.parametrize("name", ["price", "offer.price", "offer", "a.b", "", "ä b", "missing", "offer.none"])
+def test_one_field_of_an_item_is_read_as_among_all(name):
+    """A name with a dot is first a field of that name, then one inside another field."""
+    items = (
+        '{"price": 1, "offer": {"price": 2, "x": [1]}, "": 3, "ä b": "4", "a.b": 5}',
+        '{"a": {"b": 6}, "price": null}', '{"price": 1, "price": 2}', "[1]", "no JSON", '"text"', "{}",
+    )  # fmt: skip
+    read = item_table._reader(name)
+    for data in items:
+        assert field_of(read(data), name) == field_of(object_of(data), name), data

@@ -13,6 +13,8 @@ from nephila.storage.faults import cannot_open, damaged, read_fault
 from nephila.storage.rows import STORED_COLUMNS
 
 DATABASE = "nephila.db"
+READ_CACHE_KB = 16_000
+"""Memory of a connection that reads. A walk in the order of a key reads each page once, not once per row."""
 SCHEMA_VERSION = 1
 ROWS = "rows:"
 """Prefix of the names in `meta` under which each job's number of rows in `pages` is."""
@@ -212,6 +214,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
         if not holds_tables(connection, path):
             raise UserError(f"{path} is empty: no crawl has written to it yet")
         connection.execute("PRAGMA query_only = ON")
+        connection.execute(f"PRAGMA cache_size = {-READ_CACHE_KB}")
     except BaseException:
         connection.close()
         raise
