@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from nephila_console.messages import translate as _
+
 _UNITS: Final = ("KB", "MB", "GB", "TB")
 
 
@@ -24,13 +26,14 @@ def size(number: float, bytes_word: str = "bytes") -> str:
 def span(seconds: float) -> str:
     """A length of time in its two largest units."""
     if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
+        return f"{seconds * 1000:.0f} {_('ms')}"
     if seconds < 60:
-        return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 10 else f"{seconds:.0f} s"
+        number = f"{seconds:.1f}".removesuffix(".0") if seconds < 10 else f"{seconds:.0f}"
+        return f"{number} {_('s')}"
     for unit, below, name, under in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
         if seconds >= unit:
             rest = int(seconds % unit // below)
-            return f"{int(seconds // unit)} {name}" + (f" {rest} {under}" if rest else "")
+            return f"{int(seconds // unit)} {_(name)}" + (f" {rest} {_(under)}" if rest else "")
     raise AssertionError("unreachable")
 
 

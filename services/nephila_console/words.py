@@ -38,8 +38,8 @@ def ago(seconds: float) -> str:
     """Writes a length of time in its largest unit."""
     for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= unit:
-            return f"{int(seconds // unit)} {name}"
-    return f"{max(int(seconds), 1)} s"
+            return f"{int(seconds // unit)} {_(name)}"
+    return f"{max(int(seconds), 1)} {_('s')}"
 
 
 def when(value: Any) -> Markup:
