@@ -40,6 +40,11 @@ def explained(system, url, *words):
     return run("explain", url, "--bootstrap", system.broker.address, *words, cwd=system.folder)
 
 
+def hosts(system, *words):
+    """What `nephila hosts` does."""
+    return run("hosts", *words, "--bootstrap", system.broker.address, cwd=system.folder)
+
+
 def test_the_owner_of_the_partition_says_why(system):
     """Of both schedulers, each for its own hosts; what is not known, and nobody there, is one line each."""
     seeds = [f"http://h{number}.test/" for number in range(HOSTS)]
@@ -67,6 +72,12 @@ def test_the_owner_of_the_partition_says_why(system):
             done = run("jobs", "release", *words, "--bootstrap", system.broker.address, cwd=system.folder)
             assert (done.returncode, done.stderr.strip().count("\n")) == (code, 0)
             assert says in done.stderr
+        listed = json.loads(hosts(system, "--json").stdout)
+        assert {host["name"] for host in listed["hosts"]} == {f"h{number}.test" for number in range(HOSTS)}
+        assert (listed["partitions"], listed["answered"]) == (16, 16)
+        assert hosts(system, "h0.test", "--pause", "1h").returncode == 0
+        (host,) = json.loads(hosts(system, "h0.test", "--json").stdout)["hosts"]
+        assert 3000 < host["held_s"] <= 3600
     finally:
         crawl.kill()
         crawl.wait()
@@ -75,6 +86,9 @@ def test_the_owner_of_the_partition_says_why(system):
     assert silent.returncode == 1
     assert "no scheduler has answered for partition" in silent.stderr
     assert len(silent.stderr.strip().splitlines()) == 1
+    silent = hosts(system)
+    assert (silent.returncode, silent.stdout) == (1, "")
+    assert "no scheduler has answered" in silent.stderr
 
 
 def until_known(system, url):
