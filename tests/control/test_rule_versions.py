@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from nephila.kernel.messages import FieldStats, ParseRule, RuleStats, RuleVerdict
+from nephila.kernel.messages import FieldStats, ParseRule, RuleStats
 from nephila_control.local.rule_store import FILE, RuleStore
+from nephila_control.rule_state import fills
 from nephila_control.rule_versions import VERSIONS, RuleVersions
-from nephila_control.rules import _fields
 from nephila_rules.fit import health
 
 
@@ -54,11 +54,11 @@ def test_fields_have_their_present_share_and_the_usual_one():
     rule = health.RuleHealth()
     for filled in [1.0] * 60 + [0.0] * 40:
         rule.add(RuleStats("shop", 1, 10, [FieldStats("price", 10, 10 * filled), FieldStats("(items)", 10, 10)]), 0.0)
-    (field,) = _fields(RuleVerdict("shop", 1, state=health.encode(rule)))
+    (field,) = fills(health.encode(rule))
     assert field.name == "price"
     assert field.now < 0.05
     assert field.usual > 0.9
 
 
 def test_a_state_of_another_version_has_no_fields():
-    assert _fields(RuleVerdict("shop", 1, state=b"\xc1")) == []
+    assert fills(b"\xc1") == []
