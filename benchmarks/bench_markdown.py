@@ -62,9 +62,15 @@ def units(root: Any, *, levels: bool = True) -> dict[str, Counter[Any]]:
         elif tag == "p":
             if len(node.text_content().split()) >= LEAST_WORDS and not node.xpath("ancestor::table|ancestor::pre"):
                 found["paragraphs"][words(node.text_content())] += 1
-        elif tag == "a" and node.get("href") and words(node.text_content()):
+        elif tag == "a" and node.get("href") and words(node.text_content()) and not is_permalink(node):
             found["links"][words(node.text_content())] += 1
     return found
+
+
+def is_permalink(link: Any) -> bool:
+    """Whether a link is that of a heading to its own page: no link for a reader."""
+    headings = "ancestor::*[self::h1 or self::h2 or self::h3 or self::h4 or self::h5 or self::h6]"
+    return bool(link.get("href").startswith("#") and link.xpath(headings))
 
 
 def boilerplate(text: str, content: Any) -> int:

@@ -13,7 +13,8 @@ fn is_heading(line: &Line) -> bool {
     line.tag as u8 == H1 && line.len <= LONGEST
 }
 
-fn is_content(line: &Line) -> bool {
+/// Whether a line is in no tool, and in no nav, header, footer or aside but those of the main part.
+pub fn is_content(line: &Line) -> bool {
     line.flags & F_TOOL == 0 && (line.flags & (F_CHROME | F_MAIN)) != F_CHROME
 }
 

@@ -38,7 +38,8 @@ const LEAST: u16 = 205;
 const ENOUGH: u16 = 512;
 /// Percent of the text of a page: the model is unsure of a page of which less would stay,
 const LEAST_STAYS: u64 = 20;
-/// so each of its lines is some entries of `CHANCES` more probable: 1.2 in log-odds.
+/// so each of its lines outside of bars, which may be longer than the text, is some entries of `CHANCES` more probable:
+/// 1.2 in log-odds.
 const LIFTED: u8 = 12;
 /// Around a product stand others, reviews and advice: its lines are so many entries of `CHANCES` less probable, 0.2 in
 /// log-odds.
@@ -101,7 +102,8 @@ fn choose(
     match subject {
         Subject::Article => least = article::stricter(&found, known, least),
         Subject::Other | Subject::Product if is_little(&found, known, least) => {
-            found.iter_mut().for_each(|entry| *entry = (*entry + LIFTED).min(CHANCES.len() as u8 - 1));
+            let outside = found.iter_mut().zip(known).filter(|(_, line)| heading::is_content(line));
+            outside.for_each(|(entry, _)| *entry = (*entry + LIFTED).min(CHANCES.len() as u8 - 1));
             least = cut(&found, known);
         }
         _ => {}
