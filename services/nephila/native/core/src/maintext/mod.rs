@@ -15,6 +15,7 @@ mod furniture;
 mod heading;
 mod joined;
 mod lines;
+mod templates;
 mod texts;
 mod view;
 mod whole;
@@ -107,6 +108,9 @@ fn choose(
             least = cut(&found, known);
         }
         _ => {}
+    }
+    if subject == Subject::Other {
+        templates::complete(&mut found, known, boxes, least);
     }
     let taken = |at: usize| usize::from(found[at]) >= least;
     let mut said = Said { boxes, first: vec![NOWHERE; texts.count] };
