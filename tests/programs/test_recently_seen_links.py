@@ -7,8 +7,9 @@ from nephila.kernel import messages as m
 from nephila.kernel.documents.budget_schema import DomainBudget, HostBudget
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.pages.chosen_links import only
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
-from nephila.programs.recently_seen import RecentLinks
+from nephila.programs.recently_seen import FOUND_AGAIN_S, RecentLinks
 
 from tests.jobs import crawl_job
 from tests.links import outlinks, urls_of
@@ -22,7 +23,7 @@ def job(uid: str = "j", **settings: object) -> m.CrawlJob:
 @pytest.fixture
 def recent() -> RecentLinks:
     """A cache that knows the job."""
-    found = RecentLinks()
+    found = RecentLinks(ManualClock())
     found.job(job())
     return found
 
@@ -66,25 +67,39 @@ def test_jobs_are_apart(recent):
 )
 def test_jobs_that_need_every_link_get_it(needs):
     """A link that a host's budget refused may be wanted when it is found again."""
-    recent = RecentLinks()
+    recent = RecentLinks(ManualClock())
     recent.job(job(**needs))
     for _ in range(2):
         assert recent.filter(outlinks("http://a/1")) is not None
 
 
-def test_a_job_with_budgets_of_domains_gets_every_link():
-    """Each link counts for the domain that it leads to, and a link to a domain over its budget may be found again."""
-    recent = RecentLinks()
-    for budget, sent_again in ((2, True), (0, False)):
-        domains = DomainBudget(budget)
-        recent.job(crawl_job("j", scope=Scope(mode="any", max_depth=-1), domains=domains))
+def test_a_job_with_budgets_of_domains_learns_which_domain_links_to_which_host():
+    """A known link is sent once more from the first page of each domain that links to its host."""
+    recent = RecentLinks(ManualClock())
+    recent.job(crawl_job("j", scope=Scope(mode="any", max_depth=-1), domains=DomainBudget(2)))
+    links = ("http://a.example/1", "http://a.example/2", "http://b.example/1")
+    assert recent.filter(outlinks(*links, parent_url="http://www.one.example/")) is not None
+    assert recent.filter(outlinks(*links, parent_url="http://one.example/other")) is None
+    part = recent.filter(outlinks(*links[:2], "http://a.example/3", parent_url="http://two.example/"))
+    assert urls_of(part) == ["http://a.example/1", "http://a.example/2", "http://a.example/3"]
+    part = recent.filter(outlinks(*links, parent_url="http://two.example/more"))
+    assert urls_of(part) == ["http://b.example/1"]
+    assert recent.filter(outlinks(*links, parent_url="http://two.example/")) is None
+
+
+def test_a_link_to_a_domain_over_its_budget_is_found_again_later():
+    clock = ManualClock()
+    recent = RecentLinks(clock)
+    recent.job(crawl_job("j", scope=Scope(mode="any", max_depth=-1), domains=DomainBudget(2)))
+    for _ in range(2):
         assert recent.filter(outlinks("http://a/1")) is not None
-        assert (recent.filter(outlinks("http://a/1")) is not None) is sent_again
+        assert recent.filter(outlinks("http://a/1")) is None
+        clock.advance(FOUND_AGAIN_S + 1)
 
 
 def test_a_budget_without_a_limit_needs_no_link_twice():
     """The command line writes no time as "0s", a document without it has "0"."""
-    recent = RecentLinks()
+    recent = RecentLinks(ManualClock())
     recent.job(job(host_budget=HostBudget(time="0s")))
     assert recent.filter(outlinks("http://a/1")) is not None
     assert recent.filter(outlinks("http://a/1")) is None
@@ -116,7 +131,7 @@ def test_a_changed_job_and_a_wider_scope_begin_anew(recent):
 
 def test_a_link_that_was_too_deep_is_sent_when_it_is_found_nearer():
     """One step too deep, it is sent once, for the scheduler to hold; deeper, it is neither sent nor remembered."""
-    recent = RecentLinks()
+    recent = RecentLinks(ManualClock())
     recent.job(crawl_job("j", scope=Scope(max_depth=2)))
     assert recent.filter(outlinks("http://a/1", depth=4)) is None
     assert recent.filter(outlinks("http://a/1", depth=3)) is not None
@@ -127,7 +142,7 @@ def test_a_link_that_was_too_deep_is_sent_when_it_is_found_nearer():
 
 def test_memory_is_two_generations():
     """What was not seen for two generations is sent again; what is seen again stays known."""
-    recent = RecentLinks(keys=10)
+    recent = RecentLinks(ManualClock(), keys=10)
     recent.job(job())
     recent.filter(outlinks("http://a/first"))
     for number in range(9):

@@ -44,7 +44,7 @@ class OutlinkRouter(BusWrapper):
     def __init__(self, bus: Outlet, clock: Clock, layout: Callable[[], Layout]) -> None:
         """`layout`: the present one."""
         super().__init__(bus)
-        self.recent = RecentLinks()
+        self.recent = RecentLinks(clock)
         self._clock = clock
         self._layout = layout
         self._held: dict[int, _Held] = {}

@@ -59,7 +59,7 @@ class Worker:
     def __init__(self) -> None:
         self.clock = SystemClock()
         self.bus = LocalBus(self.clock)
-        self.recent = RecentLinks()
+        self.recent = RecentLinks(self.clock)
         self.pipe = Pipe(self._on_bytes, self._on_gone)
         self.link = WorkerChannel(self.bus, self.pipe.write, self.clock.call_soon, self._on_control)
         self._downloader: Downloader | None = None
