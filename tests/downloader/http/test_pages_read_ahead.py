@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from nephila.downloader.http import native
 from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.native import NativeFetcher
 from nephila.downloader.http.route import direct_route
@@ -16,6 +17,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_schema import MainTextName, Parse
 from nephila.kernel.pages.read_pages import ReadPages
+from nephila.kernel.process.container import Container, Usage
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import parse_url, sniff_encoding
@@ -97,15 +99,20 @@ async def messages(
     return out
 
 
-SHARED_BY = 4_096
-"""Processes that share the cores: each has less than one, so it has no page thread."""
+@pytest.mark.parametrize(("cores", "processes", "threads"), [(1, 1, 0), (2, 1, 2), (2, 2, 1), (2, 8, 1), (64, 4, 8)])
+def test_page_threads_by_cores(monkeypatch, cores: int, processes: int, threads: int) -> None:
+    """Each of several processes has one at least; on one core the event loop reads the pages."""
+    monkeypatch.setattr(Container, "read", lambda self: Usage(0, 0, 0.0, cores, 0.0))
+    assert native._page_threads(settings(), processes) == threads
+    assert native._page_threads(settings(page_threads=3), processes) == 3
 
 
-@pytest.mark.parametrize(("threads", "processes"), [(0, SHARED_BY), (1, 1), (4, 1)])
-async def test_the_same_messages(threads: int, processes: int) -> None:
+@pytest.mark.parametrize("threads", [0, 1, 4])
+async def test_the_same_messages(threads: int, monkeypatch) -> None:
     """Bit by bit, whatever the page is; most readings are used. Without page threads the event loop makes them."""
+    monkeypatch.setattr(native, "_page_threads", lambda config, processes: threads)
     read = ReadPages(ParserConfig())
-    fetcher = NativeFetcher(settings(page_threads=threads), SystemClock(), None, read, processes)
+    fetcher = NativeFetcher(settings(), SystemClock(), None, read)
     pages = []
     for name, (body, kind) in PAGES_READ.items():
         async with Server(response(body, *((f"Content-Type: {kind}",) if kind else ()))) as server:

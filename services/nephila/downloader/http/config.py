@@ -80,7 +80,8 @@ class HttpConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     page_threads: int = 0
     """Threads that read HTML pages beside the event loop (native fetcher, with the parser in the same process); 0 = as
-    many as cores, at most 8, and none on one core, where the event loop reads them."""
+    many as cores for all processes, at least one and at most 8 in each, and none on one core, where the event loop
+    reads them."""
 
     tls_verify: bool = True
     """Check certificates and host names; off only where no certificate can be trusted. Better: `ca_file`."""

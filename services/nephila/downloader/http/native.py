@@ -227,10 +227,11 @@ class NativeFetcher:
 
 
 def _page_threads(config: HttpConfig, processes: int) -> int:
-    """As many as cores, divided by the downloaders in this container; none for one core, where a page only would change
+    """As many as cores, divided by the downloaders in this container, and at least one: the event loop would read pages
+    between other work, and its caches would hold neither. None for one core in all, where a page only would change
     threads twice: its body is read when it is taken, by the same code."""
-    share = int(Container().read().cores) // processes
-    return config.page_threads or (min(MAX_PAGE_THREADS, share) if share > 1 else 0)
+    cores = int(Container().read().cores)
+    return config.page_threads or (min(MAX_PAGE_THREADS, max(cores // processes, 1)) if cores > 1 else 0)
 
 
 def _tunnel_key(target: TargetUrl, hop: ProxyHop) -> str:
