@@ -18,7 +18,7 @@ from nephila.kernel.runtime.waits import Backoff
 from nephila.kernel.topics import OUTCOMES, RECORDS, REQUESTS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.programs.workers import supervisor
+from nephila.programs.workers import child_process, supervisor
 from nephila.programs.workers.supervisor import WorkerProcesses
 
 from tests.downloader_settings import downloader_config
@@ -157,7 +157,7 @@ async def test_more_begin_when_there_is_more_to_do():
 def test_signals_while_a_worker_starts_are_for_main(capfd):
     """Ctrl-C reaches the whole group of processes: one that still imports its modules says nothing and goes on."""
     ours, its = socket.socketpair()
-    worker = supervisor.spawn(supervisor.MODULE, its.fileno())
+    worker = child_process.spawn(supervisor.MODULE, its.fileno())
     its.close()
     for number in (signal.SIGINT, signal.SIGTERM):
         worker.send_signal(number)

@@ -1,9 +1,10 @@
-"""A process of this program on one end of a socket pair: how it is started, what it runs, and how it has ended."""
+"""A process of this program on one end of a socket pair: how it is started and watched, what it runs, how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -14,12 +15,67 @@ from pathlib import Path
 from typing import Any
 
 import nephila
+from nephila.kernel.bus.workers.link import WorkerChannel
+from nephila.kernel.bus.workers.protocol import Ping
+from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.process.parent_death import die_with
 from nephila.kernel.process.process_setup import raise_open_files, run_loop
 from nephila.kernel.process.stop_signals import STOP_SIGNALS
+from nephila.kernel.runtime.errors import UserError
+
+log = logging.getLogger(__name__)
 
 KILL_MARGIN_S = 2.0
 """Extra seconds after the grace period before a process is killed."""
+CHECK_S = 15.0
+"""Seconds between two checks of the processes that should answer."""
+MAX_MISSED_CHECKS = 4
+"""Checks without a sign of a process before it is killed. Checks are counted, not seconds: a main process that was
+suspended received nothing either."""
+
+
+class ChildProcess:
+    """One process and our end of its pipe."""
+
+    def __init__(self, name: str, pipe: Pipe) -> None:
+        """`name`: for people, as "worker 1"."""
+        self.name = name
+        self.pipe = pipe
+        self.popen: subprocess.Popen[bytes] | None = None
+        self._heard = False
+        """Data came from it since the last check."""
+        self._missed_checks = 0
+
+    async def start(self, module: str) -> None:
+        """Start the process and read its pipe. Raises `UserError`."""
+        ours, theirs = pair()
+        try:
+            self.popen = spawn(module, theirs.fileno())
+        except OSError as error:
+            ours.close()
+            raise UserError(f"cannot start {self.name}: {error.strerror}; try --workers 0") from None
+        finally:
+            theirs.close()
+        await connect(ours, self.pipe)
+
+    def heard(self) -> None:
+        """Data came from it."""
+        self._heard = True
+
+    def check(self, link: WorkerChannel, *, answers: bool) -> None:
+        """Ping a process that should answer; kill one that has missed too many checks."""
+        self._missed_checks = 0 if self._heard or not answers else self._missed_checks + 1
+        self._heard = False
+        if self._missed_checks > MAX_MISSED_CHECKS and self.popen is not None:
+            log.error("%s does not answer and is killed", self.name)
+            self.popen.kill()
+        elif answers:
+            link.send_control(Ping())
+
+    async def reap(self) -> str:
+        """Wait for its end; returns how it ended."""
+        assert self.popen is not None
+        return await ending(self.popen)
 
 
 def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -26,20 +25,19 @@ from nephila.kernel.bus.workers.protocol import (
     AddressDecision,
     Drained,
     MetricValues,
-    Ping,
     ReadMetrics,
     Ready,
     RequestSent,
     WorkerRefused,
     WorkerSettings,
 )
-from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.bus.workers.socket_pipe import Pipe
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
-from nephila.programs.workers.child_process import KILL_MARGIN_S, ending, spawn
+from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S, ChildProcess
 
 log = logging.getLogger(__name__)
 
@@ -50,17 +48,12 @@ MAX_FRUITLESS_CRASHES = 20
 """Crashes in a row without one finished request between them."""
 START_AGAIN = Backoff(0.1, 60.0)
 """Seconds before the restart after a second crash in a row; doubles with each."""
-CHECK_S = 15.0
-"""Seconds between two checks of workers that hold requests; idle workers are not checked."""
-MAX_MISSED_CHECKS = 4
-"""Checks without an answer from a worker before it is killed. Checks are counted, not seconds: a main process that was
-suspended received no answers either."""
 METRICS_S = 2.0
 """Longest wait for the metrics of workers; those of a worker that is late are left out."""
 
 
-class _Process:
-    """One worker process and our end of its pipe."""
+class _Process(ChildProcess):
+    """One worker."""
 
     def __init__(
         self,
@@ -70,20 +63,15 @@ class _Process:
         on_control: Callable[[_Process, Any], None],
         on_gone: Callable[[_Process, Exception | None], None],
     ) -> None:
-        self.pipe = Pipe(self._on_bytes, partial(on_gone, self))
+        super().__init__(f"worker {number}", Pipe(self._on_bytes, partial(on_gone, self)))
         self.member = workers.connect(number, self.pipe.write, clock.call_soon, partial(on_control, self))
-        self.popen: subprocess.Popen[bytes] | None = None
-        self.received = False
-        """Data came from it since the last check."""
-        self.missed_checks = 0
-        """Checks in a row without data."""
         self.drained = asyncio.Event()
         """It holds no request any more, or has ended."""
         self.metrics: deque[asyncio.Future[MetricValues | None]] = deque()
         """One for each `ReadMetrics` without an answer, in the order of sending."""
 
     def _on_bytes(self, data: bytes) -> None:
-        self.received = True
+        self.heard()
         self.member.link.receive(data)
 
 
@@ -196,16 +184,12 @@ class WorkerProcesses:
 
     async def _start_one(self, number: int) -> None:
         process = _Process(number, self.bus, self._clock, self._on_control, self._on_gone)
-        ours, theirs = pair()
-        try:
-            process.popen = spawn(MODULE, theirs.fileno())
-        except OSError as error:
-            ours.close()
-            raise UserError(f"cannot start a worker process: {error.strerror}; try --workers 0") from None
-        finally:
-            theirs.close()
         self._processes.add(process)
-        await connect(ours, process.pipe)
+        try:
+            await process.start(MODULE)
+        except UserError:
+            self._processes.discard(process)
+            raise
         encode = msgspec.msgpack.encode
         pages = self._local.has_reader(PAGES)
         process.member.link.send_control(WorkerSettings(encode(self._downloader), encode(self._parser), pages))
@@ -214,15 +198,9 @@ class WorkerProcesses:
         self._check_timer.start(self._check_s)
 
     def _check_liveness(self) -> None:
-        """Ping workers that hold requests; kill those that missed too many checks."""
+        """Workers that hold requests should answer."""
         for process in self._processes:
-            process.missed_checks = 0 if process.received or not process.member.load else process.missed_checks + 1
-            process.received = False
-            if process.missed_checks > MAX_MISSED_CHECKS and process.popen is not None:
-                log.error("worker %d does not answer and is killed", process.member.number)
-                process.popen.kill()
-            elif process.member.load:
-                process.member.link.send_control(Ping())
+            process.check(process.member.link, answers=bool(process.member.load))
         if any(process.member.load for process in self._processes):
             self._schedule_check()
 
@@ -273,9 +251,7 @@ class WorkerProcesses:
         await self._start_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:
-        popen = process.popen
-        assert popen is not None
-        how = await ending(popen)
+        how = await process.reap()
         self._processes.discard(process)
         return how
 
