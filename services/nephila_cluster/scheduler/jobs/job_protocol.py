@@ -15,11 +15,11 @@ from typing import Protocol
 import msgspec
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, QuotaUse
+from nephila.scheduler.tenants.quota_uses import quota_uses
 
 from nephila_cluster.scheduler.jobs.coordinator import Coordinator, IdleSnapshot
 from nephila_cluster.scheduler.jobs.job_view import JobView
 from nephila_cluster.scheduler.jobs.page_quota import PageQuota
-from nephila_cluster.scheduler.jobs.quota_uses import quota_uses
 
 REPEAT_S = 30.0
 """An unchanged status is published this often, so that readers know that a coordinator is alive."""
@@ -134,7 +134,9 @@ class JobProtocol:
 
     def quota_uses(self, mine: Mapping[int, Iterable[QuotaUse]]) -> dict[int, dict[str, QuotaUse]]:
         """Quota uses of all partitions. O(jobs with quotas × partitions)."""
-        return quota_uses([self.views[uid] for uid in self.jobs_with_quotas], mine)
+        views = [self.views[uid] for uid in self.jobs_with_quotas]
+        reported = ((number, part.uses) for view in views for number, part in view.parts.items() if number not in mine)
+        return quota_uses(reported, mine)
 
     def _of(self, uid: str) -> JobView:
         view = self.views.get(uid)

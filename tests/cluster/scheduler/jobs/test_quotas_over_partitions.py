@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.documents.job_schema import Politeness, Quota, Scope
-from nephila.kernel.messages import JobStatus, PartitionStatus, QuotaUse, Seed
+from nephila.kernel.messages import JobStatus, QuotaUse, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
+from nephila.scheduler.tenants.quota_uses import quota_uses
 from nephila_cluster.scheduler.jobs.job_view import JobView
-from nephila_cluster.scheduler.jobs.quota_uses import quota_uses
 
 from tests.cluster.scheduler.cluster_rig import Site, World
 from tests.jobs import crawl_job
@@ -89,10 +89,8 @@ async def test_a_tenant_is_used_up_by_two_jobs_together(world):
 
 def test_the_sums_have_the_latest_period_and_each_partition_once():
     """Two jobs of a tenant report the same total of a partition; partition 2 has not reported since midnight."""
-    one, two = JobView("one"), JobView("two")
     news = "tenant:news"
-    for view, uses in ((one, {0: (DAY, 5), 1: (DAY, 7)}), (two, {0: (DAY, 6), 2: (0.0, 9)})):
-        for number, (since, pages) in uses.items():
-            view.parts[number] = PartitionStatus(uses=[QuotaUse(news, since, pages)])
-    found = quota_uses([one, two], {3: [QuotaUse(news, DAY, 1)], 4: []})
+    reported = [(0, DAY, 5), (1, DAY, 7), (0, DAY, 6), (2, 0.0, 9)]
+    uses = [(number, [QuotaUse(news, since, pages)]) for number, since, pages in reported]
+    found = quota_uses(uses, {3: [QuotaUse(news, DAY, 1)], 4: []})
     assert found == {3: {news: QuotaUse(news, DAY, 13)}, 4: {news: QuotaUse(news, DAY, 14)}}

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Mapping
 from nephila.kernel.messages import QuotaUse
 from nephila.scheduler.tenants.quotas import add
 
-from nephila_cluster.scheduler.jobs.job_view import JobView
 
-
-def quota_uses(views: Iterable[JobView], mine: Mapping[int, Iterable[QuotaUse]]) -> dict[int, dict[str, QuotaUse]]:
-    """Partition of `mine` → account → what all other partitions have spent in the account's latest period.
-    `mine`: current totals of the partitions of this scheduler; those of others are the reported ones."""
+def quota_uses(
+    reported: Iterable[tuple[int, Iterable[QuotaUse]]], mine: Mapping[int, Iterable[QuotaUse]]
+) -> dict[int, dict[str, QuotaUse]]:
+    """Partition of `mine` → account → what all other partitions have spent in the account's latest period. `mine`:
+    current totals of the partitions of this scheduler; `reported`: of others, by partition."""
     latest: dict[tuple[str, int], QuotaUse] = {}
     since: dict[str, float] = {}
-    reported = ((number, part.uses) for view in views for number, part in view.parts.items() if number not in mine)
     for number, uses in (*reported, *mine.items()):
         for use in uses:
             since[use.account] = max(since.get(use.account, use.since), use.since)
