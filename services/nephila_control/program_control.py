@@ -47,10 +47,17 @@ class CrawlControl:
         if self._backend is not None:
             self._backend.note()
         elif self._first_counts is None:
-            self._first_counts = job_facts.counts(self._parts.scheduler)
+            self._first_counts = self._counts()
         elif self._parts.clock.monotonic() >= self._started[0] + PATIENCE_S:
             self._backend = self._make()
             self._backend.note()
+
+    def _counts(self) -> dict[str, tuple[int, ...]]:
+        parts = self._parts
+        if parts.groups is not None:
+            return parts.groups.counts()
+        assert parts.scheduler is not None
+        return job_facts.counts(parts.scheduler)
 
     @cached_property
     def _operations(self) -> Control:
@@ -61,10 +68,12 @@ class CrawlControl:
 
     def _make(self) -> LocalBackend:
         from nephila_control.local.backend import LocalBackend
+        from nephila_control.local.group_backend import GroupBackend
 
         storage = self._storage
         rows = storage.store or None
-        backend = LocalBackend(self._parts, storage.directory, storage.formats, rows, files=self._rules, once=True)
+        kind = LocalBackend if self._parts.groups is None else GroupBackend
+        backend = kind(self._parts, storage.directory, storage.formats, rows, files=self._rules, once=True)
         backend.note_start(*self._started, self._first_counts)
         return backend
 

@@ -252,3 +252,22 @@ def test_one_pace_for_an_address_of_hosts_in_several_groups(tmp_path):
     gaps = [after - before for before, after in itertools.pairwise(starts)]
     assert min(gaps) > gap_s / 2, sorted(gaps)[:5]
     assert at_once[1] <= 2
+
+
+def test_a_page_that_kills_its_group_each_time_is_a_dead_letter(tmp_path):
+    """All others are stored, and the crawl ends."""
+    with serve(town) as web:
+        process = start(web, tmp_path, *SCOPE, *GROUPS, NEPHILA_FAILPOINT="parse:h9.test/57")
+        _, err = process.communicate(timeout=LONG_S)
+    assert process.returncode == 0, err
+    assert err.count("was ended by SIGKILL") == 4, err
+    pages = stored(tmp_path)
+    assert set(pages) >= {url(n) for n in range(SMALL) if n not in below(57)}
+    table = rows(tmp_path, "url, outcome, reason")
+    assert [row for row in table if row[1] == "failed"] == [(url(57), "failed", "dead_letter")]
+    assert run_json(tmp_path)["dead_letters"] == {"requests": 1}
+
+
+def below(number: int) -> set[int]:
+    """A page and those that only it may lead to."""
+    return {number} | {n for child in (2 * number + 1, 2 * number + 2) if child < SMALL for n in below(child)}

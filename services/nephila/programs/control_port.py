@@ -6,6 +6,7 @@ The crawl opens its control, tells it of each turn and closes it; what is served
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -15,11 +16,36 @@ import msgspec
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus.contract import Bus
-from nephila.kernel.messages import ParseRule, RuleVerdict, StoreStatus
+from nephila.kernel.layout import Layout
+from nephila.kernel.messages import CrawlJob, JobStatus, ParseRule, RuleVerdict, StoreStatus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.extensions import extension, is_installed
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.config import StorageConfig
+
+
+class FrontierOfGroups(Protocol):
+    """The frontier of a crawl by groups: what they have reported, and questions to them."""
+
+    layout: Layout
+
+    @property
+    def errors(self) -> Counter[str]: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def wire_bytes(self) -> int: ...
+    def spec(self, uid: str) -> CrawlJob | None: ...
+    def jobs(self) -> Mapping[str, CrawlJob]: ...
+    def status(self, job: CrawlJob) -> JobStatus:
+        """What the groups have reported of a job."""
+
+    def counts(self) -> dict[str, tuple[int, ...]]:
+        """Job → URLs that are queued, in flight, stored, denied, failed and dropped."""
+
+    def hosts_waiting(self) -> int: ...
+    async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
+        """The answers of the groups of these partitions; None: of all. Raises `NotReadyError`."""
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -27,7 +53,8 @@ class Parts(msgspec.Struct, frozen=True):
 
     bus: Bus
     clock: Clock
-    scheduler: Scheduler
+    scheduler: Scheduler | None
+    """None where groups have the frontier."""
     verdicts: Callable[[], Iterable[RuleVerdict]] = tuple
     """Whether rules still fit their sites."""
     processes: Callable[[], Sequence[int]] = tuple
@@ -44,6 +71,8 @@ class Parts(msgspec.Struct, frozen=True):
     """The state of the file or server of the rows; None: nothing is stored here."""
     configs: Mapping[str, msgspec.Struct] = {}
     """Service → its configuration."""
+    groups: FrontierOfGroups | None = None
+    """The frontier where groups have it."""
 
 
 class RuleFiles(Protocol):

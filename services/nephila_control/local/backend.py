@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.documents import job_document
 from nephila.kernel.live_settings import SettingScope
 from nephila.kernel.messages import CrawlJob, Outcome, ParseRule, Quarantine, RuleVerdict, Seed
+from nephila.kernel.process.disk import disk_space
 from nephila.kernel.runtime.clock import Timer
 from nephila.kernel.runtime.config import replaced
 from nephila.kernel.runtime.errors import UserError
@@ -28,6 +30,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.page import trafilatura_text
 from nephila.programs.control_port import Parts, RuleFiles
 from nephila.scheduler import job_facts
+from nephila.scheduler.standalone import Scheduler
 from nephila.storage.source import Source
 
 from nephila_control import api, job_types, job_view, screen_types, system_types
@@ -106,9 +109,8 @@ class LocalBackend(Backend):
         self._at_start: dict[str, Counts] | None = None
         """Numbers of each job after the first turn: a job that had failed then makes no event."""
         self._bus = parts.bus
-        self._scheduler = parts.scheduler
         self._parts = parts
-        self._explain = LocalExplain(parts.scheduler, parts.clock, rows or directory, home)
+        self._home = home
         self._formats = tuple(formats)
         self._files = files
         self._store = rules
@@ -118,6 +120,15 @@ class LocalBackend(Backend):
         """One exclusion is tried at a time."""
         self._held: dict[str, tuple[int, Timer]] = {}
         """Job → the generation under which it is held, and the timer that ends the wait for seeds."""
+
+    @cached_property
+    def _scheduler(self) -> Scheduler:
+        assert self._parts.scheduler is not None
+        return self._parts.scheduler
+
+    @cached_property
+    def _explain(self) -> LocalExplain:
+        return LocalExplain(self._scheduler, self.clock, self.rows or self._directory, self._home)
 
     @cached_property
     def log(self) -> ChangeLog:  # type: ignore[override]
@@ -141,7 +152,7 @@ class LocalBackend(Backend):
         self._rates.note(now, self._totals)
         self.series.note(now, self.clock.now(), self._counts)
         if self._disks.due(now, ""):
-            self._disks.note(now, "", self._scheduler.disk.free_bytes)
+            self._disks.note(now, "", disk_space(self._directory).free_bytes)
         if self._at_start is None:
             self._at_start = self._counts()
         if self.events.due():
@@ -399,8 +410,8 @@ class LocalBackend(Backend):
             )
             for service, process in processes
         ]
-        members[0].in_flight = job_facts.in_flight(self._scheduler)
-        members[0].pages, members[0].bytes = self._parts.pages(), self._scheduler.counters.wire_bytes
+        members[0].pages = self._parts.pages()
+        members[0].in_flight, members[0].bytes, _, _ = self._numbers()
         return members
 
     def configuration(self) -> Mapping[str, msgspec.Struct]:
@@ -412,14 +423,24 @@ class LocalBackend(Backend):
         return self._parts.downloaders
 
     async def complete(self, status: system_types.Status) -> None:
-        status.in_flight = job_facts.in_flight(self._scheduler)
-        status.hosts_waiting = self._scheduler.hosts_waiting()
+        status.in_flight, _, status.hosts_waiting, errors = self._numbers()
         status.formats = list(self._formats)
-        status.errors = dict(self._scheduler.errors.most_common(20))
+        status.errors = dict(errors.most_common(20))
         status.storage = self._stores()
         status.problems = store_problems(status.storage)
-        status.disks = [self._disks.disk(self.clock.monotonic(), "", *self._scheduler.disk)]
-        status.refusing_hosts = refusing_hosts(self._scheduler.refusing_hosts())
+        status.disks = [self._disks.disk(self.clock.monotonic(), "", *disk_space(self._directory))]
+        status.refusing_hosts = await self._refusing_hosts()
+
+    # ---- what a crawl by groups has elsewhere
+
+    def _numbers(self) -> tuple[int, int, int, Counter[str]]:
+        """Requests in flight, bytes received, hosts that wait for time, and errors."""
+        scheduler = self._scheduler
+        counted = job_facts.in_flight(scheduler), scheduler.counters.wire_bytes
+        return *counted, scheduler.hosts_waiting(), scheduler.errors
+
+    async def _refusing_hosts(self) -> list[system_types.RefusingHost]:
+        return refusing_hosts(self._scheduler.refusing_hosts())
 
     def scope_of(self, member: str, setting: str) -> SettingScope:
         self._no_settings()

@@ -35,6 +35,7 @@ EXTENSIONS: Final = {
     "control": Extension("nephila_control.program_control:make_control", "control of a crawl that runs", "starlette"),
     "control-address": Extension("nephila_control.commands.target:tcp_address", "--api"),
     "export-writer": Extension("nephila_stores.formats.exports:writer_of", "this format"),
+    "group-answers": Extension("nephila_control.local.group_questions:GroupAnswers", "control of a crawl by groups"),
     "items-parquet": Extension("nephila_stores.formats.items_parquet:ItemsParquet", "--format parquet"),
     "login": Extension("nephila_login.site_login:SiteLogin", "spec.login"),
     "postgres-ledger": Extension("nephila_stores.postgres.ledger:Postgres", "rows in PostgreSQL"),

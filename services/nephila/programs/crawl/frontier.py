@@ -8,10 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.kernel.messages import CrawlJob, Outcome, UrlState
 from nephila.scheduler import job_facts
-from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.standalone import Scheduler
+
+
+class AnyRefetch(Protocol):
+    """Queues ended URLs of a job once more, in this process or in groups."""
+
+    queued: int
+
+    def ended(self, row: UrlState, *, due: bool = False, conditional: bool = True) -> object: ...
+    def link(self, url: str, key: bytes, depth: int) -> object: ...
 
 
 class CrawlFrontier(Protocol):
@@ -55,8 +63,8 @@ class CrawlFrontier(Protocol):
     def waiting_for_address(self) -> tuple[int, str]: ...
     def waiting_hosts(self) -> list[tuple[str, float, int]]: ...
     def hold(self, held: bool) -> None: ...
-    def refetch(self, uid: str) -> Refetch | None: ...
-    def refetched(self) -> None: ...
+    def refetch(self, uid: str) -> AnyRefetch | None: ...
+    async def refetched(self) -> None: ...
     async def durable(self) -> None: ...
 
 
@@ -66,7 +74,7 @@ class LocalFrontier:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self.hold = scheduler.hold
-        self.refetch, self.refetched, self.durable = scheduler.refetch, scheduler.refetched, scheduler.durable
+        self.refetch, self.durable = scheduler.refetch, scheduler.durable
         self.hosts_waiting, self.waiting_for_address = scheduler.hosts_waiting, scheduler.waiting_for_address
         self.waiting_hosts, self.ended = scheduler.waiting_hosts, scheduler.ended
 
@@ -109,6 +117,9 @@ class LocalFrontier:
     @property
     def refused_seeds(self) -> list[tuple[str, str]]:
         return self._scheduler.refused_seeds
+
+    async def refetched(self) -> None:
+        self._scheduler.refetched()
 
     @property
     def restored(self) -> tuple[int, int]:

@@ -27,7 +27,7 @@ from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.topics import DEAD, JOBS, SEEDS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
-from nephila.programs.control_port import NoControl, ProgramControl, RuleFiles, make_control
+from nephila.programs.control_port import ProgramControl, RuleFiles, make_control
 from nephila.programs.crawl.frontier import CrawlFrontier, LocalFrontier
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
 from nephila.programs.program_metrics import program_metrics
@@ -37,7 +37,7 @@ from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 
 if TYPE_CHECKING:
-    from nephila.programs.groups.assembly import GroupAssembly
+    from nephila.programs.groups.group_assembly import GroupAssembly
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def assembly_class(configs: ServiceConfigs) -> type[Assembly] | type[GroupAssemb
     if not configs.groups:
         return Assembly
     # Loaded only where there are groups.
-    from nephila.programs.groups.assembly import GroupAssembly
+    from nephila.programs.groups.group_assembly import GroupAssembly
 
     return GroupAssembly
 
@@ -147,10 +147,9 @@ class CrawlProgram:
             if plan.rules is not None
             else None
         )
-        self.control: ProgramControl = NoControl()
-        if isinstance(self.assembly, Assembly):
-            metrics = partial(program_metrics, self.assembly)
-            self.control = make_control(self.assembly.control_parts, storage, self.rules, plan.tcp, metrics)
+        assembly = self.assembly
+        metrics = partial(program_metrics, assembly) if isinstance(assembly, Assembly) else assembly.metrics
+        self.control: ProgramControl = make_control(assembly.control_parts, storage, self.rules, plan.tcp, metrics)
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True
@@ -289,28 +288,29 @@ class CrawlProgram:
             nonlocal number
             number += 1
             if number % SEED_BATCH == 0:
-                self.frontier.refetched()
+                await self.frontier.refetched()
                 await asyncio.sleep(0)
 
         with contextlib.suppress(NoTables):
             if COPIES in self.plan.run.refetch:
                 async for row in read_ahead(ended_urls.ended(source, uid, [COPIES])):
-                    self.result.refetched += refetch.ended(row, conditional=False)
+                    refetch.ended(row, conditional=False)
                     await part()
             if kinds:
                 async for row in read_ahead(ended_urls.ended(source, uid, kinds)):
-                    self.result.refetched += refetch.ended(row)
+                    refetch.ended(row)
                     await part()
             if due:
                 async for row in read_ahead(ended_urls.ended(source, uid, ["all"])):
-                    self.result.refetched += refetch.ended(row, due=True)
+                    refetch.ended(row, due=True)
                     await part()
             if LINKS in self.plan.run.refetch:
                 async for url, key, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
-                    self.result.refetched += refetch.link(url, key, depth)
+                    refetch.link(url, key, depth)
                     await part()
-        self.frontier.refetched()
+        await self.frontier.refetched()
         await self.frontier.durable()
+        self.result.refetched = refetch.queued
         self._on_refetch_queued()
 
     def _fatal(self, error: BaseException) -> None:

@@ -8,9 +8,11 @@ its logs have its state, and messages that it had not confirmed are sent again. 
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,28 +24,37 @@ from nephila.downloader.service import Downloader
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel
+from nephila.kernel.bus.workers.link import WorkerChannel, later
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
 from nephila.kernel.layout import layout_of
-from nephila.kernel.messages import FetchRequest
+from nephila.kernel.messages import FetchRequest, FetchResult, QuotaUse
+from nephila.kernel.outcomes import given_back
 from nephila.kernel.pages.read_pages import ReadPages
+from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.runtime.waits import OneTimer, sleep
-from nephila.kernel.topics import EXCHANGES, PAGES, Topic
+from nephila.kernel.topics import EXCHANGES, OUTCOMES, PAGES, REQUESTS, Topic
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.groups.group_bus import GroupBus
+from nephila.programs.groups.refetch import Requeue
+from nephila.programs.groups.suspect_gate import SuspectGate
 from nephila.programs.outlink_router import OutlinkRouter
 from nephila.programs.workers.child_process import run_on_pipe
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.address_leases import HeldAddresses
 from nephila.scheduler.group.scheduler import GroupScheduler
 
+log = logging.getLogger(__name__)
+
 GROUP = "main"
 REPORT_S = 0.2
 """Longest age of a report while something changes."""
+GATHER_S = 0.005
+"""Longest wait of rows and links for others that are written to the pipe with them."""
 WAITING_HOSTS = 100
 ROWS_S = 0.02
 """Interval at which a group that drains looks whether rows are still to come."""
@@ -57,9 +68,12 @@ class Group:
         self.pipe = Pipe(self._on_bytes, self._on_gone)
         self._own: set[int] = set()
         self.bus = GroupBus(self.clock, self._own, self._send, self._note)
-        self.link = WorkerChannel(self.bus, self.pipe.write, self.clock.call_soon, self._on_control, take=self.bus.take)
+        clock = self.clock
+        self.link = WorkerChannel(
+            self.bus, self.pipe.write, clock.call_soon, self._on_control, self.bus.take, later(clock, GATHER_S)
+        )
         self._services: _Services | None = None
-        self._timer = OneTimer(self.clock, self._report)
+        self._timer = OneTimer(self.clock, self.report)
         self._idle = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
@@ -67,6 +81,7 @@ class Group:
             p.GroupSettings: lambda control: self._task(self._recover(control)),
             p.Drain: lambda control: self._task(self._drain(control)),
             p.Close: lambda control: self._task(self._close()),
+            p.Ask: self._on_question,
             p.Ping: lambda control: self.link.send_control(p.Pong()),
         }
 
@@ -98,6 +113,10 @@ class Group:
         elif self._services is not None:
             self._services.on_control(control)
 
+    def _on_question(self, asked: p.Ask) -> None:
+        if self._services is not None:
+            self._task(self._services.answer(asked))
+
     def _fatal(self, error: BaseException) -> None:
         self.link.send_control(p.Failed(str(error)))
 
@@ -112,14 +131,15 @@ class Group:
             self.link.send_control(p.WorkerRefused(str(error), isinstance(error, UsageError)))
             return
         # Main reads the pages in use from the report before it grants any.
-        self._report()
-        jobs = services.scheduler.jobs()
-        self.link.send_control(p.Recovered(restored.commits, restored.urls, restored.leased, list(jobs.values())))
+        self.report()
+        jobs = list(services.scheduler.jobs().values())
+        in_flight = list(restored.attempts)
+        self.link.send_control(p.Recovered(restored.commits, restored.urls, restored.leased, jobs, in_flight))
 
     async def _drain(self, control: p.Drain) -> None:
         if self._services is not None:
             await self._services.drain(control.grace_s)
-        self._report()
+        self.report()
         self.link.send_control(p.Drained())
 
     async def _close(self) -> None:
@@ -137,11 +157,12 @@ class Group:
         idle = self._services.scheduler.idle and not self.bus.unacked and not self.link.pending
         if idle != self._idle:
             self._idle = idle
-            self._report()
+            self.report()
         elif not idle and self._timer.due is None:
             self._timer.start(REPORT_S)
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Report the present state."""
         if self._services is not None:
             self._timer.cancel()
             self.link.send_control(self._services.report(self._idle))
@@ -162,6 +183,9 @@ class _Services:
             lambda address: link.send_control(p.AddressWanted(address)),
             lambda address, free_at: link.send_control(p.AddressReleased(address, free_at)),
         )
+        self._on_answer = group.report
+        self._elsewhere: list[QuotaUse] = []
+        """What other groups have spent of quotas."""
         layout = layout_of(settings.count)
         self._clock = clock
         self._bus = bus
@@ -177,6 +201,7 @@ class _Services:
             on_turn=group.on_turn,
             on_fatal=group._fatal,
         )
+        self._requeue = Requeue(self.scheduler.owners)
         if settings.pages:
             # A raw page has to be at main before its record.
             link.forward(PAGES, GROUP)
@@ -196,8 +221,15 @@ class _Services:
             p.RecallPages: self._recall_pages,
             p.AddressGranted: lambda c: self.scheduler.address_granted(c.address, c.not_before),
             p.RecallAddress: lambda c: self.scheduler.address_recalled(c.address),
+            p.QuotasElsewhere: self._quotas_elsewhere,
             p.Forget: lambda control: self._router.recent.forget(control.job),
-            p.ReadAnchors: self._send_anchors,
+        }
+        self._answers: dict[str, Callable[[bytes], Awaitable[bytes]]] = {
+            "anchors": self._anchors,
+            "metrics": self._metrics,
+            "control": self._control_answer,
+            "refetch": self._requeue_part,
+            "durable": self._durable,
         }
 
     async def start(self) -> None:
@@ -210,18 +242,91 @@ class _Services:
         self._handlers[type(control)](control)
 
     def _begin(self, control: p.Begin) -> None:
+        if control.suspects or control.poison:
+            self._bus.gate = self._gate(control)
         for uid, pages in control.pages.items():
             self.scheduler.pages_granted(uid, pages, spent=False)
         self.scheduler.hold(control.held)
+
+    def _gate(self, control: p.Begin) -> SuspectGate:
+        link, bus = self._link, self._bus
+
+        def probe(key: p.Key) -> None:
+            link.send_control(p.Probe(key))
+            link.flush()  # the process may die within this turn of the loop
+
+        return SuspectGate(
+            control.suspects,
+            control.poison,
+            partial(bus.take, REQUESTS),
+            self._end_poison,
+            probe,
+            lambda key, tried: link.send_control(p.Probed(key, tried)),
+        )
+
+    def _end_poison(self, partition: int, request: FetchRequest) -> None:
+        """End a URL that kills its group as failed(dead_letter)."""
+        log.error(
+            "group: dead letter on %s: %s killed its group each time it was fetched alone",
+            REQUESTS.name,
+            ascii(request.url)[:500],
+        )
+        error = "the group died each time"
+        self._bus.dead_letter(REQUESTS, "group", partition, request, error, request.attempt)
+        outcome = given_back(request)
+        outcome.result, outcome.reason = FetchResult.FAILED, Reason.DEAD_LETTER
+        self._bus.publish(OUTCOMES, partition, outcome)
 
     def _recall_pages(self, control: p.RecallPages) -> None:
         pages = self.scheduler.take_pages_back(control.job)
         if pages:
             self._link.send_control(p.PagesReturned(control.job, pages))
 
-    def _send_anchors(self, control: p.ReadAnchors) -> None:
-        anchors, of_seeds = self.scheduler.anchors(control.job)
-        self._link.send_control(p.AnchorsOf(control.job, sorted(anchors), sorted(of_seeds)))
+    def _quotas_elsewhere(self, control: p.QuotasElsewhere) -> None:
+        self._elsewhere = control.uses
+        self.scheduler.share_quotas(control.uses)
+
+    async def answer(self, asked: p.Ask) -> None:
+        """Answer a question of the main process."""
+        try:
+            answer = p.Answer(asked.number, await self._answers[asked.kind](asked.question))
+        except UserError as error:
+            answer = p.Answer(asked.number, b"", str(error))
+        # What the question has changed is known at main before the answer.
+        self._on_answer()
+        self._link.send_control(answer)
+
+    async def _anchors(self, uid: bytes) -> bytes:
+        anchors, of_seeds = self.scheduler.anchors(uid.decode())
+        return msgspec.msgpack.encode((sorted(anchors), sorted(of_seeds)))
+
+    async def _metrics(self, question: bytes) -> bytes:
+        # Imported here: most groups never send metrics.
+        from nephila.downloader.metrics import METRICS
+        from nephila.kernel.runtime.metrics import read_values
+        from nephila.parser.metrics import PAGE_METRICS
+        from nephila.scheduler.metrics import FRONTIER_METRICS
+
+        return msgspec.msgpack.encode(
+            {
+                "scheduler": read_values(self.scheduler, FRONTIER_METRICS),
+                "downloader": read_values(self.downloader, METRICS),
+                "parser": read_values(self.parser, PAGE_METRICS),
+            }
+        )
+
+    async def _requeue_part(self, part: bytes) -> bytes:
+        return self._requeue.part(part)
+
+    async def _durable(self, question: bytes) -> bytes:
+        self._requeue.end()
+        await self.scheduler.durable()
+        return b""
+
+    async def _control_answer(self, question: bytes) -> bytes:
+        answers = extension("group-answers")(self.scheduler, self._clock)
+        answer: bytes = await answers.answer(question)
+        return answer
 
     def _check_late_address(self, request: FetchRequest, address: str, answer: Any) -> None:
         answer(self.scheduler.check_late_address(request.job, request.url_key, request.attempt, address))
@@ -248,6 +353,8 @@ class _Services:
     def report(self, idle: bool) -> p.GroupReport:
         """The present state."""
         scheduler = self.scheduler
+        if scheduler.has_quotas:
+            scheduler.share_quotas(self._elsewhere)
         counters, counts = scheduler.counters, scheduler.counts
         refused = list(counts.refused_seeds)
         counts.refused_seeds.clear()
@@ -256,6 +363,7 @@ class _Services:
             in_flight=sum(len(frontier.in_flight.leases) for frontier in scheduler.frontiers),
             outstanding=sum(len(frontier.in_flight) for frontier in scheduler.frontiers),
             requests=counts.requests,
+            wire_bytes=counters.wire_bytes,
             next_fetch=scheduler.next_fetch(),
             errors=dict(counts.errors),
             causes=dict(counters.causes),
@@ -264,7 +372,8 @@ class _Services:
             hosts_waiting=sum(frontier.store.waiting() for frontier in scheduler.frontiers),
             waiting_for_address=scheduler.waiting_for_address(),
             waiting_hosts=scheduler.waiting_hosts(WAITING_HOSTS) if idle else [],
-            jobs=[p.JobReport(uid=uid, **msgspec.structs.asdict(scheduler.job_facts(uid))) for uid in scheduler.jobs()],
+            jobs=[scheduler.job_report(uid) for uid in scheduler.jobs()],
+            uses=scheduler.quota_uses() if scheduler.has_quotas else [],
         )
 
 

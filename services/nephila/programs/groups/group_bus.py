@@ -14,7 +14,8 @@ from typing import Any
 from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, RECORDS, RULE_STATS, SEEDS, Topic
+from nephila.kernel.topics import DEAD, OUTCOMES, OUTLINKS, PAGES, RECORDS, REQUESTS, RULE_STATS, SEEDS, Topic
+from nephila.programs.groups.suspect_gate import SuspectGate
 
 TO_MAIN = frozenset({RECORDS, SEEDS, DEAD, RULE_STATS})
 
@@ -29,6 +30,8 @@ class GroupBus(LocalBus):
         self._held_back = 0
         self._own = own
         self._send = send
+        self.gate: SuspectGate | None = None
+        """Where requests wait while suspects are fetched alone; None without suspects."""
 
     @property
     def rows_to_come(self) -> bool:
@@ -36,6 +39,21 @@ class GroupBus(LocalBus):
         return bool(self._held_back) or any(reader.waiting for reader in self._groups.get(PAGES, ()))
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        if self.gate is None:
+            return self._publish(topic, partition, message)
+        if topic is REQUESTS:
+            self.gate.request(partition, message)
+            return Receipt(0)
+        receipt = self._publish(topic, partition, message)
+        if topic is OUTCOMES:
+            self.gate.outcome(message)
+        elif topic is RECORDS:
+            self.gate.record(message)
+        if not self.gate.needed:
+            self.gate = None
+        return receipt
+
+    def _publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         if topic in TO_MAIN or (topic is OUTLINKS and partition not in self._own):
             return self._send(topic, partition, message)
         return super().publish(topic, partition, message)

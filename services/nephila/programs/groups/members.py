@@ -22,18 +22,20 @@ from nephila.kernel.bus.workers import protocol as p
 from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.layout import Layout
-from nephila.kernel.messages import CrawlJob, Outcome, Seed
+from nephila.kernel.messages import CrawlJob, Outcome, QuotaUse, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RULE_VERDICTS, RULES, SEEDS, Topic
+from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RECORDS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url
+from nephila.programs.groups.group_deaths import GroupDeaths
 from nephila.programs.groups.seed_relay import SeedRelay
 from nephila.scheduler.group.address_leases import AddressLeases, Grant, Recall
 from nephila.scheduler.group.page_grants import Granted
+from nephila.scheduler.tenants.quota_uses import quota_uses
 
 GROUP = "groups"
-EMPTY = p.GroupReport(False, 0, 0, 0, None, {}, {}, "", [], 0, (0, ""), [], [])
+EMPTY = p.GroupReport(False, 0, 0, 0, 0, None, {}, {}, "", [], 0, (0, ""), [], [], [])
 
 
 class GroupMember:
@@ -42,12 +44,15 @@ class GroupMember:
     def __init__(self, number: int, partitions: range) -> None:
         self.number = number
         self.partitions = partitions
+        self.deaths = GroupDeaths()
         self.report = msgspec.structs.replace(EMPTY)
-        self._requests = 0
+        self._requests = self._wire_bytes = 0
         self._errors: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
         self.link: WorkerChannel | None = None
         """None while no process of it is ready."""
+        self.quotas_elsewhere: dict[str, QuotaUse] = {}
+        """What its process knows of the other groups."""
         self._number = 0
         self._unconfirmed: dict[int, tuple[Topic, int, Any, Receipt]] = {}
 
@@ -55,6 +60,11 @@ class GroupMember:
     def requests(self) -> int:
         """Requests of all processes of the group."""
         return self._requests + self.report.requests
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that all processes of the group have received."""
+        return self._wire_bytes + self.report.wire_bytes
 
     @property
     def errors(self) -> Counter[str]:
@@ -104,8 +114,10 @@ class GroupMember:
         link, self.link = self.link, None
         if link is not None:
             link.close()
+        self.quotas_elsewhere = {}
         self._requests, self._errors, self._causes = self.requests, self.errors, self.causes
-        self.report = msgspec.structs.replace(self.report, idle=False, requests=0, errors={}, causes={})
+        self._wire_bytes = self.wire_bytes
+        self.report = msgspec.structs.replace(self.report, idle=False, requests=0, wire_bytes=0, errors={}, causes={})
 
 
 class Groups:
@@ -130,7 +142,7 @@ class Groups:
         self.refused_seeds: list[tuple[str, str]] = []
         self._bus = bus
         self._clock = clock
-        self._layout = layout
+        self.layout = layout
         self._owners = {number: member for member in members for number in member.partitions}
         self._latest: dict[Topic, Latest[Any]] = {topic: Latest(topic) for topic in (RULES, RULE_VERDICTS, JOBS)}
         self._addresses = AddressLeases(limits)
@@ -143,6 +155,8 @@ class Groups:
             p.AddressWanted: self._on_address_wanted,
             p.AddressReleased: self._on_address_released,
             p.Forget: self._on_forget,
+            p.Probe: self._on_probe,
+            p.Probed: lambda member, control: member.deaths.suspects.probed(control.key, control.tried),
         }
 
     def start(self) -> None:
@@ -186,7 +200,7 @@ class Groups:
             self.refused_seeds.append((seed.url, str(error)))
             delivery.ack()
             return
-        partition = self._layout.of(parts.fingerprint)
+        partition = self.layout.of(parts.fingerprint)
         delivery.ack_after([self._owners[partition].send(SEEDS, partition, seed)])
 
     def _on_receipts(self, delivery: Delivery) -> None:
@@ -195,7 +209,14 @@ class Groups:
 
     def send_seed(self, partition: int, seed: Seed) -> Receipt:
         """Send a seed of another partition."""
-        return self._owners[partition].send(SEEDS, partition, seed)
+        receipt = self._owners[partition].send(SEEDS, partition, seed)
+        receipt.add_done_callback(self._on_confirmed_seed)
+        return receipt
+
+    def _on_confirmed_seed(self) -> None:
+        """No delivery of the bus waits for such a seed, so its end may be the end of the crawl."""
+        if self.idle:
+            self._on_report()
 
     def hold(self, held: bool) -> None:
         """Dispatch nothing while a change comes in; `held=False` continues."""
@@ -212,6 +233,8 @@ class Groups:
             return self._relay(partition, message)
         if topic is OUTLINKS:
             return self._owners[partition].send(OUTLINKS, partition, message)
+        if topic is RECORDS:
+            self._owners[partition].deaths.recorded((message.job, message.url_key))
         return self._bus.publish(topic, partition, message)
 
     def _relay(self, partition: int, seed: Seed) -> Receipt:
@@ -231,7 +254,8 @@ class Groups:
             for message in messages.values():
                 link.send(topic, 0, message)
         pages = {uid: budget.pages.get(member.number, 0) for uid, budget in self.budgets.items()}
-        link.send_control(p.Begin(pages, self.held))
+        deaths = member.deaths
+        link.send_control(p.Begin(pages, self.held, list(deaths.suspects), list(deaths.poison)))
         for uid, budget in self.budgets.items():
             if budget.spent:
                 link.send_control(p.PagesGranted(uid, 0, spent=True))
@@ -252,7 +276,19 @@ class Groups:
             if budget is not None and budget.max_pages:
                 budget.request(member.number, job.requested)
                 self._grant(job.uid, budget)
+        self._share_quotas()
         self._on_report()
+
+    def _share_quotas(self) -> None:
+        """Hand to each group what all others have spent, where that has changed."""
+        uses = {member.number: member.report.uses for member in self.members}
+        if not any(uses.values()):
+            return
+        for number, elsewhere in quota_uses((), uses).items():
+            member = self.members[number]
+            if elsewhere != member.quotas_elsewhere:
+                member.quotas_elsewhere = elsewhere
+                member.control(p.QuotasElsewhere(list(elsewhere.values())))
 
     def _grant(self, uid: str, budget: Granted) -> None:
         spent = self.ended(uid)[Outcome.STORED] >= budget.max_pages
@@ -286,6 +322,9 @@ class Groups:
             else:
                 member.control(p.RecallAddress(message.address))
 
+    def _on_probe(self, member: GroupMember, control: p.Probe) -> None:
+        member.deaths.suspects.probing = control.key
+
     def _on_forget(self, member: GroupMember, control: p.Forget) -> None:
         for other in self.members:
             other.control(control)
@@ -302,6 +341,10 @@ class Groups:
     def job(self, uid: str) -> CrawlJob | None:
         """The present state of a job."""
         return self._latest[JOBS].get(uid)
+
+    def jobs(self) -> dict[str, CrawlJob]:
+        """The present state of all jobs."""
+        return dict(self._latest[JOBS])
 
     def reports(self, uid: str) -> list[p.JobReport]:
         """The reports of a job."""

@@ -1,7 +1,8 @@
 """The group processes of one program: started, watched, started again, ended. `members.py` has what they share.
 
-A group that dies is started again on its logs. Its requests in flight are queued again, each host after one delay. When
-groups keep dying without an ended URL between, the program ends with one line.
+A group that dies is started again on its logs. Its requests in flight are queued again, each host after one delay. A
+page that kills its group each time ends as a dead letter (`group_deaths.py`). When groups keep dying and no page is to
+blame, the program ends with one line.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -19,29 +19,30 @@ import msgspec
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel
-from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.bus.workers.link import WorkerChannel, later
+from nephila.kernel.bus.workers.socket_pipe import Pipe
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 from nephila.programs.groups.members import GroupMember, Groups
-from nephila.programs.workers.child_process import KILL_MARGIN_S, ending, spawn
+from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S, ChildProcess
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.scheduler import PARTITIONS
 
 log = logging.getLogger(__name__)
 
 MODULE = "nephila.programs.groups.group"
-MAX_FRUITLESS_CRASHES = 5
+MAX_IDLE_CRASHES = 5
+"""Crashes in a row of groups without a request: no page is the cause."""
+MAX_FRUITLESS_CRASHES = 20
 """Crashes in a row without an ended URL between them."""
 START_AGAIN = Backoff(0.1, 60.0)
-CHECK_S = 15.0
-"""Seconds between two checks whether the groups answer."""
-MAX_MISSED_CHECKS = 4
-"""Checks without a sign of a group before it is killed. Checks are counted, not seconds: a main process that was
-suspended received nothing either."""
+GATHER_S = 0.005
+"""Longest wait of links and receipts for others that are written to the pipe with them."""
+ANSWER_S = 10.0
+"""Longest wait for the answers to a question."""
 CLOSE_S = 30.0
 """Longest wait for the end of a group that closes its logs."""
 
@@ -58,8 +59,8 @@ class EndedAtStartError(UserError):
     """A group has ended before it had read its log."""
 
 
-class _Process:
-    """One process of a group, and our end of its pipe."""
+class _Process(ChildProcess):
+    """One process of a group."""
 
     def __init__(
         self,
@@ -70,18 +71,17 @@ class _Process:
         on_control: Callable[[_Process, Any], None],
         on_gone: Callable[[_Process, Exception | None], None],
     ) -> None:
+        super().__init__(f"group {member.number}", Pipe(self._on_bytes, partial(on_gone, self)))
         self.member = member
-        self.pipe = Pipe(self._on_bytes, partial(on_gone, self))
-        self.link = WorkerChannel(bus, self.pipe.write, clock.call_soon, partial(on_control, self), take=groups.take)
-        self.popen: subprocess.Popen[bytes] | None = None
+        self.link = WorkerChannel(
+            bus, self.pipe.write, clock.call_soon, partial(on_control, self), groups.take, later(clock, GATHER_S)
+        )
         self.recovered: asyncio.Future[p.Recovered] = asyncio.get_running_loop().create_future()
         self.drained = asyncio.Event()
         self.gone = asyncio.Event()
-        self.missed_checks = 0
-        """Checks in a row without data of it."""
 
     def _on_bytes(self, data: bytes) -> None:
-        self.missed_checks = 0
+        self.heard()
         self.link.receive(data)
 
 
@@ -103,10 +103,12 @@ class GroupProcesses:
         self._on_fatal = on_fatal
         self._processes: dict[int, _Process] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._anchors: asyncio.Queue[p.AnchorsOf] = asyncio.Queue()
+        self._asked: dict[int, tuple[_Process, asyncio.Future[bytes]]] = {}
+        """Questions without an answer, by number."""
+        self._questions = 0
         self._ending = False
         self._check_timer = OneTimer(clock, self._check)
-        self._crashes = 0
+        self._idle_crashes = self._fruitless_crashes = 0
         self._ended = -1
 
     @property
@@ -126,15 +128,10 @@ class GroupProcesses:
         self._check_timer.start(CHECK_S)
 
     def _check(self) -> None:
-        """Kill groups whose loop stands still; the others answer."""
+        """Every group should answer."""
         self._check_timer.start(CHECK_S)
         for process in self._processes.values():
-            process.missed_checks += 1
-            if process.missed_checks > MAX_MISSED_CHECKS and process.popen is not None and not process.gone.is_set():
-                log.error("group %d does not answer and is killed", process.member.number)
-                process.popen.kill()
-            else:
-                process.link.send_control(p.Ping())
+            process.check(process.link, answers=not process.gone.is_set())
 
     async def drain(self, grace_s: float) -> None:
         """Dispatch nothing more. Fetches in flight end within `grace_s` seconds."""
@@ -151,15 +148,65 @@ class GroupProcesses:
         """Anchors of a job's scope, and those that seeds of this run have added."""
         anchors: set[str] = set()
         of_seeds: set[str] = set()
-        running = [process for process in self._processes.values() if not process.gone.is_set()]
-        for process in running:
-            process.link.send_control(p.ReadAnchors(uid))
-        with contextlib.suppress(asyncio.TimeoutError):
-            for _ in running:
-                answer = await asyncio.wait_for(self._anchors.get(), KILL_MARGIN_S)
-                anchors.update(answer.anchors)
-                of_seeds.update(answer.of_seeds)
+        for number in self._processes:
+            with contextlib.suppress(NotReadyError):
+                (answer,) = await self.ask([number], "anchors", uid.encode())
+                more, more_of_seeds = msgspec.msgpack.decode(answer, type=tuple[list[str], list[str]])
+                anchors.update(more)
+                of_seeds.update(more_of_seeds)
         return anchors, of_seeds
+
+    async def ask(self, numbers: Iterable[int], kind: str, question: bytes) -> list[bytes]:
+        """The answers of these groups. Raises `NotReadyError` when one does not answer, `UserError` for a refusal."""
+        return await self._answers([self._ask(self._processes[number], kind, question) for number in numbers])
+
+    async def refetch(self, parts: Mapping[int, bytes]) -> list[bytes]:
+        """Send a part of the URLs to fetch again to each of these groups."""
+        return await self._answers(
+            [self._ask(self._processes[group], "refetch", part) for group, part in parts.items()]
+        )
+
+    @staticmethod
+    async def _answers(answers: list[asyncio.Future[bytes]]) -> list[bytes]:
+        try:
+            return list(await asyncio.wait_for(asyncio.gather(*answers), ANSWER_S))
+        except TimeoutError:
+            raise NotReadyError(f"a group has not answered for {ANSWER_S:g} s; repeat the request") from None
+
+    async def metrics(self) -> dict[str, dict[str, dict[str, float | dict[str, float]]]]:
+        """Group → service → metric → value; groups that do not answer are left out."""
+        values = {}
+        for number in self._processes:
+            with contextlib.suppress(NotReadyError):
+                (answer,) = await self.ask([number], "metrics", b"")
+                values[str(number)] = msgspec.msgpack.decode(answer)
+        return values
+
+    def _ask(self, process: _Process, kind: str, question: bytes) -> asyncio.Future[bytes]:
+        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        if process.gone.is_set() or not process.recovered.done():
+            future.set_exception(_not_ready(process))
+            return future
+        self._questions += 1
+        self._asked[self._questions] = process, future
+        process.link.send_control(p.Ask(self._questions, kind, question))
+        return future
+
+    def _on_answer(self, answer: p.Answer) -> None:
+        _, future = self._asked.pop(answer.number)
+        if future.done():  # too late
+            return
+        if answer.error:
+            future.set_exception(UserError(answer.error))
+        else:
+            future.set_result(answer.answer)
+
+    def _end_questions(self, process: _Process) -> None:
+        """A process that is gone answers nothing."""
+        for number in [number for number, (asked, _) in self._asked.items() if asked is process]:
+            _, future = self._asked.pop(number)
+            if not future.done():
+                future.set_exception(_not_ready(process))
 
     async def close(self) -> None:
         """Have the groups close their logs, and end them."""
@@ -178,7 +225,7 @@ class GroupProcesses:
                 log.warning("group %d did not end in time and was killed", process.member.number)
                 process.popen.kill()
             process.pipe.close()
-            await self._reap(process)
+            await process.reap()
         for task in list(self._tasks):
             task.cancel()
 
@@ -186,16 +233,8 @@ class GroupProcesses:
 
     async def _spawn(self, member: GroupMember) -> _Process:
         process = _Process(member, self._groups, self._bus, self._clock, self._on_control, self._on_gone)
-        ours, theirs = pair()
-        try:
-            process.popen = spawn(MODULE, theirs.fileno())
-        except OSError as error:
-            ours.close()
-            raise UserError(f"cannot start a group process: {error.strerror}; try --workers 0") from None
-        finally:
-            theirs.close()
+        await process.start(MODULE)
         self._processes[member.number] = process
-        await connect(ours, process.pipe)
         encode, configs = msgspec.msgpack.encode, self._configs
         process.link.send_control(
             p.GroupSettings(
@@ -215,8 +254,8 @@ class GroupProcesses:
             process.recovered.set_result(control)
         elif isinstance(control, p.Drained):
             process.drained.set()
-        elif isinstance(control, p.AnchorsOf):
-            self._anchors.put_nowait(control)
+        elif isinstance(control, p.Answer):
+            self._on_answer(control)
         elif isinstance(control, p.WorkerRefused):
             error = UsageError(control.text) if control.usage else UserError(control.text)
             if process.recovered.done():
@@ -235,6 +274,7 @@ class GroupProcesses:
         process.gone.set()
         process.drained.set()
         self._groups.lost(process.member)
+        self._end_questions(process)
         if not process.recovered.done():
             process.recovered.set_exception(
                 EndedAtStartError(f"group {process.member.number} ended before it had read its log; see nephila doctor")
@@ -247,33 +287,42 @@ class GroupProcesses:
     async def _replace(self, process: _Process) -> None:
         """Start the group again, until a process of it has read its logs."""
         while not self._ending:
-            how = await self._reap(process)
-            ended = sum(sum(job.ended.values()) for member in self._groups.members for job in member.report.jobs)
-            self._crashes = 0 if ended > self._ended else self._crashes + 1
-            self._ended = max(ended, self._ended)
+            how = await process.reap()
+            self._count_crash()
             log.warning("group %d %s; it is started again on its log", process.member.number, how)
-            if self._crashes >= MAX_FRUITLESS_CRASHES:
+            if self._idle_crashes >= MAX_IDLE_CRASHES or self._fruitless_crashes >= MAX_FRUITLESS_CRASHES:
                 self._fatal(UserError(f"group processes keep dying ({how}); see nephila doctor"))
                 return
-            if self._crashes:
-                await sleep(self._clock, START_AGAIN.after(self._crashes))
+            if self._idle_crashes:
+                await sleep(self._clock, START_AGAIN.after(self._idle_crashes))
             try:
                 process = await self._spawn(process.member)
-                await process.recovered
+                recovered = await process.recovered
             except EndedAtStartError:
+                self._idle_crashes += 1
                 continue
             except UserError as error:
                 self._fatal(error)
             else:
+                had_requests = process.member.deaths.died(recovered.in_flight)
+                self._idle_crashes = 0 if had_requests else self._idle_crashes + 1
                 self._groups.begin(process.member, process.link)
             return
 
-    async def _reap(self, process: _Process) -> str:
-        popen = process.popen
-        assert popen is not None
-        return await ending(popen)
+    def _count_crash(self) -> None:
+        """A URL that ended between two crashes makes both counts begin again; that of a dead letter does not."""
+        ended = sum(sum(job.ended.values()) for member in self._groups.members for job in member.report.jobs)
+        ended -= sum(len(member.deaths.poison) for member in self._groups.members)
+        if ended > self._ended:
+            self._ended, self._idle_crashes, self._fruitless_crashes = ended, 0, 0
+        else:
+            self._fruitless_crashes += 1
 
     def _fatal(self, error: BaseException) -> None:
         if not self._ending:
             self._ending = True
             self._on_fatal(error)
+
+
+def _not_ready(process: _Process) -> NotReadyError:
+    return NotReadyError(f"group {process.member.number} is being started again; repeat the request")

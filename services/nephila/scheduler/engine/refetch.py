@@ -33,6 +33,8 @@ class Refetch:
         self.frontier = dispatcher.frontier
         self.job = job
         self._open = OpenUrls(dispatcher, job)
+        self.queued = 0
+        """URLs that were queued."""
         self._seeds: set[bytes] = set()
         self._credentials: dict[str, list[str]] = {}
         """Host key → credentials of seeds."""
@@ -76,6 +78,7 @@ class Refetch:
             job.due_table.check_out(key)
             recrawl_queue.requeue(frontier, job, state)
         self._open.add(host_key, key)
+        self.queued += 1
         return True
 
     def link(self, url: str, key: bytes, depth: int) -> bool:
@@ -89,6 +92,7 @@ class Refetch:
         if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
             return False
         admit(frontier, job, Entry(parts.fingerprint, depth, url=parts.href), parts.host_key)
+        self.queued += 1
         return True
 
     # ---- parts

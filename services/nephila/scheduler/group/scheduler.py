@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.kernel.bus.workers.protocol import JobReport
+from nephila.kernel.messages import CrawlJob, Outcome, QuotaUse
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.native import HostStore
@@ -27,10 +28,12 @@ from nephila.scheduler.durability.file_log import FileLog, FileSnapshots
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import AHEAD
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice, address_limits
+from nephila.scheduler.frontier.in_flight import InFlight
 from nephila.scheduler.group.address_leases import HeldAddresses, LeasedAddresses
 from nephila.scheduler.group.page_grants import AHEAD as PAGES_AHEAD
 from nephila.scheduler.group.page_grants import PagePool
 from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.jobs.seen import new_seen
 from nephila.scheduler.partition.address_table import PartitionView
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
@@ -39,12 +42,15 @@ from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
 from nephila.scheduler.partition.ports import Build, OwnerEvents, Parts, SoleOwner
 from nephila.scheduler.partition.shared_slots import SharedSlots
+from nephila.scheduler.tenants.quota_uses import quota_uses
 from nephila.scheduler.tenants.shares import Shares
 
 PARTITIONS = 16
 """Partitions of a directory: a power of two, and the largest number of groups."""
 MIN_WINDOW = 64
 LEAST_HOT_HOSTS = 256
+_NOWHERE = -1
+"""Stands for the partitions of all other groups."""
 
 
 def directory_of(frontier: Path, partition: int) -> Path:
@@ -89,14 +95,17 @@ class GroupScheduler(Member):
         slots = SharedSlots(
             config.concurrency + config.concurrency // AHEAD,
             Shares(lambda tenant: 1.0),
-            lambda: sum(len(frontier.in_flight.leases) for frontier in self.frontiers),
+            lambda: sum([len(part.leases) for part in self._in_flight]),
             lambda number: self.wake(self.owners[number]),
         )
         self._files: dict[int, FileLog] = {}
+        self._in_flight: list[InFlight] = []
+        """Of each partition."""
         for number, log in logs.items():
             files = self._files[number] = FileLog(log, clock, config.fsync_interval_s, self.fatal)
             build = group_parts(config, PartitionSlice(number, count), len(logs), files, clock, self.table, on_wider)
-            self.owners[number] = PartitionOwner(build, bus, clock, self.counts, self, slots)
+            owner = self.owners[number] = PartitionOwner(build, bus, clock, self.counts, self, slots)
+            self._in_flight.append(owner.frontier.in_flight)
 
     # ---- life
 
@@ -111,6 +120,7 @@ class GroupScheduler(Member):
             total.urls += restored.urls
             total.leased += restored.leased
             total.commits += restored.commits
+            total.attempts.update(restored.attempts)
             owner.begin(0, restored.to_republish)
         return total
 
@@ -132,6 +142,13 @@ class GroupScheduler(Member):
         """Dispatch nothing while a change comes in; `held=False` continues."""
         for owner in self.owners.values():
             owner.hold(held)
+
+    async def durable(self) -> None:
+        """Return when everything received so far survives a power cut. Raises `UserError` when it cannot be written."""
+        for owner in self.owners.values():
+            await owner.settled()
+        for files in self._files.values():
+            await files.durable()
 
     async def close(self) -> None:
         """Write the pending changes and close the logs."""
@@ -237,6 +254,26 @@ class GroupScheduler(Member):
         if more:
             owner.resume_job(job)
 
+    # ---- quotas
+
+    @property
+    def has_quotas(self) -> bool:
+        """Whether a job has quotas."""
+        return any(frontier.quotas.jobs() for frontier in self.frontiers)
+
+    def quota_uses(self) -> list[QuotaUse]:
+        """What all partitions of the group have spent."""
+        mine: dict[int, list[QuotaUse]] = {
+            number: owner.frontier.quotas.report() for number, owner in self.owners.items()
+        }
+        return list(quota_uses((), {**mine, _NOWHERE: []})[_NOWHERE].values())
+
+    def share_quotas(self, elsewhere: Sequence[QuotaUse]) -> None:
+        """Hand to each partition what all others have spent; `elsewhere`: those of other groups."""
+        mine = {number: owner.frontier.quotas.report() for number, owner in self.owners.items()}
+        for number, uses in quota_uses([(_NOWHERE, elsewhere)], mine).items():
+            self.owners[number].share_quotas(uses)
+
     # ---- turns
 
     def before_turn(self, owner: PartitionOwner) -> None:
@@ -246,6 +283,8 @@ class GroupScheduler(Member):
     def after_turns(self) -> None:
         self.held.return_unused(self.table, self.clock.monotonic())
         for uid, pool in self.pools.items():
+            if not pool.pages:
+                continue
             left = pool.left(self.claimed(uid))
             if left > self._left.get(uid, 0):
                 for owner in self.owners.values():
@@ -260,7 +299,7 @@ class GroupScheduler(Member):
         """Nothing outstanding, and every input is committed."""
         return all(not owner.frontier.in_flight.urls and owner.quiet for owner in self.owners.values())
 
-    def job_facts(self, uid: str) -> JobFacts:
+    def job_report(self, uid: str) -> JobReport:
         """A job in all partitions of the group."""
         jobs = self._parts(uid)
         ended: Counter[Outcome] = Counter()
@@ -270,15 +309,26 @@ class GroupScheduler(Member):
         pool = self.pools.get(uid, PagePool())
         claimed = self.claimed(uid)
         budgeted = any(job.budget.max_pages for job in jobs)
-        return JobFacts(
+        return JobReport(
+            uid=uid,
+            generation=min((job.spec.generation for job in jobs), default=0),
             queued=sum(job.queue.length for job in jobs),
             fetchable=waiting,
+            leased=sum(job.counts.leased for job in jobs),
             ended=dict(ended),
             claimed=claimed,
             requested=max(min(waiting, PAGES_AHEAD) - pool.left(claimed), 0) if budgeted and not pool.spent else 0,
             out_of_scope=sum(job.refused.out_of_scope for job in jobs),
+            links_held=sum(len(job.refused.held) for job in jobs),
             links_lost=sum(job.refused.held.lost for job in jobs),
+            quota=max((job.holds.text(Hold.QUOTA) for job in jobs), default=""),
+            window=max((job.holds.text(Hold.WINDOW) for job in jobs), default=""),
         )
+
+    @property
+    def known_jobs(self) -> int:
+        """Jobs that are not deleted."""
+        return len(self.jobs())
 
     def anchors(self, uid: str) -> tuple[set[str], set[str]]:
         """Anchors of a job's scope, and those that seeds of this run have added."""
@@ -312,18 +362,6 @@ class GroupScheduler(Member):
             for host, at in store.scheduled(most)
         ]
         return sorted(hosts, key=lambda row: row[1])[:most]
-
-
-class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One job in one group; see `JobReport`."""
-
-    queued: int
-    fetchable: int
-    ended: dict[Outcome, int]
-    claimed: int
-    requested: int
-    out_of_scope: int
-    links_lost: int
 
 
 def group_parts(

@@ -22,9 +22,10 @@ from nephila.kernel.bus.workers.protocol import (
     decode_acks,
     decode_control,
 )
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import TOPICS, Topic
 
-FRAME_BYTES = 64 << 10
+FRAME_BYTES = 256 << 10
 """A frame of this size is written at once, so that the other end can start on it."""
 UNBOUNDED = 1 << 30
 """Credit of forwarded messages: the requests in flight bound them, and a message must never wait for one that depends
@@ -45,11 +46,14 @@ class WorkerChannel:
         soon: Callable[[Callable[[], None]], None],
         on_control: Callable[[Any], None],
         take: Take | None = None,
+        later: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
-        """`take` gets arriving messages in place of the bus' `publish`."""
+        """`take` gets arriving messages in place of the bus' `publish`. `later` calls back for messages and acks, in
+        place of `soon`: more of them are one write. It is `soon` by default."""
         self._bus = bus
         self._write = write
         self._soon = soon
+        self._later = later or soon
         self._on_control = on_control
         self._take: Take = take or bus.publish
         self._frame = FrameWriter()
@@ -88,7 +92,7 @@ class WorkerChannel:
         """Send a control message, after everything sent before."""
         if self._open:
             self._frame.control(control)
-            self._flush_soon()
+            self._soon(self.flush)
 
     def flush(self) -> None:
         """Write the collected frames."""
@@ -134,4 +138,13 @@ class WorkerChannel:
             self.flush()
         elif not self._due:
             self._due = True
-            self._soon(self.flush)
+            self._later(self.flush)
+
+
+def later(clock: Clock, seconds: float) -> Callable[[Callable[[], None]], None]:
+    """Calls back after so many seconds."""
+    return lambda callback: _call(clock, seconds, callback)
+
+
+def _call(clock: Clock, seconds: float, callback: Callable[[], None]) -> None:
+    clock.call_at(clock.monotonic() + seconds, callback)

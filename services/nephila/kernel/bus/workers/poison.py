@@ -6,7 +6,7 @@ They are probed one at a time, each alone in a worker (`bus/poison.py`); one tha
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from nephila.kernel.bus.poison import Probe
 
@@ -29,6 +29,9 @@ class CrashSuspects:
 
     def __len__(self) -> int:
         return len(self._probes)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._probes)
 
     def worker_crashed(self, keys: Iterable[Key], alone: bool) -> Key | None:
         """A worker crashed with these in flight; returns the poison URL if it is known now. `alone`: the worker that

@@ -15,12 +15,14 @@ from typing import Any, Union
 
 import msgspec
 
-from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.kernel.messages import CrawlJob, Outcome, QuotaUse
 from nephila.kernel.topics import TOPICS, Topic
 
 HEAD = struct.Struct("=BQHI")
 """Kind (index into the topics, or ACKS or CONTROL), number, partition, length of the body in bytes."""
 _NO_HEAD = bytes(HEAD.size)
+Key = tuple[str, bytes]
+"""Job and fingerprint of a URL."""
 ACKS, CONTROL = 254, 255
 NUMBERS = {topic: number for number, topic in enumerate(TOPICS)}
 
@@ -128,16 +130,24 @@ class JobReport(_Control):
     """One job in the partitions of a group."""
 
     uid: str
+    generation: int
     queued: int
     fetchable: int
     """Queued URLs, without those on hosts whose budget is spent."""
+    leased: int
+    """URLs that are requested and have no receipt."""
     ended: dict[Outcome, int]
     claimed: int
     """Pages of its budget that are in use."""
     requested: int
     """Pages of its budget that it could use now, in addition to those that it has been granted."""
     out_of_scope: int
+    links_held: int
     links_lost: int
+    quota: str
+    """Which quota is used up, in words; empty: none."""
+    window: str
+    """Which window the job waits for, in words; empty: none."""
 
 
 class GroupReport(_Control):
@@ -148,6 +158,7 @@ class GroupReport(_Control):
     in_flight: int
     outstanding: int
     requests: int
+    wire_bytes: int
     next_fetch: float | None
     """When a queued URL may be fetched, on the machine's monotonic clock; None: no host waits for time alone."""
     errors: dict[str, int]
@@ -162,6 +173,14 @@ class GroupReport(_Control):
     waiting_hosts: list[tuple[str, float, int]]
     """(host, seconds until its next fetch, queued URLs), only of a group that is idle."""
     jobs: list[JobReport]
+    uses: list[QuotaUse]
+    """What its partitions have spent of quotas."""
+
+
+class QuotasElsewhere(_Control):
+    """Main → group: what other groups have spent of quotas."""
+
+    uses: list[QuotaUse]
 
 
 class Recovered(_Control):
@@ -172,6 +191,8 @@ class Recovered(_Control):
     leased: int
     jobs: list[CrawlJob]
     """The jobs of its log."""
+    in_flight: list[Key]
+    """URLs without a receipt that the process before had requested."""
 
 
 class Begin(_Control):
@@ -179,6 +200,23 @@ class Begin(_Control):
 
     pages: dict[str, int]
     held: bool
+    suspects: list[Key]
+    """URLs that may have killed the processes before: each is fetched alone."""
+    poison: list[Key]
+    """URLs that end as a dead letter."""
+
+
+class Probe(_Control):
+    """Group → main: this suspect is the only request in flight from here on."""
+
+    key: Key
+
+
+class Probed(_Control):
+    """Group → main: the suspect has ended; `tried`: its URL was really fetched."""
+
+    key: Key
+    tried: bool
 
 
 class Hold(_Control):
@@ -234,18 +272,22 @@ class AddressReleased(_Control):
     free_at: float
 
 
-class ReadAnchors(_Control):
-    """Main → group: send the anchors of this job."""
+class Ask(_Control):
+    """Main → group: answer this question."""
 
-    job: str
+    number: int
+    kind: str
+    """anchors (of a job), metrics, or control (`nephila_control.local.group_questions`)."""
+    question: bytes
 
 
-class AnchorsOf(_Control):
-    """Group → main: the anchors of a job, and those of its seeds of this run."""
+class Answer(_Control):
+    """Group → main: the answer to the question with this number."""
 
-    job: str
-    anchors: list[str]
-    of_seeds: list[str]
+    number: int
+    answer: bytes
+    error: str = ""
+    """Why there is none."""
 
 
 class Close(_Control):
@@ -263,7 +305,10 @@ Control = Union[  # noqa: UP007
     GroupReport,
     Recovered,
     Begin,
+    Probe,
+    Probed,
     Hold,
+    QuotasElsewhere,
     PagesGranted,
     RecallPages,
     PagesReturned,
@@ -271,8 +316,8 @@ Control = Union[  # noqa: UP007
     AddressGranted,
     RecallAddress,
     AddressReleased,
-    ReadAnchors,
-    AnchorsOf,
+    Ask,
+    Answer,
     Close,
     Failed,
     WorkerSettings,

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
 
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import protocol as p
 from nephila.kernel.layout import layout_of
-from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge
+from nephila.programs.control_port import Parts
+from nephila.programs.groups.grouped_frontier import GroupedFrontier
 from nephila.programs.groups.members import GroupMember, Groups
 from nephila.programs.groups.supervisor import GroupConfigs, GroupProcesses
 from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs
@@ -70,7 +69,50 @@ class GroupAssembly:
             on_fatal,
         )
         self.processes = GroupProcesses(group_configs(configs, len(parts)), self.groups, bus, clock, on_fatal)
-        self.frontier = GroupedFrontier(self.groups)
+        self.frontier = GroupedFrontier(self.groups, self.processes)
+        self._configs = {name: getattr(configs, name) for name in ("scheduler", "downloader", "parser", "storage")}
+
+    @property
+    def control_parts(self) -> Parts:
+        """What the control API needs of the services."""
+        return Parts(
+            self.bus,
+            self.clock,
+            None,
+            verdicts=self.judge.verdicts,
+            pages=lambda: self.storage.outcomes["stored"],
+            store=lambda: self.storage.store,
+            downloader=self._configs["downloader"],
+            processes=lambda: self.processes.pids,
+            configs=self._configs,
+            groups=self.frontier,
+        )
+
+    async def metrics(self) -> tuple[bytes, str]:
+        """The text for Prometheus, and its content type. Metrics of a group have its number as the label `worker`."""
+        # Imported at the first request: prometheus_client would delay the start of every crawl.
+        from nephila.downloader.metrics import METRICS as DOWNLOADER
+        from nephila.kernel.bus.metrics import DEAD_LETTERS
+        from nephila.kernel.runtime.metrics import MetricsCollector, WorkerMetricsCollector, exposition, registry_of
+        from nephila.parser.metrics import JUDGE_METRICS, PAGE_METRICS
+        from nephila.scheduler.metrics import FRONTIER_METRICS
+        from nephila.storage.metrics import METRICS as STORAGE
+
+        sent = await self.processes.metrics()
+        tables = (("scheduler", FRONTIER_METRICS), ("downloader", DOWNLOADER), ("parser", PAGE_METRICS))
+        return exposition(
+            registry_of(
+                [
+                    MetricsCollector("parser", self.judge, JUDGE_METRICS),
+                    MetricsCollector("storage", self.storage, STORAGE),
+                    MetricsCollector("bus", self.bus, (DEAD_LETTERS,)),
+                    *(
+                        WorkerMetricsCollector(name, table, {group: values[name] for group, values in sent.items()})
+                        for name, table in tables
+                    ),
+                ]
+            )
+        )
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -134,119 +176,3 @@ def group_configs(configs: ServiceConfigs, groups: int) -> GroupConfigs:
         replace(downloader, concurrency=max(downloader.concurrency // groups, 1)),
         replace(configs.parser, partitions=PARTITIONS),
     )
-
-
-class GroupedFrontier:
-    """What the groups have reported (`CrawlFrontier`)."""
-
-    def __init__(self, groups: Groups) -> None:
-        self._groups = groups
-        self.restored = (0, 0)
-        self.all_ended: dict[str, int] | None = None
-        """Ended URLs by job, each with a durable row; None without a log."""
-        self.anchors_of: dict[str, tuple[set[str], set[str]]] = {}
-        self._jobs: dict[str, CrawlJob] = {}
-        self.hold = groups.hold
-
-    def recovered(self, groups: list[p.Recovered]) -> None:
-        """The groups have read their logs."""
-        self.restored = sum(group.urls for group in groups), sum(group.leased for group in groups)
-        self._jobs = {job.uid: job for group in groups for job in group.jobs}
-        if any(group.commits for group in groups):
-            self.all_ended = {uid: sum(self.ended(uid).values()) for uid in self._jobs}
-
-    @property
-    def idle(self) -> bool:
-        return self._groups.idle
-
-    @property
-    def fetchable(self) -> int:
-        return sum(job.fetchable for member in self._groups.members for job in member.report.jobs)
-
-    @property
-    def queued(self) -> int:
-        return sum(job.queued for member in self._groups.members for job in member.report.jobs)
-
-    @property
-    def requests(self) -> int:
-        return sum(member.requests for member in self._groups.members)
-
-    @property
-    def in_flight(self) -> int:
-        return sum(member.report.in_flight for member in self._groups.members)
-
-    @property
-    def left(self) -> int:
-        return self.queued + sum(member.report.outstanding for member in self._groups.members)
-
-    @property
-    def errors(self) -> Counter[str]:
-        return sum((member.errors for member in self._groups.members), Counter())
-
-    @property
-    def causes(self) -> Counter[str]:
-        return sum((member.causes for member in self._groups.members), Counter())
-
-    @property
-    def first_fault(self) -> str:
-        return next((member.report.first_fault for member in self._groups.members if member.report.first_fault), "")
-
-    @property
-    def refused_seeds(self) -> list[tuple[str, str]]:
-        return self._groups.refused_seeds
-
-    def ended(self, uid: str) -> Counter[Outcome]:
-        return self._groups.ended(uid)
-
-    def spec(self, uid: str) -> CrawlJob | None:
-        return self._groups.job(uid) or self._jobs.get(uid)
-
-    def page_limit(self, uid: str) -> int:
-        budget = self._groups.budgets.get(uid)
-        return budget.max_pages if budget is not None else 0
-
-    def budget_spent(self, uid: str) -> bool:
-        limit = self.page_limit(uid)
-        return bool(limit) and self.ended(uid)[Outcome.STORED] >= limit
-
-    def quota_used_up(self, uid: str) -> str:
-        """Jobs with quotas are not crawled by groups."""
-        return ""
-
-    def window_waited_for(self, uid: str) -> str:
-        """Jobs with windows are not crawled by groups."""
-        return ""
-
-    def out_of_scope(self, uid: str) -> int:
-        return sum(job.out_of_scope for job in self._groups.reports(uid))
-
-    def links_lost(self, uid: str) -> int:
-        return sum(job.links_lost for job in self._groups.reports(uid))
-
-    def anchors(self, uid: str) -> tuple[list[str], set[str]]:
-        anchors, of_seeds = self.anchors_of.get(uid, (set(), set()))
-        return sorted(anchors), of_seeds
-
-    def next_fetch(self) -> float | None:
-        instants = [member.report.next_fetch for member in self._groups.members]
-        return min((at for at in instants if at is not None), default=None)
-
-    def hosts_waiting(self) -> int:
-        return sum(member.report.hosts_waiting for member in self._groups.members)
-
-    def waiting_for_address(self) -> tuple[int, str]:
-        reports = [member.report.waiting_for_address for member in self._groups.members]
-        return sum(hosts for hosts, _ in reports), max(reports)[1]
-
-    def waiting_hosts(self) -> list[tuple[str, float, int]]:
-        hosts = [host for member in self._groups.members for host in member.report.waiting_hosts]
-        return sorted(hosts, key=lambda row: row[1])
-
-    def refetch(self, uid: str) -> None:
-        """A crawl by groups fetches no ended URL again."""
-
-    def refetched(self) -> None:
-        pass
-
-    async def durable(self) -> None:
-        await self._groups.settled()

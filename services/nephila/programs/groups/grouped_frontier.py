@@ -1,0 +1,178 @@
+"""The frontier of a crawl by groups, as the main process knows it (`CrawlFrontier`, `FrontierOfGroups`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from nephila.kernel.bus.workers import protocol as p
+from nephila.kernel.messages import CrawlJob, JobStatus, Outcome
+from nephila.programs.groups.members import Groups
+from nephila.programs.groups.refetch import GroupedRefetch
+from nephila.programs.groups.supervisor import GroupProcesses
+
+
+class GroupedFrontier:
+    """What the groups have reported (`CrawlFrontier`)."""
+
+    def __init__(self, groups: Groups, processes: GroupProcesses) -> None:
+        self._groups = groups
+        self._processes = processes
+        self.layout = groups.layout
+        self._refetch: GroupedRefetch | None = None
+        self.restored = (0, 0)
+        self.all_ended: dict[str, int] | None = None
+        """Ended URLs by job, each with a durable row; None without a log."""
+        self.anchors_of: dict[str, tuple[set[str], set[str]]] = {}
+        self._jobs: dict[str, CrawlJob] = {}
+        self.hold = groups.hold
+
+    def recovered(self, groups: list[p.Recovered]) -> None:
+        """The groups have read their logs."""
+        self.restored = sum(group.urls for group in groups), sum(group.leased for group in groups)
+        self._jobs = {job.uid: job for group in groups for job in group.jobs}
+        if any(group.commits for group in groups):
+            self.all_ended = {uid: sum(self.ended(uid).values()) for uid in self._jobs}
+
+    @property
+    def idle(self) -> bool:
+        return self._groups.idle
+
+    @property
+    def fetchable(self) -> int:
+        return sum(job.fetchable for member in self._groups.members for job in member.report.jobs)
+
+    @property
+    def queued(self) -> int:
+        return sum(job.queued for member in self._groups.members for job in member.report.jobs)
+
+    @property
+    def requests(self) -> int:
+        return sum(member.requests for member in self._groups.members)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(member.report.in_flight for member in self._groups.members)
+
+    @property
+    def wire_bytes(self) -> int:
+        return sum(member.wire_bytes for member in self._groups.members)
+
+    @property
+    def left(self) -> int:
+        return self.queued + sum(member.report.outstanding for member in self._groups.members)
+
+    @property
+    def errors(self) -> Counter[str]:
+        return sum((member.errors for member in self._groups.members), Counter())
+
+    @property
+    def causes(self) -> Counter[str]:
+        return sum((member.causes for member in self._groups.members), Counter())
+
+    @property
+    def first_fault(self) -> str:
+        return next((member.report.first_fault for member in self._groups.members if member.report.first_fault), "")
+
+    @property
+    def refused_seeds(self) -> list[tuple[str, str]]:
+        return self._groups.refused_seeds
+
+    def ended(self, uid: str) -> Counter[Outcome]:
+        return self._groups.ended(uid)
+
+    def spec(self, uid: str) -> CrawlJob | None:
+        return self._groups.job(uid) or self._jobs.get(uid)
+
+    def jobs(self) -> dict[str, CrawlJob]:
+        return self._jobs | self._groups.jobs()
+
+    def status(self, job: CrawlJob) -> JobStatus:
+        """The status that the coordinator of a job would publish."""
+        uid, reports, ended = job.uid, self._groups.reports(job.uid), self.ended(job.uid)
+        queued = sum(report.queued for report in reports)
+        quota, window = self.quota_used_up(uid), self.window_waited_for(uid)
+        done = not any(report.fetchable or report.leased for report in reports)
+        return JobStatus(
+            uid,
+            min((report.generation for report in reports), default=0),
+            queued=queued,
+            in_flight=sum(report.leased for report in reports),
+            stored=ended[Outcome.STORED],
+            denied=ended[Outcome.DENIED],
+            failed=ended[Outcome.FAILED],
+            dropped=ended[Outcome.DROPPED],
+            done=done,
+            spent=self.budget_spent(uid) or bool(done and queued and not quota and not window),
+            quota=quota,
+            window=window,
+            links_held=sum(report.links_held for report in reports),
+            links_lost=self.links_lost(uid),
+        )
+
+    def counts(self) -> dict[str, tuple[int, ...]]:
+        statuses = [self.status(job) for job in self.jobs().values() if not job.deleted]
+        return {
+            status.uid: (status.queued, status.in_flight, status.stored, status.denied, status.failed, status.dropped)
+            for status in statuses
+        }
+
+    async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
+        """The answers of the groups of these partitions; None: of all. Raises `NotReadyError`."""
+        members = self._groups.members
+        numbers = [m.number for m in members if partitions is None or any(p in m.partitions for p in partitions)]
+        return await self._processes.ask(numbers, "control", question)
+
+    def page_limit(self, uid: str) -> int:
+        budget = self._groups.budgets.get(uid)
+        return budget.max_pages if budget is not None else 0
+
+    def budget_spent(self, uid: str) -> bool:
+        limit = self.page_limit(uid)
+        return bool(limit) and self.ended(uid)[Outcome.STORED] >= limit
+
+    def quota_used_up(self, uid: str) -> str:
+        return max((report.quota for report in self._groups.reports(uid)), default="")
+
+    def window_waited_for(self, uid: str) -> str:
+        return max((report.window for report in self._groups.reports(uid)), default="")
+
+    def out_of_scope(self, uid: str) -> int:
+        return sum(job.out_of_scope for job in self._groups.reports(uid))
+
+    def links_lost(self, uid: str) -> int:
+        return sum(job.links_lost for job in self._groups.reports(uid))
+
+    def anchors(self, uid: str) -> tuple[list[str], set[str]]:
+        anchors, of_seeds = self.anchors_of.get(uid, (set(), set()))
+        return sorted(anchors), of_seeds
+
+    def next_fetch(self) -> float | None:
+        instants = [member.report.next_fetch for member in self._groups.members]
+        return min((at for at in instants if at is not None), default=None)
+
+    def hosts_waiting(self) -> int:
+        return sum(member.report.hosts_waiting for member in self._groups.members)
+
+    def waiting_for_address(self) -> tuple[int, str]:
+        reports = [member.report.waiting_for_address for member in self._groups.members]
+        return sum(hosts for hosts, _ in reports), max(reports)[1]
+
+    def waiting_hosts(self) -> list[tuple[str, float, int]]:
+        hosts = [host for member in self._groups.members for host in member.report.waiting_hosts]
+        return sorted(hosts, key=lambda row: row[1])
+
+    def refetch(self, uid: str) -> GroupedRefetch | None:
+        if uid not in self._jobs:
+            return None
+        groups = {number: member.number for member in self._groups.members for number in member.partitions}
+        self._refetch = GroupedRefetch(uid, self.layout, groups.__getitem__, self._processes.refetch)
+        return self._refetch
+
+    async def refetched(self) -> None:
+        if self._refetch is not None:
+            await self._refetch.flush()
+
+    async def durable(self) -> None:
+        await self._groups.settled()
+        await self._processes.ask([member.number for member in self._groups.members], "durable", b"")

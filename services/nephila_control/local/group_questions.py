@@ -1,0 +1,199 @@
+"""Questions of the control API to the groups of a crawl (`nephila crawl --groups`), and what a group answers.
+
+The main process has no frontier: it asks the group of a host, or all groups. A question and its answer travel over the
+pipe as MessagePack. A change is answered when it is in the log and the log is synced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+from nephila.kernel.messages import Outcome, Quarantine, RefusingHost
+from nephila.kernel.runtime.clock import Clock
+from nephila.native import parse_url
+from nephila.scheduler.durability.file_log import FileLog
+from nephila.scheduler.engine.exclusion_trial import ExclusionTrial, Partition
+from nephila.scheduler.engine.forget_urls import forget_urls
+from nephila.scheduler.engine.host_pace_changes import HostAction, change_host_pace
+from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.group.scheduler import GroupScheduler
+from nephila.scheduler.jobs.job import Job
+from nephila.scheduler.partition.owner import PartitionOwner
+
+from nephila_control.explain.explain import Explanation, explain
+from nephila_control.explain.facts import Home
+from nephila_control.explain.host_list import HostQuery, HostRows, host_rows
+
+
+class _Question(msgspec.Struct, array_like=True, tag=True):
+    """What a group is asked."""
+
+
+class Explain(_Question):
+    """Of one URL in one job; `row` and `fetches` are what the database has of it. Answer: an `Explanation`, or None."""
+
+    partition: int
+    job: str
+    url: str
+    row: dict[str, Any] | None
+    fetches: list[dict[str, Any]]
+    home: Home
+
+
+class Hosts(_Question):
+    """Answer: `HostRows` of the group."""
+
+    query: HostQuery
+
+
+class Quarantines(_Question):
+    """Answer: a list of `Quarantine`."""
+
+    job: str
+
+
+class Release(_Question):
+    """Answer: whether the part of the host was in quarantine."""
+
+    partition: int
+    job: str
+    host: str
+    pattern: str
+
+
+class SetPace(_Question):
+    """Answer: whether the group has the host."""
+
+    partition: int
+    host: str
+    action: HostAction
+    seconds: float
+
+
+class Forget(_Question):
+    """Answer: `Forgotten` of the URLs of one partition."""
+
+    partition: int
+    job: str
+    urls: list[tuple[str, Outcome]]
+
+
+class TryExclusion(_Question):
+    """Answer: a `Tried`."""
+
+    job: str
+    exclude: list[str]
+
+
+class RefusingHosts(_Question):
+    """Answer: a list of `RefusingHost`."""
+
+
+class Forgot(msgspec.Struct, array_like=True):
+    forgotten: int = 0
+    open: int = 0
+    unknown: int = 0
+
+
+class Tried(msgspec.Struct, array_like=True):
+    looked_at: int
+    removed: int
+    complete: bool
+    examples: list[str]
+
+
+Question = Explain | Hosts | Quarantines | Release | SetPace | Forget | TryExclusion | RefusingHosts
+_decode = msgspec.msgpack.Decoder(Question).decode
+
+
+class GroupAnswers:
+    """The answers of one group."""
+
+    def __init__(self, scheduler: GroupScheduler, clock: Clock) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
+            Explain: self._explain,
+            Hosts: self._hosts,
+            Quarantines: self._quarantines,
+            Release: self._release,
+            SetPace: self._set_pace,
+            Forget: self._forget,
+            TryExclusion: self._try_exclusion,
+            RefusingHosts: self._refusing_hosts,
+        }
+
+    async def answer(self, question: bytes) -> bytes:
+        """Raises `UserError`."""
+        asked = _decode(question)
+        return msgspec.msgpack.encode(await self._handlers[type(asked)](asked))
+
+    def _job(self, owner: PartitionOwner, uid: str) -> Job | None:
+        return owner.frontier.jobs.get(uid)
+
+    async def _explain(self, asked: Explain) -> Explanation | None:
+        owner = self._scheduler.owners[asked.partition]
+        job = self._job(owner, asked.job)
+        if job is None:
+            return None
+        now = owner.begin_turn()
+        return explain(
+            owner.dispatcher, job, asked.url, now, row=asked.row, fetches=asked.fetches, running=True, home=asked.home
+        )
+
+    async def _hosts(self, asked: Hosts) -> HostRows:
+        dispatchers = [owner.dispatcher for owner in self._scheduler.owners.values()]
+        return host_rows(dispatchers, self._clock.monotonic(), asked.query)
+
+    async def _quarantines(self, asked: Quarantines) -> list[Quarantine]:
+        jobs = [self._job(owner, asked.job) for owner in self._scheduler.owners.values()]
+        return [quarantine for job in jobs if job is not None for quarantine in job.quarantines.values()]
+
+    async def _release(self, asked: Release) -> bool:
+        owner = self._scheduler.owners[asked.partition]
+        owner.begin_turn()
+        return await self._changed(owner, release_quarantine(owner.frontier, asked.job, asked.host, asked.pattern))
+
+    async def _set_pace(self, asked: SetPace) -> bool:
+        owner = self._scheduler.owners[asked.partition]
+        owner.begin_turn()
+        return await self._changed(owner, change_host_pace(owner.frontier, asked.host, asked.action, asked.seconds))
+
+    async def _forget(self, asked: Forget) -> Forgot:
+        owner = self._scheduler.owners[asked.partition]
+        job = self._job(owner, asked.job)
+        if job is None:
+            return Forgot(unknown=len(asked.urls))
+        owner.begin_turn()
+        result = forget_urls(owner.dispatcher, job, asked.urls)
+        await self._changed(owner, bool(result.forgotten))
+        return Forgot(result.forgotten, result.open, result.unknown)
+
+    async def _changed(self, owner: PartitionOwner, changed: bool) -> bool:
+        """Return when the change of a partition is durable."""
+        if changed:
+            owner.wake()
+            await owner.settled()
+            assert isinstance(owner.log, FileLog)
+            await owner.log.durable()
+        return changed
+
+    async def _try_exclusion(self, asked: TryExclusion) -> Tried:
+        pairs = [(owner.frontier, self._job(owner, asked.job)) for owner in self._scheduler.owners.values()]
+        parts: Sequence[Partition] = [Partition(frontier, job) for frontier, job in pairs if job is not None]
+        trial = ExclusionTrial(parts, asked.exclude, self._clock)
+        while not trial.done:
+            trial.step()
+            await asyncio.sleep(0)
+        return Tried(trial.looked_at, trial.removed, trial.complete, trial.examples)
+
+    async def _refusing_hosts(self, asked: RefusingHosts) -> list[RefusingHost]:
+        return self._scheduler.refusing_hosts()
+
+
+def url_of(host: str) -> str:
+    """A URL of a host, of which its partition follows. Raises `UrlError`."""
+    return parse_url(f"http://{host}/").href
