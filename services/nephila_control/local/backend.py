@@ -127,10 +127,6 @@ class LocalBackend(Backend):
         return self._parts.scheduler
 
     @cached_property
-    def _explain(self) -> LocalExplain:
-        return LocalExplain(self._scheduler, self.clock, self.rows or self._directory, self._home)
-
-    @cached_property
     def log(self) -> ChangeLog:  # type: ignore[override]
         """The first change over the API loads the log: most crawls have none."""
         from nephila_control.access.change_log import FileChangeLog
@@ -327,7 +323,8 @@ class LocalBackend(Backend):
         return job_types.UrlsForgotten(name=job.uid, **counts)
 
     async def explain(self, url: str, name: str) -> Explanation:
-        return await self._explain.explain(url, name)
+        of_scheduler = LocalExplain(self._scheduler, self.clock, self.rows or self._directory, self._home)
+        return await of_scheduler.explain(url, name)
 
     async def hosts(
         self, request: screen_types.ListHosts, jobs: Collection[str] | None = None
