@@ -3,12 +3,14 @@ database and web server.
 
 usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency 100] [--delay 0]
        [--against SERVICES] [--idle 5] [--keep DIR] [--services storage,fetchparse,scheduler] [--save]
+       [--kafka '{"beat_s": 0.5}'] [--and-kafka '{}'] [--log]
 
 Work: as in bench_pages, but a system that stands already is told of it by `nephila crawl --bootstrap`: a durable
 frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are
 ready and again when the crawl says that it is done, so a start is not in it and the wait for that word is. The services
 share the machine with the broker, the database and the web server. `--against` names the folder `services` of another
-checkout: both are run in turn, so that a ratio is of one minute of the machine.
+checkout: both are run in turn, so that a ratio is of one minute of the machine. `--and-kafka` does the same with other
+settings of the bus. `--log` serves by our own server and reads its log: the least gap between two requests of a host.
 """
 
 import argparse
@@ -24,15 +26,17 @@ from typing import Any
 import psycopg
 
 from benchmarks import measure, plainweb, report
+from benchmarks.web.evidence import load_log
 from tools.system import READY_S, SERVICES, System, cpu_s
 
 PARTITIONS = 16
 BESIDE = ("broker", "database", "web server")
 
 
-def settings(concurrency: int) -> dict[str, Any]:
-    """The content of system.yaml; as a crawl of one program is set in bench_pages."""
+def settings(concurrency: int, kafka: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of system.yaml; as a crawl of one program is set in bench_pages. `kafka`: settings of the bus."""
     return {
+        **({"kafka": dict(kafka)} if kafka else {}),
         "scheduler": {"concurrency": concurrency, "per_address": 0, "address_gap_s": 0},
         "downloader": {
             "concurrency": concurrency,
@@ -63,9 +67,27 @@ def stored(system: System) -> set[str]:
     return set(found)
 
 
-def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, services: str) -> dict[str, Any]:
+def gaps(log: Path, delay_s: float, since: int) -> tuple[dict[str, float], int]:
+    """What the log of the server says of its requests from number `since` on, and their number with those before: the
+    gaps between the end of a request and the start of the next one of its host."""
+    requests = load_log(log)[0]
+    ended: dict[str, float] = {}
+    found = []
+    for request in sorted(requests[since:], key=lambda request: request.start):
+        if request.host in ended:
+            found.append(request.start - ended[request.host])
+        ended[request.host] = max(request.end, ended.get(request.host, 0.0))
+    short = sum(gap < delay_s for gap in found)
+    return {"gaps": len(found), "short": short, "least": min(found, default=0.0), "median": median(found)}, len(
+        requests
+    )
+
+
+def once(
+    web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, services: str, kafka: Mapping[str, Any]
+) -> dict[str, Any]:
     """One system, one crawl."""
-    system = System(folder, settings(args.concurrency), partitions=args.partitions)
+    system = System(folder, settings(args.concurrency, kafka), partitions=args.partitions)
     if services:
         system.environment["PYTHONPATH"] = services
     servers = args.server_pids or measure.named("nginx")
@@ -87,8 +109,12 @@ def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, service
         time.sleep(args.idle)
         idle = difference(meter(system, servers), before)
         idle_s = max(time.monotonic() - idle_from, 1e-9)
+        log: dict[str, float] = {}
+        if args.log:
+            log, args.logged = gaps(args.log_file, args.delay, args.logged)
         return {
-            "services": "against" if services else "here",
+            "services": "against" if services or kafka is args.and_kafka else "here",
+            "log": log,
             "pages": len(urls),
             "wall_s": wall_s,
             "cpu_s": spent,
@@ -116,6 +142,10 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, float]:
     per_page = {name: median(run["cpu_s"][name] * 1000 / run["pages"] for run in runs) for name in (*services, *BESIDE)}
     ours = median(sum(run["cpu_s"][name] for name in services) * 1000 / run["pages"] for run in runs)
     rows = {"ours": ours, **per_page, "pages/s": median(run["pages"] / run["wall_s"] for run in runs)}
+    idle = median(run["idle_share"]["broker"] * run["wall_s"] * 1000 / run["pages"] for run in runs)
+    rows["broker less idle"] = rows["broker"] - idle
+    for name in runs[0]["log"]:
+        rows[name] = median(run["log"][name] for run in runs)
     return {name: round(value, 3) for name, value in rows.items()}
 
 
@@ -132,15 +162,25 @@ def main(argv: list[str] | None = None) -> int:
     options.add_argument("--idle", type=float, default=5.0, help="seconds to watch the system with nothing to do")
     options.add_argument("--keep", type=Path, help="leave logs here")
     options.add_argument("--save", action="store_true", help="write the raw result")
+    options.add_argument("--kafka", type=json.loads, default={}, help="settings of the bus, JSON")
+    options.add_argument("--and-kafka", type=json.loads, help="run with these settings of the bus as well, in turn")
+    options.add_argument("--log", action="store_true", help="judge the gaps by the log of the server")
     args = options.parse_args(argv)
     web = plainweb.read(args.web)
     runs: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as temporary, plainweb.Serving(web, Path(temporary) / "server") as server:
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        plainweb.Serving(web, Path(temporary) / "server", Path(temporary) / "log" if args.log else None) as server,
+    ):
+        args.log_file, args.logged = Path(temporary) / "log", 0
         args.server_pids = [server.pid] if server.pid else []
         for number in range(args.repeat):
-            for services in dict.fromkeys((args.against, "")):
-                folder = (args.keep or Path(temporary)) / f"run-{number}-{'against' if services else 'here'}"
-                runs.append(run := once(web, args, folder, services))
+            ways = [(services, args.kafka) for services in dict.fromkeys((args.against, ""))]
+            if args.and_kafka is not None:
+                ways.append(("", args.and_kafka))
+            for way, (services, kafka) in enumerate(ways):
+                folder = (args.keep or Path(temporary)) / f"run-{number}-{way}"
+                runs.append(run := once(web, args, folder, services, kafka))
                 print(json.dumps({"run": number, "services": run["services"], **summary([run])}), flush=True)
                 if not args.keep:
                     shutil.rmtree(folder)

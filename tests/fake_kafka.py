@@ -21,6 +21,7 @@ from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import DEAD, Topic
+from nephila_cluster.kafka.beat import Beat
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
 from nephila_cluster.kafka.wire import frame_of, message_of
 
@@ -38,6 +39,8 @@ class FakeKafka:
         """Offset of the oldest record."""
         self.committed: dict[tuple[str, str, int], int] = defaultdict(int)
         """By group, topic and partition."""
+        self.beat_s = 0.0
+        """Period of the beat of new members, where jobs allow it."""
         self.failures = 0
         """So many of the next questions of a `LogReader` fail."""
 
@@ -101,6 +104,7 @@ class FakeKafkaBus:
         self.emits = True
         """Whether its membership is certain."""
         self.unacked = 0
+        self.beat = Beat(clock, broker.beat_s)
         self.patient: dict[str, bool] = {}
         """What the services have stated of their groups."""
         self.unsent: list[tuple[Topic, int, Any, Receipt]] = []

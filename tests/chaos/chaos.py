@@ -2,7 +2,7 @@
 
 usage: python -m tests.chaos.chaos [--seed 7] [--scale full|small] [--hosts N] [--pages N] [--delay S] [--kills N]
        [--freezes N] [--broker-kills N] [--scales 2,5,3] [--schedulers 2] … [--topology fetchparse] [--every S]
-       [--only SERVICE] [--standing S] [--keep DIR] [--save]
+       [--only SERVICE] [--standing S] [--beat S] [--keep DIR] [--save]
 
 The project's own web, faults fixed per URL; the services as processes; kill -9, SIGSTOP, a broker that dies,
 downloaders that come and go, in a seeded order, all before the last page. Exit 0 when no rule is broken, 1 when one is,
@@ -50,13 +50,13 @@ SCALES: dict[str, dict[str, Any]] = {
 SIZES = {"scheduler": 2, "downloader": 3, "parser": 2, "storage": 1}
 
 
-def settings(hosts: dict[str, dict[str, Any]], folder: Path) -> dict[str, Any]:
+def settings(hosts: dict[str, dict[str, Any]], folder: Path, beat_s: float) -> dict[str, Any]:
     """What system.yaml says: leases short enough for a show, time limits of a fetch below them."""
     maps = [f"{name}={host['address']}" for name, host in hosts.items()]
     blobs = str(folder / "blobs")
     return {
         "grace_s": 10,
-        "kafka": {"blobs": blobs},
+        "kafka": {"blobs": blobs, "beat_s": beat_s},
         "scheduler": {
             "concurrency": 400,
             "start_by_s": 10,
@@ -125,6 +125,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         "--topology", choices=TOPOLOGIES, default="services", help="fetchparse: as many as downloaders"
     )
     options.add_argument("--partitions", type=int, default=16)
+    options.add_argument("--beat", type=float, default=0.0, help="seconds of the beat of the bus; 0: none")
     options.add_argument("--keep", type=Path, help="work here; default build/chaos/TIME")
     options.add_argument("--save", action="store_true", help="write the raw result")
     args = options.parse_args(argv)
@@ -146,7 +147,7 @@ def give(args: argparse.Namespace, folder: Path, faults: list[Fault]) -> tuple[S
     site = chaos_web.build(args.seed, args.hosts, args.pages, crawl_delay_s=CRAWL_DELAY_S, port=port)
     site.write(web)
     manifest = load_manifest(web)
-    system = System(folder / "system", settings(manifest["hosts"], folder), partitions=args.partitions)
+    system = System(folder / "system", settings(manifest["hosts"], folder, args.beat), partitions=args.partitions)
     conductor = Conductor(system, sizes(args), faults, freeze_s=args.freeze, standing_s=args.standing)
     server = serve(web, log, port)
     began = time.monotonic()

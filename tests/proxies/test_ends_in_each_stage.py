@@ -105,7 +105,7 @@ class Waiting:
             await room.settle()
             if stage is Stage.ADDRESS_SLOT:  # the request ends, and its gap remains
                 room.reply(0, answer())
-        room.request(url, **fields)
+        room.request(url, **({"wait_s": 1.0} if stage is Stage.HOST_GAP else {}), **fields)
         await room.settle()
         self.request: InFlight = next(one for one in room.downloader._fetches if one.delivery.partition == 5)
         self.delivery = self.request.delivery

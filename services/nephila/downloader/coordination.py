@@ -26,6 +26,9 @@ class Coordination(msgspec.Struct, frozen=True):
     on_sent: Callable[[str, float], None] | None = None
     """Called with a paced address and the monotonic instant at which a request was written to it."""
 
+    plans: bool = False
+    """Requests may be published before the instant of their dial."""
+
     membership_valid: Callable[[], bool] | None = None
     """Called before each dial. False: the requests may belong to another member by now, so no dial starts. None: they
     always belong to this one."""

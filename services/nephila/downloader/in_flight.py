@@ -25,31 +25,34 @@ class Stage(IntEnum):
 
     HOST_SLOT = 0
     """In the queue of its host; later stages hold the slot."""
-    RESOLVE = 1
+    HOST_GAP = 1
+    """Waiting for the instant for which it was planned."""
+    RESOLVE = 2
     """The name of its server is looked up."""
-    ADDRESS_CHECK = 2
+    ADDRESS_CHECK = 3
     """The scheduler decides whether a fetch may start on an address it did not count."""
-    GLOBAL_SLOT = 3
+    GLOBAL_SLOT = 4
     """In the queue for one of the `concurrency` slots; later stages hold the slot."""
-    ADDRESS_SLOT = 4
+    ADDRESS_SLOT = 5
     """In the queue of its server address, or waiting for the end of the gap."""
-    MEMBERSHIP = 5
+    MEMBERSHIP = 6
     """Waiting until the partition certainly belongs to this member."""
-    MIDDLEWARE = 6
+    MIDDLEWARE = 7
     """A login or other work comes first."""
-    PROXY = 7
+    PROXY = 8
     """Waiting for a slot of a proxy. Skipped by programs without proxies."""
-    DIAL = 8
+    DIAL = 9
     """Handed to the fetcher in this call."""
-    RESPONSE = 9
+    RESPONSE = 10
     """Connecting, or waiting for the response."""
-    ENDED = 10
+    ENDED = 11
     """The outcome is published and no slot is held."""
 
 
 # Names of the module: in Python 3.11 an attribute of an enum class costs ten times as much.
 (
     HOST_SLOT,
+    HOST_GAP,
     RESOLVE,
     ADDRESS_CHECK,
     GLOBAL_SLOT,

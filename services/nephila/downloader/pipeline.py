@@ -25,6 +25,7 @@ from nephila.downloader.in_flight import (
     DIAL,
     ENDED,
     GLOBAL_SLOT,
+    HOST_GAP,
     HOST_SLOT,
     MEMBERSHIP,
     MIDDLEWARE,
@@ -43,6 +44,7 @@ from nephila.downloader.routing.router import Router
 from nephila.downloader.stages.address_stage import AddressStage
 from nephila.downloader.stages.ending import END, GO, WAIT, Ending, OnEnd, StageResult
 from nephila.downloader.stages.global_stage import GlobalStage
+from nephila.downloader.stages.host_gap import HostGap
 from nephila.downloader.stages.proxy_stage import ProxyStage
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
@@ -90,6 +92,7 @@ class Pipeline:
         self._on_response = on_response
         self._ending = ending = Ending(clock, partitions, on_end)
         self._host_slots: Slots[InFlight] = Slots(config.limits.per_host)
+        self.host_gap = HostGap(clock, ending, self.run, remembers=coordination.plans)
         self.global_stage = GlobalStage(config.limits, config.concurrency, clock, ending, self.run)
         self.address_stage = AddressStage(config.limits, clock, coordination, ending, self.run)
         proxies = router.proxies
@@ -115,6 +118,7 @@ class Pipeline:
         if self._router.proxies is not None:
             self._router.proxies.on_job(job)
         self.address_stage.on_job(job)
+        self.host_gap.on_job(job)
 
     def redirect(self, fetch: InFlight, target: TargetUrl) -> None:
         """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
@@ -141,7 +145,7 @@ class Pipeline:
         else:
             following = self._host_slots.release(host)
             if following is not None:
-                self.run(following, RESOLVE)
+                self.run(following, HOST_GAP)
 
     async def close(self) -> None:
         self.global_stage.close()
@@ -284,6 +288,7 @@ def _proxy_step(pipeline: Pipeline) -> Step:
 
 STAGES: tuple[tuple[Stage, Callable[[Pipeline], Step]], ...] = (
     (HOST_SLOT, lambda pipeline: pipeline._host_slot),
+    (HOST_GAP, lambda pipeline: pipeline.host_gap.enter),
     (RESOLVE, lambda pipeline: pipeline._resolve),
     (ADDRESS_CHECK, lambda pipeline: pipeline.address_stage.check),
     (GLOBAL_SLOT, lambda pipeline: pipeline.global_stage.enter),
@@ -298,6 +303,7 @@ STAGES: tuple[tuple[Stage, Callable[[Pipeline], Step]], ...] = (
 stage         | waits for                               | may end with
 ------------- | --------------------------------------- | -----------------------------------------------
 HOST_SLOT     | a slot of the host key                  |
+HOST_GAP      | the instant of a planned request        | given back
 RESOLVE       | a DNS look-up                           | bad_url, dns, address, not_resolved, expired
 ADDRESS_CHECK | the decision of the scheduler           | busy
 GLOBAL_SLOT   | the speed, one of `concurrency` slots   | slow

@@ -342,6 +342,8 @@ class Downloader:
         if self.chain.reads_outcomes and outcome is not None and fetch.started and fetch.target is not None:
             self.chain.on_outcome(fetch.request, fetch.target, outcome)
         try:
+            if fetch.started and outcome is not None:
+                self._pipeline.host_gap.on_end(fetch.request.host, outcome.ended_at)
             self._pipeline.release(fetch)
         finally:
             receipts = self._publish(delivery.partition, outcome, page, memory) if outcome is not None else ()

@@ -61,7 +61,7 @@ JOBS = Topic(
     "jobs",
     m.CrawlJob,
     ("control", "programs", "scheduler"),
-    ("scheduler", "downloader", "browser", "parser", "storage", "exchange", "control"),
+    ("scheduler", "downloader", "browser", "parser", "storage", "exchange", "program", "control"),
     key="uid",
 )
 RULES = Topic(

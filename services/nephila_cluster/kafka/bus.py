@@ -28,6 +28,7 @@ from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.admin.stored_layout import other_number
+from nephila_cluster.kafka.beat import Beat
 from nephila_cluster.kafka.claim_check import ClaimStore, sweep
 from nephila_cluster.kafka.client import consumer as client
 from nephila_cluster.kafka.client.connections import mend
@@ -71,7 +72,8 @@ class KafkaBus:
         self.on_quiet: Callable[[], None] | None = None
         self.on_fatal = on_fatal
         self.fatal: UserError | None = None
-        self.producer = BatchingProducer(self.config, clock, claim_store, self._on_lost)
+        self.beat = Beat(clock, config.beat_s)
+        self.producer = BatchingProducer(self.config, clock, claim_store, self.beat, self._on_lost)
         self.groups: dict[str, ConsumerGroup] = {}
         self.compacted = CompactedTopics(self.config, clock, self._on_fatal)
         self._started = False
@@ -119,7 +121,7 @@ class KafkaBus:
         group = self.groups.get(name)
         if group is None:
             group = self.groups[name] = ConsumerGroup(
-                name, self.config, self.clock, self.claim_store, self._on_fatal, self.agreed
+                name, self.config, self.clock, self.claim_store, self._on_fatal, self.agreed, self.beat
             )
         return group
 

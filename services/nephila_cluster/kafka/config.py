@@ -15,6 +15,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 MAX_PARTITIONS = 65_536
+MAX_BEAT_S = 1.0
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,\[\]]+):[0-9]{1,5}")
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{0,100}")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -94,6 +95,10 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """As gather_s, for records: their rows and receipts come that much later, in fewer transactions and messages."""
     rows_bytes: int = 256 << 10
     """As gather_bytes, with rows_s. The pause is shorter where so many bytes arrive sooner."""
+    beat_s: float = 0.0
+    """Where every job has a delay of 0.5 s or more, members write and read at common instants, so many seconds apart
+    and at most half the least delay; requests are published ahead of their dial. 0: at once. The same in all
+    services."""
     inline_bytes: int = 512 << 10
     """A message that is larger when compressed goes to the blob store, and its name into the record."""
     blobs: str = ""
@@ -136,6 +141,8 @@ def checked(config: KafkaConfig, where: str) -> KafkaConfig:
         raise UsageError(f"{where}: partitions must be a power of two up to {MAX_PARTITIONS}, not {count}")
     if not _PREFIX.fullmatch(config.prefix):
         raise UsageError(f"{where}: prefix {config.prefix!r} may have letters, digits, '.', '_' and '-' only")
+    if not 0 <= config.beat_s <= MAX_BEAT_S:
+        raise UsageError(f"{where}: beat_s must be between 0 and {MAX_BEAT_S:g}, not {config.beat_s:g}")
     if config.heartbeat_s * 3 > config.session_s:
         raise UsageError(f"{where}: heartbeat_s must be at most a third of session_s ({config.session_s:g})")
     _check_security(config, where)

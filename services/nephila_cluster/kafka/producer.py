@@ -21,9 +21,10 @@ from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
-from nephila.kernel.runtime.waits import Backoff
+from nephila.kernel.runtime.waits import Backoff, OneTimer
 from nephila.kernel.topics import MEMBERS, Topic
 
+from nephila_cluster.kafka.beat import HELD, LINGER, Beat
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.clock_skew import ClockSkew
@@ -52,6 +53,31 @@ class _PartitionQueue:
         self.waiting: deque[tuple[Frame, bytes | None, Receipt]] = deque()
 
 
+class _Flush:
+    """Queues that are sent together at one instant."""
+
+    __slots__ = ("_queues", "_send", "_timer")
+
+    def __init__(self, clock: Clock, send: Callable[[list[_PartitionQueue]], None]) -> None:
+        self._queues: list[_PartitionQueue] = []
+        self._send = send
+        self._timer = OneTimer(clock, self.now)
+
+    def add(self, queue: _PartitionQueue, wait_s: float | None) -> None:
+        """Send the queue with the others that wait; the first sets the instant. None: `now` is called later."""
+        self._queues.append(queue)
+        if wait_s is not None:
+            self._timer.start(wait_s)
+
+    def now(self) -> None:
+        self.cancel()
+        queues, self._queues = self._queues, []
+        self._send(queues)
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+
 class BatchingProducer:
     """The producer of a program."""
 
@@ -60,9 +86,11 @@ class BatchingProducer:
         config: KafkaConfig,
         clock: Clock,
         claim_store: ClaimStore | None,
+        beat: Beat | None = None,
         on_lost: Callable[[UserError], None] = lambda error: None,
     ) -> None:
-        """`on_lost`: called when the broker has other topics than before."""
+        """`beat`: of this member; None: there is never one. `on_lost`: called when the broker has other topics than
+        before."""
         self._on_lost = on_lost
         self.config = config
         self._clock = clock
@@ -73,8 +101,9 @@ class BatchingProducer:
         """Why nothing can be sent at present; empty when it can."""
         self.skew = ClockSkew()
         self._queues: dict[tuple[str, int], _PartitionQueue] = {}
-        self._ready: list[_PartitionQueue] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._beat = beat or Beat(clock, 0.0)
+        self._flushes = _Flush(clock, self._send_all), _Flush(clock, self._send_all)
+        """Of the messages that wait for the beat, and of the others."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._producer: AIOKafkaProducer | None = None
         self._renewing = asyncio.Lock()
@@ -129,9 +158,10 @@ class BatchingProducer:
         queue.waiting.append(item)
         if not queue.busy:
             queue.busy = True
-            self._ready.append(queue)
-            if self._timer is None and self._producer is not None:
-                self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
+            held = queue.topic in HELD
+            beat = self._beat
+            wait_s = (beat.wait_s(0.0) if held else beat.period_s * LINGER) or self.config.linger_s
+            self._flushes[not held].add(queue, wait_s if self._producer is not None else None)
 
     async def refresh(self) -> None:
         """Ask for the topics again: they may have more partitions."""
@@ -145,21 +175,28 @@ class BatchingProducer:
         return queue.offset if queue is not None else -1
 
     def _flush(self) -> None:
-        self._timer = None
-        ready, self._ready = self._ready, []
-        for queue in ready:
+        for flush in self._flushes:
+            flush.now()
+
+    def _send_all(self, queues: list[_PartitionQueue]) -> None:
+        for queue in queues:
             task = asyncio.get_running_loop().create_task(self._send(queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _send(self, queue: _PartitionQueue) -> None:
+        left = len(queue.waiting)
         while queue.waiting:
+            if left <= 0 and self._beat.period_s and queue.topic in HELD:
+                self._flushes[0].add(queue, self._beat.wait_s(0.0))
+                return
             key, taken = queue.waiting[0][1], self._gather(queue)
             frames = [await self._claimed(frame, queue.topic.retention_s) for frame, _ in taken]
             offset = await self._deliver(queue.topic, queue.partition, key, seal(frames))
             self._compare(queue, offset)
             queue.offset = max(queue.offset, offset)
             self.unsent -= len(taken)
+            left -= len(taken)
             for _, receipt in taken:
                 receipt.resolve_one()
         queue.busy = False
@@ -261,10 +298,10 @@ class BatchingProducer:
 
     async def close(self, wait_s: float) -> None:
         """Send what waits, for this long at most, and disconnect."""
-        if self._timer is not None:
-            self._timer.cancel()
         if self._producer is not None:
             self._flush()
+        for flush in self._flushes:
+            flush.cancel()
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=wait_s)
         for task in set(self._tasks):

@@ -7,9 +7,9 @@ longer, an outcome that comes a tenth of a second later delays nothing. O(jobs) 
 from __future__ import annotations
 
 from nephila.kernel.bus.contract import LogBus
-from nephila.kernel.documents.field_types import seconds
-from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob
+
+from nephila_cluster.kafka.job_delays import JobDelays
 
 PATIENT_S = 0.5
 """Least delay between two fetches of a host; five times the pause of a patient reader."""
@@ -21,18 +21,12 @@ class InputPatience:
     def __init__(self, bus: LogBus, group: str) -> None:
         self._bus = bus
         self._group = group
-        self._delays: dict[str, float] = {}
+        self._delays = JobDelays()
         self._patient = False
 
     def on_job(self, job: CrawlJob) -> None:
         """The latest desired state of a job."""
-        if job.deleted:
-            self._delays.pop(job.uid, None)
-        else:
-            politeness = spec_of(job).politeness
-            own = [host.delay for host in politeness.hosts if host.delay is not None]
-            self._delays[job.uid] = min(map(seconds, (politeness.delay, *own)))
-        patient = min(self._delays.values(), default=0.0) >= PATIENT_S
+        patient = self._delays.on_job(job) >= PATIENT_S
         if patient != self._patient:
             self._patient = patient
             self._bus.set_patient(self._group, patient)

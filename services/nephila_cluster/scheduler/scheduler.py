@@ -34,6 +34,7 @@ from nephila.scheduler.partition.member import Member, MemberState
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
 from nephila.scheduler.partition.shared_slots import SharedSlots
+from nephila.scheduler.politeness.lead import Lead
 from nephila.scheduler.tenants.shares import Shares
 from nephila.scheduler.tenants.tenants import tenants
 from nephila_stores.remote.blobs import check_reachable, open_blobs
@@ -100,6 +101,7 @@ class ClusterScheduler(Member):
         self.forwarding = Forwarding(bus)
         self.splits = Splits(bus, clock, self.owners, self._take_over, self._release)
         self._patience = InputPatience(bus, "scheduler")
+        self._lead = Lead()
         self._lock = -1
 
     # ---- life
@@ -214,7 +216,7 @@ class ClusterScheduler(Member):
 
     def _new_owner(self, layout: Layout, partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
         store = SnapshotStore(Path(self.config.directory), partition, layout, self._blobs, epoch)
-        build = topic_parts(self.config, store, self.bus, self.clock, self.address_queue)
+        build = topic_parts(self.config, store, self.bus, self.clock, self.address_queue, self._lead)
         return PartitionOwner(build, self.bus, self.clock, self.counts, self, self._slots), store
 
     def _adopt(self, owner: PartitionOwner) -> None:
@@ -290,6 +292,7 @@ class ClusterScheduler(Member):
             self.jobs[job.uid] = job
             self.reporter.on_job(job.uid)
             self._patience.on_job(job)
+            self._lead.set(self.bus.beat.lead_s)
             for owner in self.owners.values():
                 if job.uid in owner.frontier.jobs:
                     owner.put_job(job)
@@ -360,6 +363,9 @@ class ClusterScheduler(Member):
 
     def after_turns(self) -> None:
         self.address_locks.soon()
+
+    def turn_at(self, when: float) -> float:
+        return self.bus.beat.next(when)
 
     # ---- capacity
 

@@ -14,6 +14,7 @@ from nephila.scheduler.frontier.restart_policy import RestartPolicy
 from nephila.scheduler.jobs.seen import new_seen
 from nephila.scheduler.partition.address_table import PartitionView
 from nephila.scheduler.partition.ports import Build, OwnerEvents, Parts
+from nephila.scheduler.politeness.lead import Lead
 
 from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue
 from nephila_cluster.scheduler.fencing import EpochFence
@@ -27,9 +28,14 @@ LEAST_HOT_HOSTS = 256
 
 
 def topic_parts(
-    config: SchedulerConfig, store: SnapshotStore, bus: LogBus, clock: Clock, address_queue: SharedAddressQueue
+    config: SchedulerConfig,
+    store: SnapshotStore,
+    bus: LogBus,
+    clock: Clock,
+    address_queue: SharedAddressQueue,
+    lead: Lead,
 ) -> Build:
-    """Builds the parts of the partition of a snapshot store."""
+    """Builds the parts of the partition of a snapshot store. `lead`: of all partitions of this scheduler."""
     directory = str(store.directory)
     own = msgspec.structs.replace(
         config,
@@ -51,6 +57,7 @@ def topic_parts(
             on_anchor=owner.note_anchor,
             counters=counters,
             page_quota=0,
+            lead=lead,
         )
         topic = TopicLog(store.partition, bus)
         fence = EpochFence(store.partition, bus, clock, owner.wake, owner.fail)

@@ -22,6 +22,7 @@ from nephila_cluster.kafka.admin.topics import hush
 from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import open_claim_store
 from nephila_cluster.kafka.config import KafkaConfig, checked
+from nephila_cluster.kafka.job_delays import follow_jobs
 from nephila_cluster.kafka.metrics import METRICS as BUS
 from nephila_cluster.service import logs
 from nephila_cluster.service.metrics import METRICS as PROGRAM
@@ -63,6 +64,7 @@ def _downloader(
     coordination = Coordination(
         # A member with a browser does not see the fetches of those without one, so it is never alone.
         late_address_check=LateAddressCheck((lambda: False) if renders else partial(bus.has_all, group)).check,
+        plans=bus.config.beat_s > 0,
         membership_valid=partial(bus.may_emit, group),
     )
     if renders:
@@ -154,7 +156,10 @@ def run_service(name: str, settings: ProgramSettings, path: str) -> BaseExceptio
     kind = service_kind(name)
 
     def make_bus(clock: Clock, on_fatal: Callable[[UserError], None]) -> KafkaBus:
-        return KafkaBus(transport, clock, open_claim_store(transport.blobs), settings.agreed, on_fatal)
+        bus = KafkaBus(transport, clock, open_claim_store(transport.blobs), settings.agreed, on_fatal)
+        if transport.beat_s:
+            follow_jobs(bus, bus.beat)
+        return bus
 
     with tracing(name, member, program.trace_ratio, program.trace_endpoint) as wrap_bus:
 

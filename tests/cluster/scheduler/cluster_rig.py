@@ -35,6 +35,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.member import MemberState
 from nephila.scheduler.partition.owner_state import OwnerState
+from nephila_cluster.kafka.job_delays import follow_jobs
 from nephila_cluster.scheduler.scheduler import ClusterScheduler
 
 from tests.fake_kafka import PARTITIONS, FakeKafka, FakeKafkaBus
@@ -63,6 +64,23 @@ class Fetch:
 
 
 @dataclass
+class FetchEnds:
+    """A downloader: its clock, and the ends of the last fetches by host (UTC by its clock, and monotonic)."""
+
+    clock_ahead_s: float = 0.0
+    ends: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def wait_s(self, request: FetchRequest, now: float) -> float | None:
+        """Seconds to the dial of a request; None: it is given back. As `downloader/stages/host_gap.py`."""
+        if not request.wait_s:
+            return 0.0
+        ended_at, ended = self.ends.get(request.host, (0.0, 0.0))
+        if request.after and request.after == ended_at:
+            return max(ended + request.gap_s - now, 0.0)
+        return None if request.address else request.wait_s
+
+
+@dataclass
 class Site:
     """Links of pages by URL, and what is no page."""
 
@@ -73,12 +91,13 @@ class Site:
 class World:
     """Schedulers over one broker, and all that is not a scheduler."""
 
-    def __init__(self, root: Path, site: Site, *, took_s: float = 0.1, **config: Any) -> None:
+    def __init__(self, root: Path, site: Site, *, took_s: float = 0.1, beat_s: float = 0.0, **config: Any) -> None:
         self.root = root
         self.site = site
         self.took_s = took_s
         self.clock = ManualClock()
         self.broker = FakeKafka()
+        self.broker.beat_s = beat_s
         self.outside = FakeKafkaBus(self.broker, self.clock, "outside")
         self.config = {"partitions": PARTITIONS, "blobs": str(root / "blobs"), "status_interval_s": 0.0, **config}
         self.members: dict[str, tuple[FakeKafkaBus, ClusterScheduler]] = {}
@@ -94,6 +113,9 @@ class World:
         """Requests that the downloader gives back at once, because their address is in use."""
         self.away = False
         """No downloader is there."""
+        self.downloaders = [FetchEnds()]
+        self.downloader_of: Callable[[int], int] = lambda partition: 0
+        """Partition → number of its downloader."""
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
@@ -105,6 +127,8 @@ class World:
     async def start(self, name: str, **config: Any) -> ClusterScheduler:
         """A scheduler without partitions."""
         member = FakeKafkaBus(self.broker, self.clock, name, held=())
+        if self.broker.beat_s:
+            follow_jobs(member, member.beat)
         member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
         owners = ClusterScheduler(SchedulerConfig(**settings), member, self.clock)
@@ -232,11 +256,15 @@ class World:
             refused.reason = "busy"
             self.outside.publish(OUTCOMES, partition, refused)
             return
+        gap_s = self.downloaders[self.downloader_of(partition)].wait_s(request, now)
+        if gap_s is None:
+            self.outside.publish(OUTCOMES, partition, given_back(request))
+            return
         busy = self.busy.get(request.host)
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
             return  # it is in hand
         assert busy is None, f"{request.url} is asked for while {busy} is"
-        wait_s = max(request.dial_at - self.clock.now(), 0.0)
+        wait_s = max(request.dial_at - self.clock.now(), gap_s)
         start = now + wait_s
         fetch = Fetch(
             request.url, request.host, start, start + self.took_s, (request.epoch, request.attempt), request.address
@@ -253,7 +281,10 @@ class World:
         del self.busy[request.host]
         outcome = given_back(request)
         outcome.result, outcome.status, outcome.address = FetchResult.FETCHED, 200, "10.0.0.1"
-        outcome.started_at, outcome.ended_at = self.clock.now() - self.took_s, self.clock.now()
+        downloader = self.downloaders[self.downloader_of(partition)]
+        outcome.ended_at = self.clock.now() + downloader.clock_ahead_s
+        outcome.started_at = outcome.ended_at - self.took_s
+        downloader.ends[request.host] = outcome.ended_at, fetch.end
         target = self.site.redirects.get(request.url)
         if request.kind is FetchKind.ROBOTS or (target is None and request.url not in self.site.links):
             outcome.result, outcome.reason, outcome.status = FetchResult.FAILED, "http_404", 404
@@ -316,6 +347,10 @@ class World:
             before = last.get(fetch.host)
             assert before is None or fetch.start >= before.end + delay_s - 1e-6, f"{fetch} follows {before}"
             last[fetch.host] = fetch
+
+    def requests(self) -> list[FetchRequest]:
+        """All requests that the broker has."""
+        return [request for p in range(self.broker.partitions) for request in self.broker.all(REQUESTS, p)]
 
     def outcomes(self) -> dict[str, str]:
         """URL → outcome."""

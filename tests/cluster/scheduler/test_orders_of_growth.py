@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.scheduler.cluster_rig import THREAD_S, World, ends, jobs_of, web
+from tests.cluster.scheduler.cluster_rig import THREAD_S, FetchEnds, World, ends, jobs_of, web
 
 HOSTS, PAGES = 12, 9
 URLS = HOSTS * (PAGES + 3)
 STEP_S = 0.05
 LIMIT_S = 600.0
+CHANGE = 0.02
+"""Chance in each step that the downloaders have other partitions, where there are several."""
 LAST = 0.8
 """Share of the URLs before which all growths have begun."""
 
@@ -35,12 +37,16 @@ class Group:
         self.assignments: dict[frozenset[int], tuple[str, asyncio.Task[None]]] = {}
         """Partitions that a member takes over now."""
         self.started = 0
+        self.shift = 0
+        self.world.downloader_of = lambda partition: (partition + self.shift) % len(self.world.downloaders)
         self.history: list[str] = []
 
     # ---- time
 
     async def step(self, seconds: float = STEP_S) -> None:
         """Let tasks, threads and the broker go on, and time pass."""
+        if len(self.world.downloaders) > 1 and self.rng.random() < CHANGE:
+            self.shift = self.rng.randrange(len(self.world.downloaders))
         for _ in range(4):
             await asyncio.sleep(0)
             self.world.step()
@@ -205,3 +211,13 @@ async def test_every_order_of_operations_leads_to_the_rows_of_the_undisturbed_cr
     group = Group(tmp_path, seed, GROWTHS[seed], **({} if blobs else {"blobs": ""}))
     await group.run()
     right(group)
+
+
+@pytest.mark.parametrize("seed", range(len(GROWTHS)))
+async def test_a_beat_keeps_rows_and_gaps_in_every_order_of_operations(tmp_path, seed):
+    """Requests are planned ahead. The clocks of the downloaders differ, and their partitions move all the time."""
+    group = Group(tmp_path, seed, GROWTHS[seed], beat_s=0.5, per_address=0, address_gap_s=0.0)
+    group.world.downloaders = [FetchEnds(0.4), FetchEnds(-0.4), FetchEnds()]
+    await group.run()
+    right(group)
+    assert any(request.wait_s for request in group.world.requests()), "no request was planned"

@@ -25,6 +25,7 @@ from nephila.parser.service import Parser
 from nephila.storage.metrics import METRICS as STORAGE
 from nephila.storage.service import Storage
 from nephila_cluster.commands import service
+from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.scheduler.metrics import METRICS as SCHEDULER
 from nephila_cluster.service import logs, run
 from nephila_cluster.service import program as service_program
@@ -40,6 +41,7 @@ class Bus(LocalBus):
 
     def __init__(self) -> None:
         super().__init__(SystemClock())
+        self.config = KafkaConfig()
         self.events: list[str] = []
         self.troubles: list[str] = []
         self.groups: dict[str, object] = {}

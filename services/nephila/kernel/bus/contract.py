@@ -264,8 +264,26 @@ class LogReader(Protocol):
         """Let the broker delete records below these offsets. Raises `TemporaryError`."""
 
 
+class Beat(Protocol):
+    """The common instants at which the members of a system write and read, where no host waits."""
+
+    def set_least_delay(self, delay_s: float) -> None:
+        """The least delay between two fetches of a host has changed; 0 without jobs."""
+
+    @property
+    def lead_s(self) -> float:
+        """How long before its dial a request may be published; 0 without a beat."""
+
+    def next(self, when: float) -> float:
+        """The first instant at or after this one (monotonic) at which hosts are leased; `when` without a beat."""
+
+
 class LogBus(Bus, LogReader, Protocol):
     """A bus over a log, with all that it offers."""
+
+    @property
+    def beat(self) -> Beat:
+        """The beat of this member."""
 
     def set_patient(self, group: str, patient: bool) -> None:
         """State whether no host waits for the messages of a group at present: they may be read in larger batches."""

@@ -67,6 +67,14 @@ class FetchRequest(msgspec.Struct, array_like=True, gc=False):
     # When to dial, in seconds since 1970 UTC: starts on one server address are planned over all downloaders.
     # 0 = at once.
     dial_at: float = 0.0
+    # Only where a request is published before the instant of its dial; else these are 0. End of the fetch of
+    # the host that this one follows, seconds since 1970 UTC by the clock of its downloader, as its outcome
+    # says; 0: another pause.
+    after: float = 0.0
+    # Seconds between the end of that fetch and this dial, for the downloader that made it.
+    gap_s: float = 0.0
+    # Seconds between the receipt of this request and its dial, for any other downloader.
+    wait_s: float = 0.0
 
 
 class FetchOutcome(msgspec.Struct, array_like=True, gc=False):

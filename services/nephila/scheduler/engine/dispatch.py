@@ -17,13 +17,7 @@ from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, TurnOutput
 from nephila.scheduler.frontier.in_flight import Outstanding
 from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.queue_entry import (
-    RENDER_SHIFT,
-    SEED,
-    Entry,
-    unpack,
-    unpack_context,
-)
+from nephila.scheduler.jobs.queue_entry import RENDER_SHIFT, SEED, Entry, unpack, unpack_context
 from nephila.scheduler.jobs.strategies import HEAD
 from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.tenants.shares import Sharer, Shares
@@ -277,8 +271,11 @@ class Dispatcher:
         """Whether the pace of the host, its budget or its server address forbids a fetch. If so, the host is put where
         it waits."""
         frontier = self.frontier
-        if host.pace.not_before > now:  # the heap did not know the pace of an idle host
-            frontier.readiness.schedule_at(host.number, host.pace.not_before)
+        not_before = host.pace.not_before
+        # Only one request of a host is planned ahead.
+        due_at = not_before if host.in_flight else frontier.lead.due_at(not_before)
+        if due_at > now:  # the heap did not know the pace of an idle host
+            frontier.readiness.schedule_at(host.number, due_at)
             return True
         if job.compiled.host_limits.counts_use and frontier.readiness.update_host_budget(host, job):
             frontier.readiness.schedule(host.number, now)
@@ -286,7 +283,7 @@ class Dispatcher:
         if job.domains is not None and domain_budgets.hold_back(frontier, job, job.domains, host):
             return True
         if host.address and job.compiled.policies.paced_by_address:
-            room = frontier.addresses.room(host.address, now, waiting_for_address)
+            room = frontier.addresses.room(host.address, max(not_before, now), waiting_for_address)
             if room != 0.0:
                 frontier.readiness.wait_for_address(host, waiting_for_address)
                 return True
@@ -420,6 +417,7 @@ class Dispatcher:
     def _issue(self, request: FetchRequest, waiting: Outstanding, job: Job | None, now: float, out: TurnOutput) -> None:
         until = now + self._lease_s
         request.dial_at = self.frontier.in_flight.lease(waiting, job, until, now)
+        self.frontier.lead.plan(request, waiting.host.pace, now)
         out.requests.append((self._complete(request, waiting, until), request))
 
     def _complete(self, request: FetchRequest, waiting: Outstanding, until: float) -> int:
@@ -444,5 +442,6 @@ class Dispatcher:
             request = FetchRequest()  # never published: the job is deleted
         request.attempt = waiting.attempt
         request.dial_at = self.frontier.in_flight.resume(waiting, until, now)
+        self.frontier.lead.plan(request, host.pace, now)
         self._complete(request, waiting, until)
         return request

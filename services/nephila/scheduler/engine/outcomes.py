@@ -84,9 +84,9 @@ class OutcomeHandler:
             self._late(waiting, outcome, row, now)
             return
         host = waiting.host
-        before = host.pace.not_before
+        before = host.pace.certain_at
         job = frontier.jobs.get(waiting.job)
-        if 0 < outcome.started_at < before + frontier.time.utc_offset - CLOCKS_S:
+        if 0 < outcome.started_at < host.pace.not_before + frontier.time.utc_offset - CLOCKS_S:
             self._count_early(host, job, waiting)
         in_flight.answer(waiting, now, outcome.reason == BUSY)
         host.changed = True
@@ -110,7 +110,7 @@ class OutcomeHandler:
                 self._without_page(waiting, job, outcome, row, now, out)
         else:
             in_flight.drop(waiting)
-        if host.pace.not_before > before or (job is not None and job.compiled.host_limits.counts_use):
+        if host.pace.certain_at > before or (job is not None and job.compiled.host_limits.counts_use):
             self._log_host(host, before, now, always=job is not None and job.compiled.host_limits.counts_use)
         frontier.readiness.reschedule(host)
 
@@ -120,8 +120,8 @@ class OutcomeHandler:
             self._lost_page(waiting, outcome, now)
         host = self.frontier.hosts.find(outcome.host)
         if host is not None:
-            before = host.pace.not_before
-            self._pace(host, None, outcome, row, now)
+            before = host.pace.certain_at
+            self._pace(host, None, outcome, row, now, late=True)
             self._log_host(host, before, now)
             self.frontier.readiness.reschedule(host)
 
@@ -136,8 +136,11 @@ class OutcomeHandler:
     def _lease_start_utc(self, waiting: Outstanding) -> float:
         return self.frontier.in_flight.leased_at(waiting) + self.frontier.time.utc_offset
 
-    def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, row: Row, now: float) -> None:
-        """Set when the host may be fetched from next: after its delay, or later when it refused."""
+    def _pace(
+        self, host: Host, job: Job | None, outcome: FetchOutcome, row: Row, now: float, late: bool = False
+    ) -> None:
+        """Set when the host may be fetched from next: after its delay, or later when it refused. `late`: a fetch that
+        came after it may have ended later."""
         if outcome.address:
             host.address = outcome.address
         if outcome.started_at <= 0:
@@ -153,7 +156,8 @@ class OutcomeHandler:
             pace.took_s = took_s(outcome)
         delay_s = self.frontier.hosts.delay_s(host, job)
         if delay_s > 0:
-            pace.after_fetch(now, delay_s)
+            since_end = self.frontier.lead.since_end(outcome, self.frontier.time.utc_now) if not late else ()
+            pace.after_fetch(now, delay_s, *since_end)
         if (row is not _NO_REASON or outcome.retry_after_s > 0) and is_refusal(outcome, row):
             config, rng = self.frontier.config, self.frontier.rng
             again = outcome.attempt - 1 if row.behind else 0
@@ -180,7 +184,7 @@ class OutcomeHandler:
 
     def _log_host(self, host: Host, before: float, now: float, always: bool = False) -> None:
         """Log a new pause and the used budget, so that they outlive a restart."""
-        if always or host.pace.not_before > max(before, now):
+        if always or host.pace.certain_at > max(before, now):
             self.frontier.log_host(host)
 
     def _without_page(
@@ -314,7 +318,7 @@ class OutcomeHandler:
         elif users:
             frontier.readiness.prepared.fetched(host.number, users[0].number, origin, now)
         if outcome.started_at > 0 and host.crawl_delay_s:
-            host.pace.after_fetch(now, host.crawl_delay_s)
+            host.pace.after_fetch(now, host.crawl_delay_s, *frontier.lead.since_end(outcome, frontier.time.utc_now))
 
     def _end_preparation(self, host: Host) -> None:
         """No robots.txt came, or the host pauses: no page follows for now, and another host may be begun."""

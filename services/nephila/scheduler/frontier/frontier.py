@@ -35,6 +35,7 @@ from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.jobs.jobs import Jobs
 from nephila.scheduler.jobs.seen import Seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
+from nephila.scheduler.politeness.lead import Lead
 from nephila.scheduler.tenants.quotas import Quotas
 from nephila.scheduler.tenants.tenants import tenants
 
@@ -114,10 +115,12 @@ class Frontier:
         on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
         counters: FrontierCounters | None = None,
         page_quota: int | None = None,
+        lead: Lead | None = None,
     ) -> None:
         """URLs outside `partition_slice` go to `for_other_partitions`. `on_wider(uid)`: the scope of a job has a new
         anchor, so links that were refused may be wanted. `on_anchor(uid, anchor)`: this frontier has added that anchor.
-        `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all."""
+        `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all.
+        `lead`: of all partitions of the program; None: requests are not planned."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
@@ -136,7 +139,8 @@ class Frontier:
         prepared = PreparedHosts()
         self.hosts = HostTable(store, config, self.jobs.numbered, prepared, self.time)
         self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))
-        self.readiness = Readiness(store, self.jobs, self.hosts, prepared, self.addresses, self.time)
+        self.lead = lead or Lead()
+        self.readiness = Readiness(store, self.jobs, self.hosts, prepared, self.addresses, self.time, self.lead)
         self.quotas = Quotas(tenants(config.tenants), partition_slice.of)
         self.holds = Holds(self.jobs, self.quotas, self.pending, self.readiness, self.time)
         self.in_flight = InFlight(

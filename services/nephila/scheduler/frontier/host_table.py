@@ -206,7 +206,7 @@ class HostTable:
         prepared = host.number in self.prepared.by_number
         robots = [origin for origin in host.robots.values() if prepared or origin.expires > self._time.now]
         if (
-            pace.not_before <= self._time.now
+            pace.certain_at <= self._time.now
             and not pace.backoff_s
             and not pace.least_delay_s
             and not robots

@@ -187,7 +187,7 @@ class InFlight:
         self.urls[key] = waiting
         if job is not None:
             job.lease()
-        dial_at = self._begin_fetch(key, waiting, until, now)
+        dial_at = self._begin_fetch(key, waiting, until, now, waiting.host.pace.not_before)
         partition = self._pending.partitions[waiting.host.partition]
         commit = partition.pending or self._pending.of(partition)
         commit.leased.append(self.logged(waiting))
@@ -206,12 +206,12 @@ class InFlight:
         """A lease that another owner gave continues until then. Returns as `lease`."""
         return self._begin_fetch((waiting.job, waiting.entry.url_key), waiting, until, now)
 
-    def _begin_fetch(self, key: Key, waiting: Outstanding, until: float, now: float) -> float:
+    def _begin_fetch(self, key: Key, waiting: Outstanding, until: float, now: float, planned: float = 0.0) -> float:
         self.leases[key] = until
         waiting.host.in_flight += 1
         if not waiting.lease_until:
             waiting.lease_until = until + self._time.utc_offset
-        dial_at = self._addresses.start(waiting.address, now) if waiting.address else 0.0
+        dial_at = self._addresses.start(waiting.address, now, planned) if waiting.address else 0.0
         return dial_at + self._time.utc_offset if dial_at else 0.0
 
     def answer(self, waiting: Outstanding, now: float, refused: bool = False) -> None:

@@ -18,6 +18,7 @@ from nephila.scheduler.frontier.turn_time import TurnTime
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.jobs.jobs import Jobs
 from nephila.scheduler.politeness.address_queue import AddressQueue
+from nephila.scheduler.politeness.lead import Lead
 
 COUNTED = 10_000
 """Hosts that a gauge looks at, at most."""
@@ -34,6 +35,7 @@ class Readiness:
         prepared: PreparedHosts,
         addresses: AddressQueue[QueueSlot],
         time: TurnTime,
+        lead: Lead,
     ) -> None:
         self.ready = ReadyHosts()
         self.prepared = prepared
@@ -44,6 +46,7 @@ class Readiness:
         self._jobs = jobs
         self._hosts = hosts
         self._time = time
+        self._lead = lead
 
     def schedule(self, number: int, earliest: float = 0.0) -> None:
         """Put a host into the heap of the store, unless it is there, ready, in an address queue, or fully in use."""
@@ -59,7 +62,7 @@ class Readiness:
             # Its pace is read when it is taken. A restart must not read the pace of a million hosts.
             self.schedule_at(number, max(earliest, self._time.now))
         elif not host.in_flight or host.in_flight < self._hosts.limit(host):
-            self.schedule_at(number, max(host.pace.not_before, earliest, self._time.now))
+            self.schedule_at(number, max(self._lead.due_at(host.pace.not_before), earliest, self._time.now))
 
     def schedule_at(self, number: int, at: float) -> None:
         """Set the instant at which a host is ready."""
@@ -94,13 +97,13 @@ class Readiness:
 
     def reschedule(self, host: Host, *, sooner: bool = False) -> None:
         """Schedule a host again after a change of its pace. `sooner`: also one that has to wait less than before."""
-        number, not_before = host.number, host.pace.not_before
+        number, due_at = host.number, self._lead.due_at(host.pace.not_before)
         at = self._store.ready_at(number)
         if at is not None:
-            if at < not_before or sooner:
-                self.schedule_at(number, max(not_before, self._time.now))
+            if at < due_at or sooner:
+                self.schedule_at(number, max(due_at, self._time.now))
             return
-        if not_before > self._time.now:
+        if due_at > self._time.now:
             self.ready.discard(number)
         self.schedule(number)
 

@@ -185,7 +185,7 @@ class Member:
         now = owner.frontier.time.now
         when = owner.dispatcher.next_event() if owner.state is OwnerState.SERVING else None
         if when is not None:
-            when = now if when < now else min(when, now + LOOK_S)
+            when = now if when < now else self.turn_at(min(when, now + LOOK_S))
         if owner.pipeline.blocked:
             when = min(when, now + BLOCKED_S) if when is not None else now + BLOCKED_S
         self._wakeups.set(owner, when)
@@ -212,6 +212,10 @@ class Member:
 
     def after_turns(self) -> None:
         """Called at the end of each pass."""
+
+    def turn_at(self, when: float) -> float:
+        """When a partition takes a turn for which time alone gives work from `when` on (monotonic)."""
+        return when
 
     def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
         """Partitions of this program need not wait for the message."""

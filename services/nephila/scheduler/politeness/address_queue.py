@@ -86,9 +86,10 @@ class AddressQueue(Generic[H]):
         # An estimate, not 0: one gap for each host in the queue.
         return max(room, now) + len(line) * max(self._pace.gap_s(address), 1e-3)
 
-    def start(self, address: str, now: float) -> float:
-        """A fetch on the address was leased; returns when it has to dial, 0.0 = at once."""
-        return self._pace.start(address, now)
+    def start(self, address: str, now: float, planned: float = 0.0) -> float:
+        """A fetch on the address was leased, for the instant `planned` where that is later; returns when it has to
+        dial, 0.0 = at once."""
+        return self._pace.start(address, now, planned if planned > now else 0.0)
 
     def sent(self, address: str, at: float) -> None:
         """The request has reached the server; the gap counts from this instant."""

@@ -43,15 +43,24 @@ class HostPace(msgspec.Struct):
     """Shortest pause between two requests that a person has set; 0 for none."""
     held_until: float = 0.0
     """Monotonic end of the pause that a person has set; 0 for none."""
+    ended_at: float = 0.0
+    """End of the fetch that set `not_before` (UTC of its downloader), where `not_before` counts from there; else 0."""
+    late_s: float = 0.0
+    """How long after `ended_at` its outcome came; depends on two clocks."""
+
+    @property
+    def certain_at(self) -> float:
+        """When the pause is over by the clock of this program alone: it counts from the arrival of the outcome."""
+        return self.not_before + self.late_s
 
     @property
     def set_at(self) -> float:
         """When `not_before` was set."""
         return self.not_before - self.pause_s
 
-    def after_fetch(self, now: float, delay_s: float) -> None:
-        """A fetch ended now; the next may start `delay_s` later."""
-        self._wait(now, delay_s)
+    def after_fetch(self, now: float, delay_s: float, ended_at: float = 0.0, late_s: float = 0.0) -> None:
+        """A fetch ended now, or `late_s` before now at `ended_at` (UTC); the next may start `delay_s` after its end."""
+        self._wait(now, delay_s, ended_at, late_s)
 
     def after_refusal(
         self,
@@ -102,8 +111,9 @@ class HostPace(msgspec.Struct):
         """End a person's pause and the back-off; what is left of them is at most the delay of the host."""
         self.held_until = self.backoff_s = 0.0
         self.refused_at = _NEVER
-        if self.not_before > now + delay_s:
+        if self.certain_at > now + delay_s:
             self.not_before, self.pause_s = now + delay_s, delay_s
+            self.ended_at = self.late_s = 0.0
 
     def _forgiven(self, now: float, config: SchedulerConfig) -> bool:
         # Counted from the end of the pause: a host without requests cannot refuse.
@@ -111,13 +121,14 @@ class HostPace(msgspec.Struct):
             self.backoff_s * (1 + config.jitter) + config.backoff_forget_s
         )
 
-    def _wait(self, now: float, pause_s: float) -> None:
+    def _wait(self, now: float, pause_s: float, ended_at: float = 0.0, late_s: float = 0.0) -> None:
         if pause_s > 0:
             pause_s += MARGIN_S
         until = now + pause_s
-        if until > self.not_before:
-            self.not_before = until
+        if until > self.certain_at:
+            self.not_before = until - late_s
             self.pause_s = pause_s
+            self.ended_at, self.late_s = ended_at, late_s
 
     def to_state(
         self,
@@ -131,7 +142,7 @@ class HostPace(msgspec.Struct):
         refused = self.refused_at + utc_minus_monotonic if self.backoff_s else 0.0
         return HostState(
             host,
-            self.not_before + utc_minus_monotonic,
+            self.certain_at + utc_minus_monotonic,
             self.pause_s,
             self.backoff_s,
             refused,

@@ -24,6 +24,8 @@ from nephila_cluster.kafka.config import KafkaConfig
 
 IDLE_WAIT_MS = 500
 """How long the broker holds a request without records."""
+LATE = 0.16
+"""Part of the period of a beat for which the broker holds a request that finds nothing."""
 PARTIAL_WAIT_MS = 100
 """The same while not all partitions are read: the others have to wait for the answer."""
 SESSIONS = 7
@@ -36,16 +38,26 @@ Forgotten = list[tuple[str, list[int]]]
 
 
 def gather_fetches(
-    consumer: AIOKafkaConsumer, config: KafkaConfig, clock: Clock, waiting: Callable[[], Waiting]
+    consumer: AIOKafkaConsumer,
+    config: KafkaConfig,
+    clock: Clock,
+    waiting: Callable[[], Waiting],
+    beat: Callable[[], tuple[float, float]],
 ) -> None:
-    """Let a started consumer fetch as the module says. `waiting`: who waits for its messages at present."""
+    """Let a started consumer fetch as the module says. `waiting`: who waits for its messages at present; `beat`: the
+    period, and the seconds until the next fetch; zeros without a beat."""
     pauses = {
         Waiting.HOST: Pause(config.gather_s, config.gather_bytes),
         Waiting.LINKS: Pause(config.patient_s, config.patient_bytes),
         Waiting.ROW: Pause(config.rows_s, config.rows_bytes),
     }
     consumer._fetcher._client = FetchClient(
-        consumer._client, clock, lambda: pauses[waiting()], lambda: len(consumer.assignment())
+        consumer._client,
+        clock,
+        lambda: pauses[waiting()],
+        lambda: len(consumer.assignment()),
+        beat,
+        config.fetch_bytes,
     )
 
 
@@ -67,8 +79,19 @@ class Pause(NamedTuple):
 class FetchClient:
     """The client of one consumer, as its fetcher sees it."""
 
-    def __init__(self, client: Any, clock: Clock, pause: Callable[[], Pause], assigned: Callable[[], int]) -> None:
-        """`assigned`: number of all partitions."""
+    def __init__(
+        self,
+        client: Any,
+        clock: Clock,
+        pause: Callable[[], Pause],
+        assigned: Callable[[], int],
+        beat: Callable[[], tuple[float, float]] = lambda: (0.0, 0.0),
+        full_bytes: int = 1 << 20,
+    ) -> None:
+        """`assigned`: number of all partitions. `beat`: see `gather_fetches`. `full_bytes`: size of an answer after
+        which the next request does not wait for the beat."""
+        self._beat = beat
+        self._full_bytes = full_bytes
         self._client = client
         self._clock = clock
         self._pause = pause
@@ -87,14 +110,27 @@ class FetchClient:
         if pause_s > 0:
             await sleep(self._clock, pause_s)
         named = sum(len(entries) for _, entries in request.topics)
-        fetch = session.next_request(request, IDLE_WAIT_MS if named >= self._assigned() else PARTIAL_WAIT_MS)
+        period_s, _ = self._beat()
+        wait_ms = IDLE_WAIT_MS if named >= self._assigned() else PARTIAL_WAIT_MS
+        fetch = session.next_request(request, int(period_s * LATE * 1000) if period_s else wait_ms)
+        sent = self._clock.monotonic()
         answer = await self._client.send(node_id, fetch)
         session.answered(answer, fetch.session[1])
         size = sum(len(entry[-1] or b"") for _, entries in answer.topics for entry in entries)
         now = self._clock.monotonic()
-        session.resume_at = now + self._pause().after(size, now - session.answered_at)
+        session.resume_at = now + self._pause_s(session, size, now - sent, now)
         session.answered_at = now
         return answer
+
+    def _pause_s(self, session: _Session, size: int, took_s: float, now: float) -> float:
+        """Seconds until the next request. Records that come after the fetch of a beat end the wait of that fetch; those
+        behind them are fetched in the same beat."""
+        pause_s, (period_s, next_s) = self._pause().after(size, now - session.answered_at), self._beat()
+        if not period_s:
+            return pause_s
+        if size >= self._full_bytes:
+            return 0.0
+        return next_s if not size or took_s < period_s * LATE / 4 else min(next_s, period_s * LATE)
 
 
 class _Session:

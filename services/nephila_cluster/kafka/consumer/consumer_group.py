@@ -22,6 +22,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
+from nephila_cluster.kafka.beat import Beat
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client import consumer as client
 from nephila_cluster.kafka.client.fetch_client import IDLE_WAIT_MS, gather_fetches
@@ -48,9 +49,7 @@ from nephila_cluster.kafka.group.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
-POLL_MS = 200
-"""How long a poll waits."""
-BACKOFF_S, MARK_S = 0.5, 0.1
+POLL_MS, BACKOFF_S, MARK_S = 200, 0.5, 0.1
 
 
 class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -64,12 +63,13 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         claim_store: ClaimStore | None,
         fatal: Callable[[UserError], None],
         settings: Mapping[str, str] | None = None,
+        beat: Beat | None = None,
     ) -> None:
         """`settings`: what all members of the system must share; other members read it."""
         self.name = name
         self.config = config
         self._clock = clock
-        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata)
+        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, beat)
         self._pauses = Pauses(self.inbox)
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
@@ -124,7 +124,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             await consumer.stop()
             raise
         client.relax_polling(consumer, IDLE_WAIT_MS)
-        gather_fetches(consumer, self.config, self._clock, lambda: self.inbox.waiting)
+        gather_fetches(consumer, self.config, self._clock, lambda: self.inbox.waiting, self.inbox.beat_s)
 
     async def close(self) -> None:
         """Finish the messages in handlers, commit, and leave the group, so that the others need not wait for the

@@ -20,8 +20,9 @@ from nephila.kernel.bus.dead_letters import UNREADABLE, dead_letter_for
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import DEAD, Waiting
+from nephila.kernel.topics import DEAD, REQUESTS, REQUESTS_BROWSER, Waiting
 
+from nephila_cluster.kafka.beat import DIAL, READ, Beat
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata
@@ -95,8 +96,11 @@ class Inbox:
         clock: Clock,
         claim_store: ClaimStore | None,
         commit_metadata: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
+        beat: Beat | None = None,
     ) -> None:
-        """`commit_metadata` stores metadata with a partition's offset; see `PoisonIsolation`."""
+        """`commit_metadata` stores metadata with a partition's offset; see `PoisonIsolation`. `beat`: of this member;
+        None: there is never one."""
+        self._beat = beat or Beat(clock, 0.0)
         self.config = config
         self.claim_store = claim_store
         self.topics: dict[str, KafkaSubscription] = {}
@@ -115,6 +119,13 @@ class Inbox:
         """Who waits for the messages read here."""
         most_urgent = min((reader.topic.waiting for reader in self.topics.values()), default=Waiting.HOST)
         return max(most_urgent, Waiting.LINKS) if self.patient else most_urgent
+
+    def beat_s(self) -> tuple[float, float]:
+        """The period of the beat, and the seconds until these topics are read in it; zeros where it does not apply."""
+        if self.waiting is Waiting.ROW or not self._beat.period_s:
+            return 0.0, 0.0
+        dials = any(reader.topic in (REQUESTS, REQUESTS_BROWSER) for reader in self.topics.values())
+        return self._beat.period_s, self._beat.wait_s(DIAL if dials else READ)
 
     def ended(self) -> None:
         """A message has been processed."""

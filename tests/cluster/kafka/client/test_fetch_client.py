@@ -188,3 +188,25 @@ async def test_the_pause_follows_the_rate_of_the_last_two_answers(broker, client
     clock.advance(2.0)
     await waiting
     assert len(broker.sent) == 4
+
+
+@pytest.mark.parametrize(
+    ("records", "took_s", "wait_s"),
+    [(b"x", 0.0, 0.3), (b"", 0.08, 0.3), (b"x", 0.05, 0.08), (b"x" * 1000, 0.0, 0.0)],
+    ids=["the records of a beat", "none", "records that were late", "a full answer"],
+)
+async def test_in_a_beat_there_is_one_fetch(broker, clock, records, took_s, wait_s):
+    """Records that come after it was sent end it at the first of them; the others are fetched in the same beat."""
+    client = FetchClient(broker, clock, lambda: Pause(2.0, 100), lambda: 3, lambda: (0.5, 0.3), full_bytes=1000)
+    broker.answer = answer(records)
+    send = broker.send
+
+    async def slowly(node_id: int, request: Any) -> Any:
+        clock.advance(took_s)
+        return await send(node_id, request)
+
+    broker.send = slowly
+    began = clock.monotonic()
+    await client.send(1, whole(a0=5))
+    assert broker.sent[0].build(FetchRequest_v11).max_wait_time == 80, "the broker does not hold it to the next beat"
+    assert client._nodes[1].resume_at - began - took_s == pytest.approx(wait_s)

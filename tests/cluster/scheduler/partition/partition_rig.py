@@ -22,6 +22,7 @@ from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.file_log import FileLog
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.owner import PartitionOwner
+from nephila.scheduler.politeness.lead import Lead
 from nephila.scheduler.standalone import file_parts
 from nephila_cluster.scheduler.addresses.shared_pace import SharedAddressQueue
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore
@@ -175,7 +176,7 @@ class TopicRig(PartitionRig):
 
         def new(partition: int, epoch: int) -> tuple[PartitionOwner, SnapshotStore]:
             store = SnapshotStore(self.directory, partition, layout_of(PARTITIONS), None, epoch)
-            parts = topic_parts(config, store, self.bus, self.clock, queue)
+            parts = topic_parts(config, store, self.bus, self.clock, queue, Lead())
             return PartitionOwner(parts, self.bus, self.clock, self.counts, Host()), store
 
         epochs = await claim(self.bus, [PARTITION], layout_of(PARTITIONS), 0.0, self.clock.now())
