@@ -60,7 +60,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.install_gettext_callables(translate, translate_count, newstyle=True)  # type: ignore[attr-defined]
-    for name in ("clean", "rate", "when", "host", "cell"):
+    for name in ("clean", "rate", "when", "host", "cell", "cause"):
         templates.filters[name] = getattr(words, name)
     # A word of the API in the language of the request. `_()` would read a % in it as a place for a value.
     templates.filters["word"] = translate

@@ -15,9 +15,11 @@ from urllib.parse import urlencode, urlsplit
 from markupsafe import Markup
 from nephila.kernel.pages.hidden_characters import hidden
 
+from nephila_console.messages import language
 from nephila_console.messages import translate as _
 
 _HIDDEN: Final = re.compile(hidden(r"\x00-\x08\x0b\x0c\x0e-\x1f"))
+_STATUS: Final = re.compile(r"(the server answered|its proxy refuses CONNECT by status) (\d{3})( \(.*\))?")
 BASE: Final = "/console"
 
 
@@ -66,6 +68,14 @@ def _instant(value: Any) -> datetime | None:
         return instant.replace(tzinfo=UTC) if instant is not None and instant.tzinfo is None else instant
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def cause(words: str) -> str:
+    """Translates the words of a reason. Those of a status are one text for all statuses, without the name of it."""
+    status = _STATUS.fullmatch(words)
+    if status is None or language.get() == "en":
+        return _(words)
+    return _(f"{status[1]} %(status)s") % {"status": status[2]}
 
 
 def host(url: str) -> str:

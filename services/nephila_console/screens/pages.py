@@ -16,6 +16,7 @@ from nephila_console.figures import span
 from nephila_console.messages import translate as _
 from nephila_console.screens.attention import optional
 from nephila_console.view import View
+from nephila_console.words import cause
 
 TABS = ("text", "screenshot", "markdown", "source", "links", "items", "history", "metadata")
 OUTCOMES = ("stored", "denied", "failed", "dropped")
@@ -62,7 +63,7 @@ async def pages(view: View) -> Response:
         first=not request.before,
         jobs=[job.name for job in jobs.jobs[:200]],
         outcomes=OUTCOMES,
-        reason_words=words(outcome, request.reason) if request.reason else "",
+        reason_words=cause(words(outcome, request.reason)) if request.reason else "",
         results=None,
         problem="",
     )
@@ -148,7 +149,7 @@ def steps(explained: job_types.Explained | None, detail: screen_types.PageDetail
         kind = "done" if outcome == "stored" else "stop"
         status = f"HTTP {fetch['status']} · " if fetch.get("status") else ""
         title = _("Fetch %(number)s: %(outcome)s") % {"number": fetch.get("fetch_no", ""), "outcome": _(outcome)}
-        line.append(TimelineStep(kind, title, f"{status}{words(outcome, reason)}", fetch.get("fetched_at", "")))
+        line.append(TimelineStep(kind, title, f"{status}{cause(words(outcome, reason))}", fetch.get("fetched_at", "")))
     if explanation is not None and explanation.recrawl is not None:
         every = _("every %(span)s") % {"span": span(explanation.recrawl.interval_s)}
         line.append(TimelineStep("wait", _("Fetched again"), every, explanation.recrawl.next_at))
