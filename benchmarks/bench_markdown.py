@@ -83,7 +83,7 @@ def boilerplate(text: str, content: Any) -> int:
             continue
         # Pictures, targets of links, tags and escapes are no words.
         line = re.sub(r"!\[[^]]*\]\([^)]*\)|\]\([^)]*\)|<[^>]*>", " ", line)
-        line = re.sub(r"\\(?=[^\w\s])", "", line)
+        line = re.sub(r"\\(?=[^\w\s]|_)", "", line)
         said = re.findall(r"\w+", line)
         count += bool(said) and 2 * sum(word not in known for word in said) > len(said)
         # The words of a bar may stand in the content, too.

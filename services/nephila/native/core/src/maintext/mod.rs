@@ -15,6 +15,7 @@ mod furniture;
 mod heading;
 mod joined;
 mod lines;
+mod sections;
 mod templates;
 mod texts;
 mod view;
@@ -132,6 +133,9 @@ fn choose(
     }
     if matches!(subject, Subject::Other | Subject::Product) {
         heading::add(&mut kept, text, known, title);
+    }
+    if subject == Subject::Other {
+        sections::complete(&mut kept, lines, boxes);
     }
     furniture::leave_out(&mut kept, text, lines, subject);
     let mut comments = Vec::new();
