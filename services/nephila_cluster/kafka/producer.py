@@ -56,18 +56,23 @@ class _PartitionQueue:
 class _Flush:
     """Queues that are sent together at one instant."""
 
-    __slots__ = ("_queues", "_send", "_timer")
+    __slots__ = ("_linger", "_linger_s", "_queues", "_send", "_timer")
 
-    def __init__(self, clock: Clock, send: Callable[[list[_PartitionQueue]], None]) -> None:
+    def __init__(self, clock: Clock, linger_s: float, send: Callable[[list[_PartitionQueue]], None]) -> None:
         self._queues: list[_PartitionQueue] = []
         self._send = send
         self._timer = OneTimer(clock, self.now)
+        self._linger_s = linger_s
+        self._linger: asyncio.TimerHandle | None = None
 
     def add(self, queue: _PartitionQueue, wait_s: float | None) -> None:
-        """Send the queue with the others that wait; the first sets the instant. None: `now` is called later."""
+        """Send the queue with the others that wait; the first sets the instant. 0: after the linger, as there is no
+        beat; None: `now` is called later."""
         self._queues.append(queue)
-        if wait_s is not None:
+        if wait_s:
             self._timer.start(wait_s)
+        elif wait_s is not None and self._linger is None:
+            self._linger = asyncio.get_running_loop().call_later(self._linger_s, self.now)
 
     def now(self) -> None:
         self.cancel()
@@ -76,6 +81,9 @@ class _Flush:
 
     def cancel(self) -> None:
         self._timer.cancel()
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
 
 
 class BatchingProducer:
@@ -102,7 +110,7 @@ class BatchingProducer:
         self.skew = ClockSkew()
         self._queues: dict[tuple[str, int], _PartitionQueue] = {}
         self._beat = beat or Beat(clock, 0.0)
-        self._flushes = _Flush(clock, self._send_all), _Flush(clock, self._send_all)
+        self._flushes = _Flush(clock, config.linger_s, self._send_all), _Flush(clock, config.linger_s, self._send_all)
         """Of the messages that wait for the beat, and of the others."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._producer: AIOKafkaProducer | None = None
@@ -160,7 +168,7 @@ class BatchingProducer:
             queue.busy = True
             held = queue.topic in HELD
             beat = self._beat
-            wait_s = (beat.wait_s(0.0) if held else beat.period_s * LINGER) or self.config.linger_s
+            wait_s = beat.wait_s(0.0) if held else beat.period_s * LINGER
             self._flushes[not held].add(queue, wait_s if self._producer is not None else None)
 
     async def refresh(self) -> None:

@@ -19,7 +19,7 @@ class Producer(BatchingProducer):
 
     def __init__(self, offsets: list[int]) -> None:
         self.lost: list[UserError] = []
-        super().__init__(KafkaConfig(linger_s=0.0), SystemClock(), None, self.lost.append)
+        super().__init__(KafkaConfig(linger_s=0.0), SystemClock(), None, on_lost=self.lost.append)
         self._offsets = iter(offsets)
 
     async def send_and_wait(self, topic: str, value: bytes, **_: object) -> SimpleNamespace:
