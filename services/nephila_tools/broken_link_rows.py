@@ -63,7 +63,7 @@ def broken_links(source: Source, job: str | None = None, *, needs_links: bool = 
     )
     with open_for_reading(source) as connection:
         if needs_links:
-            _check_links(connection, source)
+            check_links_stored(connection, source)
         for from_url, to_url, status, reason, anchor in connection.execute(query, {"job": job}):
             yield BrokenLink(from_url, to_url, int(status), reason, anchor, False)
 
@@ -78,7 +78,7 @@ def unfetched_links(source: Source, job: str | None = None) -> Iterator[tuple[st
         f" WHERE target.url IS NULL {only} ORDER BY source.url, links.to_url, links.anchor"
     )
     with open_for_reading(source) as connection:
-        _check_links(connection, source)
+        check_links_stored(connection, source)
         yield from connection.execute(query, {"job": job})
 
 
@@ -118,6 +118,8 @@ def _end(connection: ReadConnection, job: str | None, key: str) -> tuple[str, st
     return row
 
 
-def _check_links(connection: ReadConnection, source: Source) -> None:
-    if connection.execute("SELECT 1 FROM links LIMIT 1", {}).fetchone() is None:
+def check_links_stored(connection: ReadConnection, source: Source, job: str | None = None) -> None:
+    """Raises `UserError` when no link is stored, of one job or of any."""
+    only = "WHERE job = :job" if job is not None else ""
+    if connection.execute(f"SELECT 1 FROM links {only} LIMIT 1", {"job": job}).fetchone() is None:
         raise UserError(f"{display_name(source)} has no links; crawl with --links (spec.links of a job) to store them")

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from nephila.kernel.net.public_suffix import domain_of
-from nephila.kernel.runtime.errors import UserError
 from nephila.native import UrlError, parse_url
 from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
-from nephila.storage.source import Source, display_name
+from nephila.storage.source import Source
 
+from nephila_tools.broken_link_rows import check_links_stored
 from nephila_tools.host_graph.harmonic import harmonic_centrality
 
 MIRROR_SHARE: Final = 0.5
@@ -73,10 +73,9 @@ def host_graph(source: Source, job: str | None = None) -> HostGraph:
     only = "AND pages.job = :job" if job is not None else ""
     values = {"job": job}
     with open_for_reading(source) as connection:
+        check_links_stored(connection, source, job)
         pages, copies = _stored_pages(connection, only, values)
         edges = _edges(connection, only, values)
-    if edges is None:
-        raise UserError(f"{display_name(source)} has no links; crawl with --links (spec.links of a job) to store them")
     return HostGraph(ranked_hosts(edges, pages, copies), [HostLinks(*pair, edges[pair]) for pair in sorted(edges)])
 
 
@@ -142,14 +141,13 @@ def _stored_pages(
     return pages, copies
 
 
-def _edges(connection: ReadConnection, only: str, values: dict[str, str | None]) -> Edges | None:
-    """Links between two hosts; None when there is no link at all."""
+def _edges(connection: ReadConnection, only: str, values: dict[str, str | None]) -> Edges:
     query = (
         "SELECT pages.url, links.to_url FROM links"
         f" JOIN pages ON pages.job = links.job AND pages.url_key = links.from_key {only}"
     )
     links = Counter(_host_pairs(connection.execute(query, values)))
-    return {pair: count for pair, count in links.items() if pair[0] != pair[1] and all(pair)} if links else None
+    return {pair: count for pair, count in links.items() if pair[0] != pair[1] and all(pair)}
 
 
 def _host_pairs(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -136,6 +136,11 @@ async def test_a_crawl_without_links_says_how_to_store_them(tmp_path):
         host_graph(await crawl(tmp_path / "crawl", [row("http://a.test/")]))
 
 
+def test_another_job_has_no_links(source):
+    with pytest.raises(UserError, match="has no links"):
+        host_graph(source, "another")
+
+
 def test_the_command_writes_two_files(source, tmp_path, nephila):
     ran = nephila("hosts", "--graph", str(tmp_path / "graph"), "--out", str(source))
     assert ran.code == 0, ran.err
