@@ -17,6 +17,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.native import UrlError, parse_url
 from nephila.programs.control_port import FrontierOfGroups
 from nephila.scheduler.engine.exclusion_trial import EXAMPLES
+from nephila.scheduler.engine.forget_urls import Forgotten
 from nephila.storage.source import Source
 
 from nephila_control import api, job_types, job_view, screen_types, system_types
@@ -118,7 +119,7 @@ class GroupBackend(LocalBackend):
             parts.setdefault(self._partition(url), []).append((url, outcome))
         total = job_types.UrlsForgotten(name=job.uid, forgotten=0)
         for partition, part in parts.items():
-            for answer in await self._ask([partition], q.Forget(partition, job.uid, part), q.Forgot):
+            for answer in await self._ask([partition], q.Forget(partition, job.uid, part), Forgotten):
                 total.forgotten += answer.forgotten
                 total.open += answer.open
                 total.unknown += answer.unknown

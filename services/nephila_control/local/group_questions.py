@@ -16,7 +16,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
 from nephila.scheduler.durability.file_log import FileLog
 from nephila.scheduler.engine.exclusion_trial import ExclusionTrial, Partition
-from nephila.scheduler.engine.forget_urls import forget_urls
+from nephila.scheduler.engine.forget_urls import Forgotten, forget_urls
 from nephila.scheduler.engine.host_pace_changes import HostAction, change_host_pace
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.group.scheduler import GroupScheduler
@@ -29,7 +29,7 @@ from nephila_control.explain.host_list import HostQuery, HostRows, host_rows
 
 
 class _Question(msgspec.Struct, array_like=True, tag=True):
-    """What a group is asked."""
+    """A question to a group."""
 
 
 class Explain(_Question):
@@ -92,12 +92,6 @@ class RefusingHosts(_Question):
     """Answer: a list of `RefusingHost`."""
 
 
-class Forgot(msgspec.Struct, array_like=True):
-    forgotten: int = 0
-    open: int = 0
-    unknown: int = 0
-
-
 class Tried(msgspec.Struct, array_like=True):
     looked_at: int
     removed: int
@@ -128,49 +122,60 @@ class GroupAnswers:
 
     async def answer(self, question: bytes) -> bytes:
         """Raises `UserError`."""
-        asked = _decode(question)
-        return msgspec.msgpack.encode(await self._handlers[type(asked)](asked))
+        decoded = _decode(question)
+        return msgspec.msgpack.encode(await self._handlers[type(decoded)](decoded))
 
     def _job(self, owner: PartitionOwner, uid: str) -> Job | None:
         return owner.frontier.jobs.get(uid)
 
-    async def _explain(self, asked: Explain) -> Explanation | None:
-        owner = self._scheduler.owners[asked.partition]
-        job = self._job(owner, asked.job)
+    async def _explain(self, question: Explain) -> Explanation | None:
+        owner = self._scheduler.owners[question.partition]
+        job = self._job(owner, question.job)
         if job is None:
             return None
         now = owner.begin_turn()
         return explain(
-            owner.dispatcher, job, asked.url, now, row=asked.row, fetches=asked.fetches, running=True, home=asked.home
+            owner.dispatcher,
+            job,
+            question.url,
+            now,
+            row=question.row,
+            fetches=question.fetches,
+            running=True,
+            home=question.home,
         )
 
-    async def _hosts(self, asked: Hosts) -> HostRows:
+    async def _hosts(self, question: Hosts) -> HostRows:
         dispatchers = [owner.dispatcher for owner in self._scheduler.owners.values()]
-        return host_rows(dispatchers, self._clock.monotonic(), asked.query)
+        return host_rows(dispatchers, self._clock.monotonic(), question.query)
 
-    async def _quarantines(self, asked: Quarantines) -> list[Quarantine]:
-        jobs = [self._job(owner, asked.job) for owner in self._scheduler.owners.values()]
+    async def _quarantines(self, question: Quarantines) -> list[Quarantine]:
+        jobs = [self._job(owner, question.job) for owner in self._scheduler.owners.values()]
         return [quarantine for job in jobs if job is not None for quarantine in job.quarantines.values()]
 
-    async def _release(self, asked: Release) -> bool:
-        owner = self._scheduler.owners[asked.partition]
+    async def _release(self, question: Release) -> bool:
+        owner = self._scheduler.owners[question.partition]
         owner.begin_turn()
-        return await self._changed(owner, release_quarantine(owner.frontier, asked.job, asked.host, asked.pattern))
+        return await self._changed(
+            owner, release_quarantine(owner.frontier, question.job, question.host, question.pattern)
+        )
 
-    async def _set_pace(self, asked: SetPace) -> bool:
-        owner = self._scheduler.owners[asked.partition]
+    async def _set_pace(self, question: SetPace) -> bool:
+        owner = self._scheduler.owners[question.partition]
         owner.begin_turn()
-        return await self._changed(owner, change_host_pace(owner.frontier, asked.host, asked.action, asked.seconds))
+        return await self._changed(
+            owner, change_host_pace(owner.frontier, question.host, question.action, question.seconds)
+        )
 
-    async def _forget(self, asked: Forget) -> Forgot:
-        owner = self._scheduler.owners[asked.partition]
-        job = self._job(owner, asked.job)
+    async def _forget(self, question: Forget) -> Forgotten:
+        owner = self._scheduler.owners[question.partition]
+        job = self._job(owner, question.job)
         if job is None:
-            return Forgot(unknown=len(asked.urls))
+            return Forgotten(unknown=len(question.urls))
         owner.begin_turn()
-        result = forget_urls(owner.dispatcher, job, asked.urls)
+        result = forget_urls(owner.dispatcher, job, question.urls)
         await self._changed(owner, bool(result.forgotten))
-        return Forgot(result.forgotten, result.open, result.unknown)
+        return result
 
     async def _changed(self, owner: PartitionOwner, changed: bool) -> bool:
         """Return when the change of a partition is durable."""
@@ -181,16 +186,16 @@ class GroupAnswers:
             await owner.log.durable()
         return changed
 
-    async def _try_exclusion(self, asked: TryExclusion) -> Tried:
-        pairs = [(owner.frontier, self._job(owner, asked.job)) for owner in self._scheduler.owners.values()]
+    async def _try_exclusion(self, question: TryExclusion) -> Tried:
+        pairs = [(owner.frontier, self._job(owner, question.job)) for owner in self._scheduler.owners.values()]
         parts: Sequence[Partition] = [Partition(frontier, job) for frontier, job in pairs if job is not None]
-        trial = ExclusionTrial(parts, asked.exclude, self._clock)
+        trial = ExclusionTrial(parts, question.exclude, self._clock)
         while not trial.done:
             trial.step()
             await asyncio.sleep(0)
         return Tried(trial.looked_at, trial.removed, trial.complete, trial.examples)
 
-    async def _refusing_hosts(self, asked: RefusingHosts) -> list[RefusingHost]:
+    async def _refusing_hosts(self, question: RefusingHosts) -> list[RefusingHost]:
         return self._scheduler.refusing_hosts()
 
 

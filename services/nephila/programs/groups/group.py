@@ -113,9 +113,9 @@ class Group:
         elif self._services is not None:
             self._services.on_control(control)
 
-    def _on_question(self, asked: p.Ask) -> None:
+    def _on_question(self, question: p.Ask) -> None:
         if self._services is not None:
-            self._task(self._services.answer(asked))
+            self._task(self._services.answer(question))
 
     def _fatal(self, error: BaseException) -> None:
         self.link.send_control(p.Failed(str(error)))
@@ -286,12 +286,12 @@ class _Services:
         self._elsewhere = control.uses
         self.scheduler.share_quotas(control.uses)
 
-    async def answer(self, asked: p.Ask) -> None:
+    async def answer(self, question: p.Ask) -> None:
         """Answer a question of the main process."""
         try:
-            answer = p.Answer(asked.number, await self._answers[asked.kind](asked.question))
+            answer = p.Answer(question.number, await self._answers[question.kind](question.question))
         except UserError as error:
-            answer = p.Answer(asked.number, b"", str(error))
+            answer = p.Answer(question.number, b"", str(error))
         # What the question has changed is known at main before the answer.
         self._on_answer()
         self._link.send_control(answer)

@@ -277,7 +277,8 @@ class Ask(_Control):
 
     number: int
     kind: str
-    """anchors (of a job), metrics, or control (`nephila_control.local.group_questions`)."""
+    """anchors (of a job), metrics, refetch (URLs of a job), durable, or control
+    (`nephila_control.local.group_questions`)."""
     question: bytes
 
 
