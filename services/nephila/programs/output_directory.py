@@ -153,16 +153,6 @@ class OutputDirectory:
         return any(self.frontier.glob("*/*.log"))
 
     @property
-    def one_log(self) -> Path:
-        """The directory of the one log. Raises `UserError` where each partition has a log of its own."""
-        if self.has_parts:
-            raise UserError(
-                f"the frontier in {self.frontier} has a log for each partition (--groups): only a crawl with --resume "
-                "can read it; rows can be exported"
-            )
-        return self.frontier
-
-    @property
     def run_file(self) -> Path:
         """Where the counts lie."""
         return self.path / "run.json"

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nephila.kernel.runtime.errors import UserError
+from nephila.native import parse_url
 from nephila.programs.output_directory import OutputDirectory, RunFile
 
 from nephila_control.recorded_frontier import recorded_frontier
@@ -24,7 +25,8 @@ def explain_directory(directory: OutputDirectory, href: str, name: str) -> Expla
 
     run = directory.read()
     now, utc_now = time.monotonic(), time.time()
-    dispatcher, recorded = recorded_frontier(directory, run, now, utc_now)
+    (partition,) = recorded_frontier(directory, run, now, utc_now, parse_url(href).fingerprint)
+    dispatcher = partition.dispatcher
     jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
     uids = job_view.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
     if not uids:
@@ -39,7 +41,7 @@ def explain_directory(directory: OutputDirectory, href: str, name: str) -> Expla
             jobs[uid],
             href,
             now,
-            attempts=recorded.attempts,
+            attempts=partition.restored.attempts,
             running=running,
             home=home,
             **tables,  # type: ignore[arg-type]

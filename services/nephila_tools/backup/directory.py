@@ -1,9 +1,9 @@
 """Backup of an output directory while a program crawls in it, and its restore.
 
-The order makes the copy the state of a directory after a kill: first the frontier, then the database in one read
-transaction, then files up to the lengths that this database has committed. A URL that has ended in the copied log has
-its row in the copied database, because the row is committed first. URLs that ended in between are fetched once more
-after a restore; each row exists once. The program is not asked and waits for nothing.
+The order makes the copy the state of a directory after a kill: first the frontier at one instant, then the database in
+one read transaction, then files up to the lengths that this database has committed. A URL that has ended in the copied
+log has its row in the copied database, because the row is committed first. URLs that ended in between are fetched once
+more after a restore; each row exists once. The program is not asked and waits for nothing.
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from nephila.kernel.outputs import EXPORTS, OUTPUTS, RECOVERED
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.groups.seed_relay import NAME as RELAY
 from nephila.programs.output_directory import RESULT, OutputDirectory, RunFile
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.storage.append_file import committed_lengths
 from nephila.storage.ledgers.schema import DATABASE, connect_readonly
 from nephila.storage.source import addresses, display_name, with_password
+from nephila_control.recorded_frontier import partitions_of
 
 from nephila_tools.backup import archive, rows
 from nephila_tools.backup.archive import Archive, Manifest
+from nephila_tools.backup.log_cut import cut_of
 
 KIND: Final = "directory"
 TRIES: Final = 20
 """Copies of the frontier before giving up: a snapshot replaces its files meanwhile."""
 FRONTIER: Final = "frontier"
 _LEFT_OUT: Final = ("control.sock", "run.tmp", "rules.tmp", *EXPORTS, *RECOVERED, *(f"{name}-*" for name in ("*.db",)))
+_AT_ONE_INSTANT: Final = ("*.tmp", "*.log", RELAY)
 _WITHOUT_LENGTH: Final = ("markdown", "parquet")
 """Outputs whose files are complete when they have their name: no length is committed."""
 
@@ -51,21 +56,33 @@ def back_up(directory: OutputDirectory, folder: Path, now: float, *, without_row
 
 
 def _frontier(directory: OutputDirectory, written: Archive) -> None:
-    """The newest snapshot, the files that it names, and the segments behind it."""
-    log = CommitLog(directory.one_log, read_only=True)
+    """Snapshots, the files that they name, and the segments behind them, of each partition."""
+    logs = [CommitLog(path, read_only=True) for _, path in partitions_of(directory)]
     for _ in range(TRIES):
-        before = (log.snapshots(), log.segments()[:1])
+        before = [(log.snapshots(), log.segments()[:1]) for log in logs]
         written.drop(_of_frontier)
         try:
-            # Segments last: they grow, and an ended URL needs its row alone.
-            for path in sorted(directory.frontier.iterdir(), key=lambda path: path.suffix == ".log"):
-                if path.is_file() and path.suffix != ".tmp" and not _matches(path.name, RECOVERED):
-                    written.add(f"{FRONTIER}/{path.name}", path)
+            cut = cut_of(directory.frontier, logs)
+            for path in sorted(directory.frontier.rglob("*")):
+                if path.is_file() and not _matches(path.name, (*RECOVERED, *_AT_ONE_INSTANT)):
+                    written.add(_name(directory, path), path)
+            for path, length in cut.lengths.items():
+                written.add(_name(directory, path), path, length)
+            if cut.relay:
+                written.write(f"{FRONTIER}/{RELAY}", partial(_write, cut.relay))
         except FileNotFoundError:
             continue
-        if before == (log.snapshots(), log.segments()[:1]):
+        if before == [(log.snapshots(), log.segments()[:1]) for log in logs]:
             return
     raise UserError(f"the log in {directory.frontier} is being rewritten all the time; repeat the command")
+
+
+def _name(directory: OutputDirectory, path: Path) -> str:
+    return str(path.relative_to(directory.path))
+
+
+def _write(data: bytes, file: BinaryIO) -> None:
+    file.write(data)
 
 
 def _of_frontier(name: str) -> bool:

@@ -8,7 +8,7 @@ in their order, so that memory does not grow with the crawl.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from nephila.kernel.documents.job_document import urls_of
@@ -78,11 +78,13 @@ def missing(ended: Iterator[bytes], rows: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def states(
-    job: Job, keys: Iterable[bytes], log: Iterable[FrontierSnapshot | FrontierCommit], rows: ReadConnection
+    jobs: Sequence[Job], keys: Iterable[bytes], log: Iterable[FrontierSnapshot | FrontierCommit], rows: ReadConnection
 ) -> dict[bytes, UrlState]:
-    """What is known of these URLs; a URL that nothing names any more has an empty `url`. Sources: the due table, the
-    commits behind the last snapshot, the table of links, the change feed, the seeds. O(commits + links + changes)."""
-    states_by_key = {key: job.due_table.get(key) or UrlState(job.uid, key, fetch_no=1) for key in keys}
+    """What is known of these URLs; `jobs`: one job in each of its partitions. A URL that nothing names any more has an
+    empty `url`. Sources: the due table, the commits behind the last snapshot, the table of links, the change feed, the
+    seeds. O(commits + links + changes)."""
+    job = jobs[0]
+    states_by_key = {key: _known(jobs, key) or UrlState(job.uid, key, fetch_no=1) for key in keys}
     for entry in log:
         if isinstance(entry, FrontierCommit):
             for queued in entry.queued:
@@ -108,6 +110,10 @@ def states(
     return states_by_key
 
 
+def _known(jobs: Sequence[Job], key: bytes) -> UrlState | None:
+    return next((state for job in jobs if (state := job.due_table.get(key)) is not None), None)
+
+
 def _named_by_rows(rows: ReadConnection, uid: str) -> Iterator[tuple[bytes, str, int]]:
     """(url_key, URL, depth) of links and changes."""
     links = (
@@ -119,11 +125,13 @@ def _named_by_rows(rows: ReadConnection, uid: str) -> Iterator[tuple[bytes, str,
             yield bytes.fromhex(key), url, depth
 
 
-def complete_outcomes(job: Job, rows: ReadConnection, states: Mapping[bytes, UrlState]) -> None:
+def complete_outcomes(jobs: Sequence[Job], rows: ReadConnection, states: Mapping[bytes, UrlState]) -> None:
     """Give URLs whose outcome is not known the outcomes that the table lacks: the counts of the job are right then."""
     query = "SELECT outcome, count(*) FROM pages WHERE job = :job GROUP BY outcome"
-    lacking = Counter({Outcome(outcome): count for outcome, count in job.counts.ended.items()})
-    for name, count in rows.execute(query, {"job": job.uid}):
+    lacking: Counter[Outcome] = Counter()
+    for job in jobs:
+        lacking.update({Outcome(outcome): count for outcome, count in job.counts.ended.items()})
+    for name, count in rows.execute(query, {"job": jobs[0].uid}):
         lacking[_NUMBERS[name]] -= count
     for state in states.values():
         if state.outcome:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from nephila.kernel.bus.workers import protocol as p
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome
+from nephila.programs.groups.job_status import counts_of, job_status
 from nephila.programs.groups.members import Groups
 from nephila.programs.groups.refetch import GroupedRefetch
 from nephila.programs.groups.supervisor import GroupProcesses
@@ -88,34 +89,11 @@ class GroupedFrontier:
         return self._jobs | self._groups.jobs()
 
     def status(self, job: CrawlJob) -> JobStatus:
-        """The status that the coordinator of a job would publish."""
-        uid, reports, ended = job.uid, self._groups.reports(job.uid), self.ended(job.uid)
-        queued = sum(report.queued for report in reports)
-        quota, window = self.quota_used_up(uid), self.window_waited_for(uid)
-        done = not any(report.fetchable or report.leased for report in reports)
-        return JobStatus(
-            uid,
-            min((report.generation for report in reports), default=0),
-            queued=queued,
-            in_flight=sum(report.leased for report in reports),
-            stored=ended[Outcome.STORED],
-            denied=ended[Outcome.DENIED],
-            failed=ended[Outcome.FAILED],
-            dropped=ended[Outcome.DROPPED],
-            done=done,
-            spent=self.budget_spent(uid) or bool(done and queued and not quota and not window),
-            quota=quota,
-            window=window,
-            links_held=sum(report.links_held for report in reports),
-            links_lost=self.links_lost(uid),
-        )
+        """The status of a job now."""
+        return job_status(job.uid, self._groups.reports(job.uid), self.page_limit(job.uid))
 
     def counts(self) -> dict[str, tuple[int, ...]]:
-        statuses = [self.status(job) for job in self.jobs().values() if not job.deleted]
-        return {
-            status.uid: (status.queued, status.in_flight, status.stored, status.denied, status.failed, status.dropped)
-            for status in statuses
-        }
+        return {job.uid: counts_of(self.status(job)) for job in self.jobs().values() if not job.deleted}
 
     async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
         """The answers of the groups of these partitions; None: of all. Raises `NotReadyError`."""

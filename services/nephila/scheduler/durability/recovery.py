@@ -35,7 +35,13 @@ from nephila.scheduler.engine.domain_budgets import restore_domain
 from nephila.scheduler.engine.forget_urls import apply as apply_forgotten
 from nephila.scheduler.engine.hold_links import restore_held
 from nephila.scheduler.engine.job_changes import apply_job
-from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice, address_limits
+from nephila.scheduler.frontier.frontier import (
+    WHOLE,
+    Frontier,
+    FrontierCounters,
+    PartitionSlice,
+    address_limits,
+)
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.in_flight import DELETED, Key
@@ -72,6 +78,7 @@ def open_frontier(
     rng: random.Random | None = None,
     *,
     read_only: bool = False,
+    part: PartitionSlice = WHOLE,
     restarted_at: float = -math.inf,
     on_wider: Callable[[str], None] = lambda uid: None,
     counters: FrontierCounters | None = None,
@@ -87,6 +94,7 @@ def open_frontier(
         HostStore(directory, read_only=read_only),
         lambda number: new_seen(directory, number),
         rng,
+        part,
         addresses=AddressQueue(address_limits(config), restarted_at),
         on_wider=on_wider,
         counters=counters,

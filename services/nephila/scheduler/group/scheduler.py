@@ -308,7 +308,7 @@ class GroupScheduler(Member):
         waiting = sum(job.queue.waiting for job in jobs)
         pool = self.pools.get(uid, PagePool())
         claimed = self.claimed(uid)
-        budgeted = any(job.budget.max_pages for job in jobs)
+        budgeted = bool(self.max_pages(uid))
         return JobReport(
             uid=uid,
             generation=min((job.spec.generation for job in jobs), default=0),
@@ -324,6 +324,10 @@ class GroupScheduler(Member):
             quota=max((job.holds.text(Hold.QUOTA) for job in jobs), default=""),
             window=max((job.holds.text(Hold.WINDOW) for job in jobs), default=""),
         )
+
+    def max_pages(self, uid: str) -> int:
+        """The page budget of a job, 0 without one."""
+        return max((job.budget.max_pages for job in self._parts(uid)), default=0)
 
     @property
     def known_jobs(self) -> int:

@@ -1,0 +1,43 @@
+"""The frontier of a stopped crawl by groups for the control API: all its partitions in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from nephila.kernel.layout import layout_of
+from nephila.kernel.messages import CrawlJob, JobStatus
+from nephila.programs.groups.job_status import counts_of, job_status
+from nephila.scheduler.group.scheduler import PARTITIONS, GroupScheduler
+
+from nephila_control.local.group_questions import GroupAnswers
+
+
+class StoppedGroups:
+    """`FrontierOfGroups` of a scheduler that has all partitions and is held."""
+
+    def __init__(self, scheduler: GroupScheduler) -> None:
+        self.layout = layout_of(PARTITIONS)
+        self.errors: Counter[str] = Counter()
+        self.in_flight = 0
+        self.wire_bytes = 0
+        self._scheduler = scheduler
+        self._answers = GroupAnswers(scheduler, scheduler.clock)
+
+    def spec(self, uid: str) -> CrawlJob | None:
+        return self._scheduler.jobs().get(uid)
+
+    def jobs(self) -> Mapping[str, CrawlJob]:
+        return self._scheduler.jobs()
+
+    def status(self, job: CrawlJob) -> JobStatus:
+        return job_status(job.uid, [self._scheduler.job_report(job.uid)], self._scheduler.max_pages(job.uid))
+
+    def counts(self) -> dict[str, tuple[int, ...]]:
+        return {job.uid: counts_of(self.status(job)) for job in self.jobs().values() if not job.deleted}
+
+    def hosts_waiting(self) -> int:
+        return sum(frontier.store.waiting() for frontier in self._scheduler.frontiers)
+
+    async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
+        return [await self._answers.answer(question)]
