@@ -67,6 +67,7 @@ class GroupAssembly:
             frontier,
             on_turn,
             on_fatal,
+            fsync=configs.storage.fsync,
         )
         self.processes = GroupProcesses(group_configs(configs, len(parts)), self.groups, bus, clock, on_fatal)
         self.frontier = GroupedFrontier(self.groups, self.processes)

@@ -28,10 +28,12 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RECORDS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url
+from nephila.programs.groups.disk_sync import After, DiskSync, LogFiles, at_once
 from nephila.programs.groups.group_deaths import GroupDeaths
 from nephila.programs.groups.seed_relay import SeedRelay
 from nephila.scheduler.group.address_leases import AddressLeases, Grant, Recall
 from nephila.scheduler.group.page_grants import Granted
+from nephila.scheduler.group.scheduler import directory_of
 from nephila.scheduler.tenants.quota_uses import quota_uses
 
 GROUP = "groups"
@@ -133,8 +135,11 @@ class Groups:
         directory: Path,
         on_report: Callable[[], None],
         on_fatal: Callable[[BaseException], None],
+        *,
+        fsync: bool = False,
     ) -> None:
-        """`on_report` is called when a group has reported; `on_fatal`, when seeds cannot be written down."""
+        """`on_report` is called when a group has reported; `on_fatal`, when seeds cannot be written down. `fsync`: a
+        power cut may not keep the end of a page and lose its links."""
         self.members = members
         self.budgets: dict[str, Granted] = {}
         """Job → its page budget."""
@@ -148,7 +153,17 @@ class Groups:
         self._addresses = AddressLeases(limits)
         self._on_report = on_report
         self._on_fatal = on_fatal
-        self.relay = SeedRelay(directory, self.send_seed)
+        files = LogFiles([directory_of(directory, number) for number in self._owners])
+        self._after_logs: After = DiskSync(files.sync, on_fatal).after if fsync else at_once
+        self._receipts: dict[int, Receipt] = {}
+        """Receipts of rows that wait for the logs, by number."""
+        self._receipt = 0
+        self.relay = SeedRelay(
+            directory,
+            self.send_seed,
+            self._after_logs,
+            lambda sync: DiskSync(sync, on_fatal).after if fsync else at_once,
+        )
         self._handlers: dict[type[Any], Callable[[GroupMember, Any], None]] = {
             p.GroupReport: self._on_group_report,
             p.PagesReturned: self._on_pages_returned,
@@ -204,8 +219,16 @@ class Groups:
         delivery.ack_after([self._owners[partition].send(SEEDS, partition, seed)])
 
     def _on_receipts(self, delivery: Delivery) -> None:
-        partition = delivery.partition
-        delivery.ack_after([self._owners[partition].send(RECEIPTS, partition, delivery.message)])
+        """The links of these rows are in the logs of other partitions: they have to be on the disk first."""
+        self._receipt += 1
+        number, receipt = self._receipt, Receipt()
+        self._receipts[number] = receipt
+        delivery.ack_after([receipt])
+        self._after_logs(partial(self._send_receipts, number, delivery.partition, delivery.message))
+
+    def _send_receipts(self, number: int, partition: int, message: Any) -> None:
+        resolve = self._receipts.pop(number).resolve_one
+        self._owners[partition].send(RECEIPTS, partition, message).add_done_callback(resolve)
 
     def send_seed(self, partition: int, seed: Seed) -> Receipt:
         """Send a seed of another partition."""
@@ -352,4 +375,5 @@ class Groups:
 
     def settled(self) -> Receipt:
         """Resolves when the groups have confirmed what was sent to them."""
-        return all_of([entry[3] for member in self.members for entry in member._unconfirmed.values()])
+        unconfirmed = [entry[3] for member in self.members for entry in member._unconfirmed.values()]
+        return all_of([*unconfirmed, *self._receipts.values()])

@@ -2,20 +2,22 @@
 
 A partition holds its commit back until the seeds that it has sent to others are safe. If that meant "in the log of the
 other", two partitions could wait for each other. So a seed is safe when it is in this file, and it is sent again after
-a restart until the log of its partition has it. The file is emptied whenever nothing in it is outstanding. An entry
-that was torn by a crash was never confirmed.
+a restart until the log of its partition has it. The file is emptied whenever nothing in it is outstanding and the logs
+are on the disk. An entry that was torn by a crash was never confirmed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import Seed
+from nephila.programs.groups.disk_sync import After, at_once
 from nephila.scheduler.durability.commit_log import disk_error, frame, whole_frames
 
 NAME = "seeds.relay"
@@ -32,9 +34,19 @@ class SeedRelay:
     """The file of a directory; `send` passes a seed on, and its receipt resolves when the log of the partition has
     it."""
 
-    def __init__(self, directory: Path, send: Callable[[int, Seed], Receipt]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        send: Callable[[int, Seed], Receipt],
+        after_logs: After = at_once,
+        sync: Callable[[Callable[[], None]], After] = lambda sync: at_once,
+    ) -> None:
+        """`after_logs`: what is in the logs now is on the disk; `sync` makes such a wait of the sync of this file."""
         self.path = directory / NAME
         self._send = send
+        self._after_logs = after_logs
+        self._after_sync = sync(self._sync)
+        self._written = 0
         self._fd = -1
         self._outstanding = 0
         self._size = 0
@@ -65,7 +77,8 @@ class SeedRelay:
             yield decode(payload)
 
     def relay(self, partition: int, seed: Seed) -> Receipt:
-        """Write a seed down and pass it on. Raises `UserError` when the disk refuses."""
+        """Write a seed down and pass it on; the receipt resolves when it is on the disk. Raises `UserError` when the
+        disk refuses."""
         entry = Relayed(partition, seed)
         data = frame(msgspec.msgpack.encode(entry))
         try:
@@ -75,8 +88,19 @@ class SeedRelay:
             raise disk_error(error, self.path) from None
         self._size += len(data)
         self._outstanding += 1
+        self._written += 1
         self._pass_on(entry)
-        return Receipt(0)
+        receipt = Receipt()
+        self._after_sync(receipt.resolve_one)
+        return receipt
+
+    def _sync(self) -> None:
+        """In a thread; the file may be closed meanwhile."""
+        try:
+            with self.path.open("rb") as file:
+                os.fdatasync(file.fileno())
+        except OSError as error:
+            raise disk_error(error, self.path) from None
 
     def _pass_on(self, entry: Relayed) -> None:
         self._send(entry.partition, entry.seed).add_done_callback(self._arrived)
@@ -84,6 +108,11 @@ class SeedRelay:
     def _arrived(self) -> None:
         self._outstanding -= 1
         if not self._outstanding and self._size:
+            self._after_logs(partial(self._empty, self._written))
+
+    def _empty(self, written: int) -> None:
+        """All seeds up to this number are on the disk in the logs of their partitions."""
+        if written == self._written and self._size and self._fd >= 0:
             os.ftruncate(self._fd, 0)
             self._size = 0
 
