@@ -61,7 +61,7 @@ def _config_of(part: PartitionSlice, path: Path, config: SchedulerConfig) -> Sch
 def partitions_of(directory: OutputDirectory) -> list[tuple[PartitionSlice, Path]]:
     """The partitions of a directory and where their logs lie: one, or those of groups."""
     from nephila.scheduler.frontier.frontier import WHOLE, PartitionSlice
-    from nephila.scheduler.group.scheduler import PARTITIONS, directory_of
+    from nephila.scheduler.group.partition_logs import PARTITIONS, directory_of
 
     if not directory.has_parts:
         return [(WHOLE, directory.frontier)]

@@ -21,7 +21,8 @@ from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.refetch import Refetch
 from nephila.scheduler.group.address_leases import HeldAddresses
-from nephila.scheduler.group.scheduler import PARTITIONS, GroupScheduler
+from nephila.scheduler.group.partition_logs import PARTITIONS
+from nephila.scheduler.group.scheduler import GroupScheduler
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.standalone import Scheduler
 

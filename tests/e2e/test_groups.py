@@ -271,3 +271,31 @@ def test_a_page_that_kills_its_group_each_time_is_a_dead_letter(tmp_path):
 def below(number: int) -> set[int]:
     """A page and those that only it may lead to."""
     return {number} | {n for child in (2 * number + 1, 2 * number + 2) if child < SMALL for n in below(child)}
+
+
+@pytest.mark.parametrize("budget", [0, 150])
+def test_a_killed_crawl_of_one_process_goes_on_by_groups(tmp_path, budget):
+    """Its frontier is divided among them; a page budget is used up exactly."""
+    happened = threading.Event()
+
+    def watched(request):
+        if len(web.requests) >= 90:
+            happened.set()
+        return town(request)
+
+    with serve(watched) as web:
+        limit = ("--max-pages", str(budget)) if budget else ()
+        process = start(web, tmp_path, *SCOPE, *limit, "--workers", "0")
+        assert happened.wait(LONG_S)
+        process.kill()
+        process.communicate(timeout=30)
+        before = len(web.requests)
+        done = crawl(web, "--resume", *GROUPS, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    again = {request.path for request in web.requests[:before]} & {request.path for request in web.requests[before:]}
+    if budget:
+        pages = stored(tmp_path)
+        assert (len(pages), set(pages.values())) == (budget, {1})
+    else:
+        expect_town(tmp_path)
+        assert len(again - {"/robots.txt"}) < SMALL // 2, "what had ended is not fetched again"

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 
-from nephila.scheduler.group.scheduler import PARTITIONS
+from nephila.scheduler.group.partition_logs import PARTITIONS
 from nephila_control.commands.client import ControlTarget, call
 from nephila_control.screen_types import ChangeHost
 

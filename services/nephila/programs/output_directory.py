@@ -24,6 +24,7 @@ import msgspec
 from nephila.kernel.outputs import patterns
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
 from nephila.kernel.url_credentials import redacted
+from nephila.scheduler.group.partition_logs import has_parts
 from nephila.storage.source import Source, is_url, with_password
 
 log = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ class OutputDirectory:
     @property
     def has_parts(self) -> bool:
         """Whether each partition of the frontier has a log of its own (`scheduler/group`)."""
-        return any(self.frontier.glob("*/*.log"))
+        return has_parts(self.frontier)
 
     @property
     def run_file(self) -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from nephila.kernel.member_names import is_file_name
+from nephila.kernel.process.disk import sync_directory
 from nephila.kernel.runtime.errors import UserError
 
 _CHUNK: Final = 1 << 20
@@ -142,12 +143,3 @@ def refuse_unknown_file(path: Path) -> None:
     """Raise `UserError` if a file exists that this crawl did not create."""
     if path.exists() and path.stat().st_size:
         raise UserError(f"{path} is there, but not of this crawl; move it away or choose another directory with --out")
-
-
-def sync_directory(directory: Path) -> None:
-    """Make new names in a directory durable; the fsync of a file does not."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import CrawlJob, JobStatus
 from nephila.programs.groups.job_status import counts_of, job_status
-from nephila.scheduler.group.scheduler import PARTITIONS, GroupScheduler
+from nephila.scheduler.group.partition_logs import PARTITIONS
+from nephila.scheduler.group.scheduler import GroupScheduler
 
 from nephila_control.local.group_questions import GroupAnswers
 

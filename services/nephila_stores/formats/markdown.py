@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 from nephila.kernel.member_names import is_member_name
+from nephila.kernel.process.disk import sync_directory
 from nephila.kernel.runtime.errors import UNREADABLE
-from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import JOB, SHA256, URL_KEY, RowBatch

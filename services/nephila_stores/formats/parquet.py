@@ -11,8 +11,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from nephila.kernel.process.disk import sync_directory
 from nephila.kernel.runtime.errors import UsageError
-from nephila.storage.append_file import refuse_unknown_file, sync_directory
+from nephila.storage.append_file import refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite

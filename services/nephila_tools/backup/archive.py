@@ -23,8 +23,8 @@ from typing import BinaryIO, Final
 import msgspec
 from nephila import __version__
 from nephila.kernel.member_names import is_member_name, open_member
+from nephila.kernel.process.disk import sync_directory
 from nephila.kernel.runtime.errors import UNREADABLE, UsageError, UserError
-from nephila.storage.append_file import sync_directory
 
 FORMAT: Final = 1
 MANIFEST: Final = "backup.json"

@@ -18,9 +18,9 @@ from typing import BinaryIO, Final
 
 from nephila.kernel.outputs import EXPORTS, OUTPUTS, RECOVERED
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.groups.seed_relay import NAME as RELAY
 from nephila.programs.output_directory import RESULT, OutputDirectory, RunFile
 from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.group.partition_logs import RELAY
 from nephila.storage.append_file import committed_lengths
 from nephila.storage.ledgers.schema import DATABASE, connect_readonly
 from nephila.storage.source import addresses, display_name, with_password

@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.groups.seed_relay import NAME as RELAY
 from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.group.partition_logs import RELAY
 
 READINGS: Final = 20_000
 """Readings before giving up. A crawl at full speed writes its logs some thousand times a second."""

@@ -16,7 +16,8 @@ from nephila.kernel.topics import RECEIPTS
 from nephila.programs.groups import members
 from nephila.programs.groups.disk_sync import DiskSync, LogFiles
 from nephila.programs.groups.members import GroupMember, Groups
-from nephila.programs.groups.seed_relay import NAME, SeedRelay
+from nephila.programs.groups.seed_relay import SeedRelay
+from nephila.scheduler.group.partition_logs import RELAY
 
 
 class Disk:
@@ -110,12 +111,12 @@ async def test_seeds_that_have_arrived_stay_until_the_logs_are_on_the_disk(tmp_p
     relay = SeedRelay(tmp_path, lambda partition, seed: Receipt(0), logs.append)
     relay.open()
     relay.relay(1, Seed("job", "http://a.test/"))
-    assert (tmp_path / NAME).stat().st_size > 0
+    assert (tmp_path / RELAY).stat().st_size > 0
     relay.relay(2, Seed("job", "http://b.test/"))
     logs[0]()
-    assert (tmp_path / NAME).stat().st_size > 0, "the second seed came later than the sync of the logs"
+    assert (tmp_path / RELAY).stat().st_size > 0, "the second seed came later than the sync of the logs"
     logs[1]()
-    assert (tmp_path / NAME).stat().st_size == 0
+    assert (tmp_path / RELAY).stat().st_size == 0
     relay.close()
 
 

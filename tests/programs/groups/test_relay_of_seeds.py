@@ -8,7 +8,8 @@ import pytest
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.errors import UserError
-from nephila.programs.groups.seed_relay import NAME, SeedRelay
+from nephila.programs.groups.seed_relay import SeedRelay
+from nephila.scheduler.group.partition_logs import RELAY
 
 
 class Partitions:
@@ -47,10 +48,10 @@ def test_the_file_is_empty_when_all_have_arrived(tmp_path):
     relay, partitions = opened(tmp_path)
     for number in range(3):
         relay.relay(number, Seed("job", f"http://a.test/{number}"))
-    assert (tmp_path / NAME).stat().st_size > 0
+    assert (tmp_path / RELAY).stat().st_size > 0
     for receipt in partitions.receipts:
         receipt.resolve_one()
-    assert (tmp_path / NAME).stat().st_size == 0
+    assert (tmp_path / RELAY).stat().st_size == 0
 
 
 def test_seeds_of_the_run_before_stay_while_new_ones_arrive(tmp_path):
@@ -62,25 +63,25 @@ def test_seeds_of_the_run_before_stay_while_new_ones_arrive(tmp_path):
     partitions.receipts[0].resolve_one()
     relay.close()
     _, partitions = opened(tmp_path)
-    assert (tmp_path / NAME).stat().st_size > 0
+    assert (tmp_path / RELAY).stat().st_size > 0
 
 
 @pytest.mark.parametrize("cut", [1, 7, 12])
 def test_a_torn_entry_was_never_confirmed(tmp_path, cut):
     relay, _ = opened(tmp_path)
     relay.relay(1, Seed("job", "http://a.test/"))
-    whole = (tmp_path / NAME).stat().st_size
+    whole = (tmp_path / RELAY).stat().st_size
     relay.relay(2, Seed("job", "http://b.test/"))
     relay.close()
-    data = (tmp_path / NAME).read_bytes()
-    (tmp_path / NAME).write_bytes(data[: whole + cut])
+    data = (tmp_path / RELAY).read_bytes()
+    (tmp_path / RELAY).write_bytes(data[: whole + cut])
     relay, partitions = opened(tmp_path)
     relay.send_again()
     assert partitions.sent == [(1, "http://a.test/")]
-    assert (tmp_path / NAME).stat().st_size == whole
+    assert (tmp_path / RELAY).stat().st_size == whole
 
 
 def test_a_directory_that_cannot_be_written_is_one_line(tmp_path):
-    (tmp_path / NAME).mkdir()
+    (tmp_path / RELAY).mkdir()
     with pytest.raises(UserError):
         opened(tmp_path)

@@ -24,7 +24,9 @@ from nephila.programs.groups.members import GroupMember, Groups
 from nephila.programs.groups.supervisor import GroupConfigs, GroupProcesses
 from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs
 from nephila.scheduler.frontier.frontier import address_limits
-from nephila.scheduler.group.scheduler import PARTITIONS, ranges
+from nephila.scheduler.group.divide import divide
+from nephila.scheduler.group.partition_logs import PARTITIONS
+from nephila.scheduler.group.scheduler import ranges
 from nephila.storage.service import build as build_storage
 
 SETTLE_S = 5.0
@@ -121,6 +123,7 @@ class GroupAssembly:
         self.judge.start()
         started = False
         try:
+            self._divide()
             self.groups.relay.open()
             recovered = await self.processes.recover()
             self.frontier.recovered(recovered)
@@ -140,6 +143,12 @@ class GroupAssembly:
             if started:
                 await self.storage.close()
             self.groups.relay.close()
+
+    def _divide(self) -> None:
+        """The frontier of one process is divided before groups read it."""
+        frontier, clock = self.groups.relay.path.parent, self.clock
+        if any(frontier.glob("*.log")):
+            divide(frontier, self._configs["scheduler"], clock.monotonic(), clock.now())
 
     def skip_grace(self) -> None:
         """End a drain at once: the one in progress, or the next one."""

@@ -33,7 +33,7 @@ from nephila.programs.groups.group_deaths import GroupDeaths
 from nephila.programs.groups.seed_relay import SeedRelay
 from nephila.scheduler.group.address_leases import AddressLeases, Grant, Recall
 from nephila.scheduler.group.page_grants import Granted
-from nephila.scheduler.group.scheduler import directory_of
+from nephila.scheduler.group.partition_logs import directory_of
 from nephila.scheduler.tenants.quota_uses import quota_uses
 
 GROUP = "groups"

@@ -19,8 +19,7 @@ from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import Seed
 from nephila.programs.groups.disk_sync import After, at_once
 from nephila.scheduler.durability.commit_log import disk_error, frame, whole_frames
-
-NAME = "seeds.relay"
+from nephila.scheduler.group.partition_logs import RELAY
 
 
 class Relayed(msgspec.Struct, array_like=True):
@@ -42,7 +41,7 @@ class SeedRelay:
         sync: Callable[[Callable[[], None]], After] = lambda sync: at_once,
     ) -> None:
         """`after_logs`: what is in the logs now is on the disk; `sync` makes such a wait of the sync of this file."""
-        self.path = directory / NAME
+        self.path = directory / RELAY
         self._send = send
         self._after_logs = after_logs
         self._after_sync = sync(self._sync)

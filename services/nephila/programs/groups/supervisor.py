@@ -29,7 +29,7 @@ from nephila.parser.config import ParserConfig
 from nephila.programs.groups.members import GroupMember, Groups
 from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S, ChildProcess
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.group.scheduler import PARTITIONS
+from nephila.scheduler.group.partition_logs import PARTITIONS
 
 log = logging.getLogger(__name__)
 

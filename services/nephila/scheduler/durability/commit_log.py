@@ -25,6 +25,7 @@ from typing import BinaryIO, TypeVar
 import msgspec
 
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
+from nephila.kernel.process.disk import sync_directory
 from nephila.kernel.runtime.errors import UNREADABLE, UserError
 from nephila.kernel.runtime.failpoints import reach
 from nephila.native import KEY_VERSION
@@ -292,7 +293,7 @@ class CommitLog:
         self.size = os.fstat(fd).st_size
         if self.size == 0:
             self._write(_HEADER)
-            self._sync_directory()
+            sync_directory(self.directory)
 
     def append(self, commits: Iterable[FrontierCommit]) -> None:
         """Write commits in one call, all or none. Raises `UserError` when the disk refuses."""
@@ -335,7 +336,7 @@ class CommitLog:
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise disk_error(error, target) from None
-        self._sync_directory()
+        sync_directory(self.directory)
         self._delete_before(number)
 
     def _delete_before(self, number: int) -> None:
@@ -345,13 +346,6 @@ class CommitLog:
         for old in self.snapshots():
             if old < number:
                 (self.directory / f"{old:08d}.snapshot").unlink()
-
-    def _sync_directory(self) -> None:
-        fd = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def close(self) -> None:
         """Make everything durable and close the file."""

@@ -32,6 +32,7 @@ from nephila.scheduler.frontier.in_flight import InFlight
 from nephila.scheduler.group.address_leases import HeldAddresses, LeasedAddresses
 from nephila.scheduler.group.page_grants import AHEAD as PAGES_AHEAD
 from nephila.scheduler.group.page_grants import PagePool
+from nephila.scheduler.group.partition_logs import PARTITIONS, directory_of
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.jobs.job_holds import Hold
 from nephila.scheduler.jobs.seen import new_seen
@@ -45,17 +46,10 @@ from nephila.scheduler.partition.shared_slots import SharedSlots
 from nephila.scheduler.tenants.quota_uses import quota_uses
 from nephila.scheduler.tenants.shares import Shares
 
-PARTITIONS = 16
-"""Partitions of a directory: a power of two, and the largest number of groups."""
 MIN_WINDOW = 64
 LEAST_HOT_HOSTS = 256
 _NOWHERE = -1
 """Stands for the partitions of all other groups."""
-
-
-def directory_of(frontier: Path, partition: int) -> Path:
-    """The directory of a partition."""
-    return frontier / f"{partition:02}"
 
 
 def ranges(groups: int, partitions: int = PARTITIONS) -> list[range]:
