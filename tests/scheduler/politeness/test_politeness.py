@@ -496,3 +496,16 @@ async def test_fetches_at_once_are_not_early(tmp_path):
     assert len(world.rows) == 9
     assert world.scheduler.counters.early_fetches == 0
     await world.scheduler.close()
+
+
+def test_a_pause_by_a_person_that_is_over_takes_no_back_off_with_it():
+    """The host has refused since: a second pause by a person does not end the back-off; a pause that runs does."""
+    config, rng = SchedulerConfig(), random.Random(1)
+    pace = HostPace()
+    pace.hold(0.0, 10.0, 1.0)
+    pace.after_refusal(100.0, 0.0, config, rng)
+    pace.hold(100.0, 10.0, 1.0)
+    assert pace.backoff_s == config.backoff_s
+    assert pace.not_before >= 100.0 + config.backoff_s
+    pace.hold(101.0, 10.0, 1.0)
+    assert pace.backoff_s == 0.0

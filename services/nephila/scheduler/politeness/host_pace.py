@@ -102,7 +102,7 @@ class HostPace(msgspec.Struct):
 
     def hold(self, now: float, pause_s: float, delay_s: float) -> None:
         """A person pauses the host; the pause replaces an earlier one of a person."""
-        if self.held_until:
+        if self.held_until > now:
             self.free(now, delay_s)
         self.held_until = now + pause_s
         self._wait(now, pause_s)
