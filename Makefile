@@ -168,6 +168,9 @@ bench-shapes: $(DEV)  ##+ CPU per page on webs of other shapes; ARGS="growing --
 bench-frontier: $(DEV)  ##+ the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 
+bench-hosts: $(DEV)  ##+ memory, disk and restart of 10^5 and 10^6 idle hosts by their state (a quarter of an hour, 1 GB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts $(ARGS)
+
 bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 

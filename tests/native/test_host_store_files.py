@@ -359,12 +359,12 @@ def test_a_directory_that_cannot_be(core: ModuleType, tmp_path: Path) -> None:
 
 
 def test_memory_after_a_checkpoint(tmp_path: Path) -> None:
-    """A host whose URL is on disk takes the core less than 250 bytes; a long queue takes none per URL."""
+    """A host whose URL is on disk takes the core less than 150 bytes; a long queue takes none per URL."""
     store = load("rust").HostStore(str(tmp_path))
     for number in range(20_000):
         store.push(store.host(f"www.host-{number}.test"), 0, 0, url(number, size=90))
     store.checkpoint()
-    assert store.nbytes < 250 * 20_000
+    assert store.nbytes < 150 * 20_000
     before = store.nbytes
     for number in range(20_000):
         store.push(7, 0, 0, url(number, size=90))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 
 import msgspec
+import pytest
 from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, Quarantine, RobotsTxt
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.prepared_hosts import PreparedHosts
 from nephila.scheduler.frontier.turn_time import TurnTime
@@ -103,3 +106,87 @@ def test_an_evicted_host_comes_back_with_its_pace_and_use_and_one_without_state_
     )
     assert hosts.get(busy.number) is back
     assert set(hosts.get_or_create("closed.test").novelty["b"].closed) == {"/d/"}
+
+
+class Twins:
+    """One host in two tables: an object in the first; in the second bytes of the store between any two operations."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.config = SchedulerConfig()
+        self.jobs = {n: SimpleNamespace(uid=uid, number=n, quarantines={}) for n, uid in ((1, "a"), (2, "b"))}
+        self.times = TurnTime(), TurnTime()
+        self.tables = [HostTable(HostStore(""), self.config, self.jobs, PreparedHosts(), time) for time in self.times]
+        self.now = 100.0
+
+    def hosts(self) -> list[Host]:
+        return [hosts.get_or_create("www.a.test") for hosts in self.tables]
+
+    def step(self) -> None:
+        """Let time pass, do the same to both hosts, and pack the second one."""
+        self.now += self.rng.choice([0.0, 0.5, 30.0, 300.0, 40_000.0])
+        for time in self.times:
+            time.begin(self.now, 1_700_000_000.0 + self.now)
+        operation = self.rng.choice([self.fetched, self.refused, self.paced, self.use, self.robots, self.closed])
+        draw = self.rng.randrange(1 << 30)
+        for hosts, host in zip(self.tables, self.hosts(), strict=True):
+            operation(hosts, host, random.Random(draw))
+            host.changed = True
+        self.tables[1].evict(self.tables[1].get_or_create("www.a.test"))
+
+    def fetched(self, _: HostTable, host: Host, rng: random.Random) -> None:
+        host.pace.took_s = rng.choice([0.25, 8.0])
+        host.address = f"192.0.2.{rng.randrange(9)}"
+        host.pace.after_answer(self.config, self.now)
+        host.pace.after_fetch(self.now, rng.choice([0.0, 1.0, 60.0]))
+
+    def refused(self, _: HostTable, host: Host, rng: random.Random) -> None:
+        passing = rng.random() < 0.5
+        host.pace.after_refusal(self.now, rng.choice([0.0, 0.0, 90.0]), self.config, rng, passing, rng.randrange(3))
+
+    def paced(self, _: HostTable, host: Host, rng: random.Random) -> None:
+        choice = rng.randrange(3)
+        if choice == 0:
+            host.pace.hold(self.now, 500.0, 1.0)
+        elif choice == 1:
+            host.pace.free(self.now, 1.0)
+        else:
+            host.pace.least_delay_s = rng.choice([0.0, 5.0])
+
+    def use(self, _: HostTable, host: Host, rng: random.Random) -> None:
+        uid = rng.choice("ab")
+        before = host.uses.get(uid, HostUse(uid))
+        host.uses[uid] = HostUse(uid, before.pages + 1, before.bytes + 100)
+
+    def robots(self, hosts: HostTable, host: Host, rng: random.Random) -> None:
+        body = rng.choice([b"User-agent: *\nDisallow: /x\nCrawl-delay: 9", b"User-agent: *\nDisallow: /"])
+        utc, ttl = 1_700_000_000.0 + self.now, rng.choice([600.0, 86_400.0])
+        hosts.set_robots(host, RobotsTxt("http://www.a.test", host.key, 200, body, utc, utc + ttl))
+
+    def closed(self, _: HostTable, host: Host, rng: random.Random) -> None:
+        place = f"/{rng.randrange(3)}/"
+        tracker = host.novelty.setdefault("b", NoveltyTracker("b", host.key))
+        tracker.restore(Quarantine("b", host.key, place, "barren", 1.0, 120))
+
+    def facts(self, hosts: HostTable, host: Host) -> tuple[object, ...]:
+        """The facts that decide about the next fetch. An instant that is over decides nothing."""
+        pace = host.pace
+        origins = [origin for origin in host.robots.values() if origin.expires > self.now]
+        robots = [(round(o.expires, 3), o.allows("nephila", "http://www.a.test/x")) for o in origins]
+        return (
+            round(max(pace.certain_at, self.now), 3), pace.backoff_s, pace.least_delay_s,
+            round(pace.refused_at, 3) if pace.backoff_s else None, pace.answered if pace.backoff_s else None,
+            sorted(host.uses.items()), {uid: dict(part.closed) for uid, part in host.novelty.items()}, robots,
+            round(max(pace.held_until, self.now), 3), host.crawl_delay_s if origins else 0.0,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_host_that_is_bytes_between_its_fetches_is_paced_as_one_that_is_an_object(seed: int) -> None:
+    """Delay, pauses, back-off, budgets, robots.txt and quarantines are the same after any operations."""
+    twins = Twins(seed)
+    for _ in range(250):
+        twins.step()
+        kept, packed = map(twins.facts, twins.tables, twins.hosts())
+        assert packed == kept
+        twins.tables[1].check()

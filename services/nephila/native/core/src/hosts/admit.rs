@@ -398,7 +398,7 @@ pub fn admit<'py>(
         }
         let number = sight.number as u32;
         if entries.held > 0 {
-            let queued = store.queue(number, entries.job).map_or(0, |queue| queue.len()) as u64;
+            let queued = store.queue(number, entries.job).map_or(0, |queue| store.length(queue)) as u64;
             if queued + sight.count >= entries.held {
                 continue;
             }

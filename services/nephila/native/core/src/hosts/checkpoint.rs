@@ -11,8 +11,10 @@ use std::path::Path;
 use super::fault::Result;
 use super::files;
 use super::merge::{merge, Url};
+use super::pending::ordered;
 use super::run::{Run, Window, Writer};
-use super::store::{Blob, Host, Queue, Slice, Store, LONGEST};
+use super::slab::NONE;
+use super::store::{Blob, Queue, Slice, Store, LONGEST};
 use super::table;
 use super::tiers::{self, Size};
 
@@ -68,9 +70,9 @@ impl Store {
                     made.stopped = id;
                 }
             }
-            self.write_blob(id, host, from, &mut windows, &mut writer, &mut made)?;
+            self.write_blob(id, from, &mut windows, &mut writer, &mut made)?;
             let mut at = host.first;
-            while at != super::slab::NONE {
+            while at != NONE {
                 let queue = &self.queues[at];
                 self.write_queue(at, queue, from, &mut windows, &mut writer, &mut made)?;
                 at = queue.next;
@@ -84,16 +86,15 @@ impl Store {
     fn write_blob<W: Write>(
         &self,
         id: u32,
-        host: &Host,
         chosen: &[u16],
         windows: &mut [Window],
         writer: &mut Writer<'_, W>,
         made: &mut Made,
     ) -> Result<()> {
         let start = writer.at;
-        match &host.blob {
-            Blob::Memory(bytes) => writer.add(0, bytes)?,
-            Blob::Disk { run, length, offset } if chosen.contains(run) => {
+        match self.blob(id) {
+            Some(Blob::Memory(bytes)) => writer.add(0, bytes)?,
+            Some(Blob::Disk { run, length, offset }) if chosen.contains(run) => {
                 let end = offset + u64::from(*length);
                 writer.copy(&windows[*run as usize].frame(self.disk.run(*run), *offset, end)?)?;
                 made.merged += u64::from(*length);
@@ -113,14 +114,14 @@ impl Store {
         writer: &mut Writer<'_, W>,
         made: &mut Made,
     ) -> Result<()> {
-        if queue.pending.len() == 0 && chosen.is_empty() {
+        if queue.pending == NONE && chosen.is_empty() {
             return Ok(());
         }
         let slices = self.slices_of(queue).map(|slice| self.slices[slice]);
         let slices: Vec<Slice> = slices.filter(|slice| chosen.contains(&slice.run)).collect();
         made.merged += slices.iter().map(|slice| slice.end - slice.offset).sum::<u64>();
-        let mut slice = Slice { offset: writer.at, end: 0, key: 0, live: 0, next: super::slab::NONE, run: 0 };
-        merge(&queue.pending.ordered(), slices, &self.disk, windows, |url| {
+        let mut slice = Slice { offset: writer.at, end: 0, key: 0, live: 0, next: NONE, run: 0 };
+        merge(&ordered(self.pending(queue)), slices, &self.disk, windows, |url| {
             if slice.live == 0 {
                 slice.key = url.key();
             }
@@ -142,7 +143,7 @@ impl Store {
     fn adopt(&mut self, run: Run, made: Made, chosen: &[u16]) {
         let slot = self.disk.add(run);
         for (index, slice, merged) in made.slices {
-            self.queues[index].pending = Default::default();
+            self.drop_pending(index);
             let slices = self.slices_of(&self.queues[index]).filter(|_| merged);
             let old: Vec<u32> = slices.filter(|slice| chosen.contains(&self.slices[*slice].run)).collect();
             for slice in old {
@@ -153,7 +154,8 @@ impl Store {
         for (host, offset, length) in made.blobs {
             self.disk.run_mut(slot).bytes_left += u64::from(length);
             let blob = Blob::Disk { run: slot, length, offset };
-            if let Blob::Disk { run, length, .. } = std::mem::replace(&mut self.hosts[host as usize].blob, blob) {
+            let index = self.hosts[host as usize].blob;
+            if let Blob::Disk { run, length, .. } = std::mem::replace(&mut self.blobs[index], blob) {
                 self.disk.run_mut(run).bytes_left -= u64::from(length);
             }
         }

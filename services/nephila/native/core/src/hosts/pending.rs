@@ -19,37 +19,18 @@ impl Pending {
         self.rise(self.0.len() - 1);
     }
 
-    pub fn first(&self) -> Option<&Entry> {
-        self.0.first()
-    }
-
-    /// The place of a URL with this fingerprint, among the places from..to. Those near the head come first.
-    pub fn find(&self, url_key: &[u8], from: usize, to: usize) -> Option<usize> {
-        let entries = self.0.get(from..to.min(self.0.len()))?;
-        entries.iter().position(|entry| &entry.data[..16] == url_key).map(|place| from + place)
-    }
-
     /// Remove the entry at a place. O(log n).
     pub fn remove(&mut self, place: usize) -> Entry {
         let entry = self.0.swap_remove(place);
-        if self.0.is_empty() {
-            self.0 = Vec::new();
-        } else if place < self.0.len() {
+        if place < self.0.len() {
             self.rise(place);
             self.sink(place);
         }
         entry
     }
 
-    /// All, by sort key.
-    pub fn ordered(&self) -> Vec<&Entry> {
-        let mut entries: Vec<&Entry> = self.0.iter().collect();
-        entries.sort_unstable_by_key(|entry| entry.key);
-        entries
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.len()
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -79,8 +60,22 @@ impl Pending {
     }
 
     pub fn check(&self) {
+        assert!(!self.0.is_empty(), "an empty heap is kept");
         for place in 1..self.0.len() {
             assert!(self.0[(place - 1) / 2].key < self.0[place].key, "a queue in memory is no heap");
         }
     }
+}
+
+/// The place of a URL with this fingerprint, among the places from..to. Those near the head come first.
+pub fn find(heap: &[Entry], url_key: &[u8], from: usize, to: usize) -> Option<usize> {
+    let entries = heap.get(from..to.min(heap.len()))?;
+    entries.iter().position(|entry| &entry.data[..16] == url_key).map(|place| from + place)
+}
+
+/// All entries, by sort key.
+pub fn ordered(heap: &[Entry]) -> Vec<&Entry> {
+    let mut entries: Vec<&Entry> = heap.iter().collect();
+    entries.sort_unstable_by_key(|entry| entry.key);
+    entries
 }

@@ -12,6 +12,7 @@ use super::admit::{admit, Admitted, Checks, Entries, PageLinks};
 use super::disk::Disk;
 use super::fault::Fault;
 use super::merge::merge;
+use super::pending::ordered;
 use super::run::Window;
 use super::store::{Slice, Store};
 use super::table;
@@ -191,12 +192,12 @@ impl HostStore {
 
     /// URLs of a job on a host.
     fn length(&self, host: i64, job: i64) -> PyResult<usize> {
-        Ok(self.0.queue(self.0.known(host)?, self.0.check_job(job)?).map_or(0, |queue| queue.len()))
+        Ok(self.0.queue(self.0.known(host)?, self.0.check_job(job)?).map_or(0, |queue| self.0.length(queue)))
     }
 
     /// URLs of all jobs on a host.
     fn queued(&self, host: i64) -> PyResult<usize> {
-        Ok(self.0.queues_of(self.0.known(host)?).map(|queue| queue.len()).sum())
+        Ok(self.0.queues_of(self.0.known(host)?).map(|queue| self.0.length(queue)).sum())
     }
 
     /// URLs of a job on all hosts. O(1).
@@ -206,7 +207,7 @@ impl HostStore {
 
     /// (job, URLs), rising by job, of those that have any.
     fn jobs(&self, host: i64) -> PyResult<Vec<(u32, usize)>> {
-        Ok(self.0.queues_of(self.0.known(host)?).map(|queue| (queue.job, queue.len())).collect())
+        Ok(self.0.queues_of(self.0.known(host)?).map(|queue| (queue.job, self.0.length(queue))).collect())
     }
 
     /// (order, packed) of the next `limit` URLs, of all when it is 0.
@@ -223,7 +224,7 @@ impl HostStore {
         let Some(queue) = store.queue(store.known(host)?, store.check_job(job)?) else { return Ok(out) };
         let slices: Vec<Slice> = store.slices_of(queue).map(|slice| store.slices[slice]).collect();
         let mut windows: Vec<Window> = (0..store.disk.slots()).map(|_| Window::new(1 << 16)).collect();
-        merge(&queue.pending.ordered(), slices, &store.disk, &mut windows, |url| {
+        merge(&ordered(store.pending(queue)), slices, &store.disk, &mut windows, |url| {
             out.push(((url.key() >> 40) as u32, PyBytes::new(py, url.data())));
             Ok(limit == 0 || out.len() < limit)
         })?;

@@ -1,8 +1,11 @@
 //! Records of one kind in one vector, named by their index; freed records are used again.
 //!
-//! Invariant: `free` holds each freed index once. A million small records cost no allocation and no pointer each.
+//! Invariant: `free` holds each freed index once. A million small records cost no allocation and no pointer each. A slab
+//! whose last record goes gives its memory back.
 
 pub const NONE: u32 = u32::MAX;
+/// Rows that an empty slab keeps.
+const KEPT: usize = 1024;
 
 pub struct Slab<T> {
     rows: Vec<T>,
@@ -27,6 +30,19 @@ impl<T> Slab<T> {
 
     pub fn remove(&mut self, index: u32) {
         self.free.push(index);
+        if self.free.len() == self.rows.len() && self.rows.len() > KEPT {
+            *self = Slab::default();
+        }
+    }
+
+    /// Remove a record that owns memory.
+    pub fn take(&mut self, index: u32) -> T
+    where
+        T: Default,
+    {
+        let row = std::mem::take(&mut self.rows[index as usize]);
+        self.remove(index);
+        row
     }
 
     pub fn len(&self) -> usize {

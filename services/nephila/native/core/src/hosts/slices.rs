@@ -29,7 +29,6 @@ impl Store {
         run.bytes_left -= offset - old.offset;
         run.bury(old.offset, offset);
         self.slices[slice] = Slice { offset, key, live: old.live - 1, ..old };
-        self.queues[queue].on_disk -= 1;
         if old.next != NONE && self.slices[old.next].key < key {
             self.detach(queue, slice);
             self.attach(queue, slice);
@@ -44,7 +43,6 @@ impl Store {
         run.bury(old.offset, old.end);
         self.detach(queue, slice);
         self.slices.remove(slice);
-        self.queues[queue].on_disk -= old.live;
     }
 
     /// Into the list of its queue, by sort key.
@@ -75,7 +73,6 @@ impl Store {
 
     pub fn add_slice(&mut self, queue: u32, slice: Slice) {
         self.disk.run_mut(slice.run).bytes_left += slice.end - slice.offset;
-        self.queues[queue].on_disk += slice.live;
         let index = self.slices.add(slice);
         self.attach(queue, index);
     }
@@ -100,7 +97,6 @@ impl Store {
         } else {
             self.disk.run_mut(old.run).dead.insert(at);
             self.slices[slice].live -= 1;
-            self.queues[queue].on_disk -= 1;
         }
         Ok(Some(packed))
     }

@@ -1,8 +1,11 @@
 //! The table of hosts: states, queues per job, the workbench. A queue is partly in memory, partly in runs.
 //!
-//! Invariants (`check`): a queue is in the list of its host by rising job and is not empty; `on_disk` is the sum of
-//! `live` over its slices; it has at most one slice per run; a slice begins with a living entry and has its sort key;
-//! slices are linked by rising key. So the next URL of a queue is known without reading a tail.
+//! Invariants (`check`): a queue is in the list of its host by rising job and is not empty; it has at most one slice per
+//! run; a slice begins with a living entry and has its sort key; slices are linked by rising key. So the next URL of a
+//! queue is known without reading a tail.
+//!
+//! Ten million hosts wait, and few have more than a name and one URL: a row has no room for what most hosts lack. States
+//! and heaps are rows of their own, and rows name each other by index.
 
 use std::collections::btree_map::{BTreeMap, Entry};
 
@@ -10,7 +13,7 @@ use super::bench::Bench;
 use super::disk::Disk;
 use super::fault::{wrong, Result};
 use super::names::{self, Names};
-use super::pending::Pending;
+use super::pending::{find, Entry as Url, Pending};
 use super::run::{Window, ENTRY};
 use super::slab::{Slab, NONE};
 
@@ -25,33 +28,35 @@ pub const KEY: usize = 16;
 const NEAR: usize = 64;
 const GONE: u32 = NONE - 1;
 
-#[derive(Default)]
 pub enum Blob {
-    #[default]
-    None,
     Memory(Box<[u8]>),
-    Disk {
-        run: u16,
-        length: u32,
-        offset: u64,
-    },
+    Disk { run: u16, length: u32, offset: u64 },
+}
+
+impl Default for Blob {
+    fn default() -> Self {
+        Blob::Memory(Box::default())
+    }
 }
 
 pub struct Host {
     /// Its first queue, NONE, or GONE for an unused id.
     pub first: u32,
-    pub blob: Blob,
+    /// Its state in `blobs`, or NONE.
+    pub blob: u32,
 }
 
 pub struct Queue {
-    pub pending: Pending,
+    /// Its heap in `heaps`, or NONE when no URL of it is in memory.
+    pub pending: u32,
     pub next: u32,
     pub slices: u32,
-    pub on_disk: u32,
     pub job: u32,
 }
 
+/// Packed: 34 bytes instead of 40, and most queues have one.
 #[derive(Clone, Copy)]
+#[repr(C, packed(2))]
 pub struct Slice {
     pub offset: u64,
     pub end: u64,
@@ -64,6 +69,8 @@ pub struct Slice {
 pub struct Store {
     pub names: Names,
     pub hosts: Vec<Host>,
+    pub blobs: Slab<Blob>,
+    pub heaps: Slab<Pending>,
     pub queues: Slab<Queue>,
     pub slices: Slab<Slice>,
     pub bench: Bench,
@@ -93,6 +100,8 @@ impl Store {
         Store {
             names: Names::default(),
             hosts: Vec::new(),
+            blobs: Slab::default(),
+            heaps: Slab::default(),
             queues: Slab::default(),
             slices: Slab::default(),
             bench: Bench::default(),
@@ -130,7 +139,7 @@ impl Store {
     /// A host whose name is not there and not too long.
     pub fn add_host(&mut self, name: &[u8]) -> u32 {
         let id = self.names.add(name);
-        let fresh = Host { first: NONE, blob: Blob::None };
+        let fresh = Host { first: NONE, blob: NONE };
         match self.hosts.get_mut(id as usize) {
             Some(slot) => *slot = fresh,
             None => self.hosts.push(fresh),
@@ -148,9 +157,22 @@ impl Store {
         true
     }
 
+    pub fn blob(&self, host: u32) -> Option<&Blob> {
+        let index = self.hosts[host as usize].blob;
+        (index != NONE).then(|| &self.blobs[index])
+    }
+
+    /// A host without a state gets one.
+    pub fn set_blob(&mut self, host: u32, blob: Blob) {
+        self.hosts[host as usize].blob = self.blobs.add(blob);
+    }
+
     pub fn state(&mut self, host: u32) -> Result<Vec<u8>> {
-        match &self.hosts[host as usize].blob {
-            Blob::None => Ok(Vec::new()),
+        let index = self.hosts[host as usize].blob;
+        if index == NONE {
+            return Ok(Vec::new());
+        }
+        match &self.blobs[index] {
             Blob::Memory(bytes) => Ok(bytes.to_vec()),
             Blob::Disk { run, length, offset } => {
                 let run = self.disk.run(*run);
@@ -167,14 +189,17 @@ impl Store {
         if !blob.is_empty() {
             self.fresh_blobs += 1;
             self.fresh_bytes += ENTRY + blob.len() as u64;
-            self.hosts[host as usize].blob = Blob::Memory(blob.into());
+            self.set_blob(host, Blob::Memory(blob.into()));
         }
         Ok(())
     }
 
     fn drop_blob(&mut self, host: u32) {
-        match std::mem::take(&mut self.hosts[host as usize].blob) {
-            Blob::None => {}
+        let index = std::mem::replace(&mut self.hosts[host as usize].blob, NONE);
+        if index == NONE {
+            return;
+        }
+        match self.blobs.take(index) {
             Blob::Memory(bytes) => {
                 self.fresh_blobs -= 1;
                 self.fresh_bytes -= ENTRY + bytes.len() as u64;
@@ -215,6 +240,32 @@ impl Store {
         self.find(host, job).map(|queue| &self.queues[queue])
     }
 
+    /// The URLs of a queue that are in memory, as a heap.
+    pub fn pending(&self, queue: &Queue) -> &[Url] {
+        if queue.pending == NONE {
+            &[]
+        } else {
+            self.heaps[queue.pending].entries()
+        }
+    }
+
+    pub fn drop_pending(&mut self, queue: u32) {
+        let heap = std::mem::replace(&mut self.queues[queue].pending, NONE);
+        if heap != NONE {
+            self.heaps.take(heap);
+        }
+    }
+
+    /// URLs of a queue. O(its slices).
+    pub fn length(&self, queue: &Queue) -> usize {
+        let on_disk: usize = self.slices_of(queue).map(|slice| self.slices[slice].live as usize).sum();
+        self.pending(queue).len() + on_disk
+    }
+
+    pub fn is_empty(&self, queue: &Queue) -> bool {
+        queue.pending == NONE && queue.slices == NONE
+    }
+
     /// The queue of a job on a host, made in its place when there is none.
     pub fn queue_for(&mut self, host: u32, job: u32) -> u32 {
         let (mut before, mut at) = (NONE, self.hosts[host as usize].first);
@@ -224,7 +275,7 @@ impl Store {
         if at != NONE && self.queues[at].job == job {
             return at;
         }
-        let fresh = Queue { pending: Pending::default(), next: at, slices: NONE, on_disk: 0, job };
+        let fresh = Queue { pending: NONE, next: at, slices: NONE, job };
         let made = self.queues.add(fresh);
         self.link(host, before, made);
         made
@@ -274,7 +325,10 @@ impl Store {
         let arrival = if newest_first { ARRIVAL_MASK - self.arrivals } else { self.arrivals };
         self.arrivals += 1;
         let queue = self.queue_for(host, job);
-        self.queues[queue].pending.push(u64::from(order) << 40 | arrival, packed.into());
+        if self.queues[queue].pending == NONE {
+            self.queues[queue].pending = self.heaps.add(Pending::default());
+        }
+        self.heaps[self.queues[queue].pending].push(u64::from(order) << 40 | arrival, packed.into());
         self.fresh_urls += 1;
         self.fresh_bytes += ENTRY + packed.len() as u64;
         self.count(job, 1);
@@ -296,7 +350,7 @@ impl Store {
     fn next(&self, queue: &Queue) -> Option<(u64, Head)> {
         let first = (queue.slices != NONE).then_some(queue.slices);
         let slice = first.map(|slice| (self.slices[slice].key, Head::Disk(slice)));
-        let memory = queue.pending.first().map(|entry| (entry.key, Head::Memory));
+        let memory = self.pending(queue).first().map(|entry| (entry.key, Head::Memory));
         match (memory, slice) {
             (Some(memory), Some(slice)) => Some(if memory.0 < slice.0 { memory } else { slice }),
             (memory, slice) => memory.or(slice),
@@ -312,7 +366,7 @@ impl Store {
         let Some(queue) = self.find(host, job) else { return Ok(None) };
         match self.next(&self.queues[queue]) {
             None => Ok(None),
-            Some((_, Head::Memory)) => Ok(self.queues[queue].pending.first().map(|entry| entry.data.to_vec())),
+            Some((_, Head::Memory)) => Ok(self.pending(&self.queues[queue]).first().map(|entry| entry.data.to_vec())),
             Some((_, Head::Disk(slice))) => self.read(slice).map(Some),
         }
     }
@@ -333,7 +387,11 @@ impl Store {
     }
 
     fn remove_pending(&mut self, queue: u32, place: usize) -> Vec<u8> {
-        let data = self.queues[queue].pending.remove(place).data;
+        let heap = self.queues[queue].pending;
+        let data = self.heaps[heap].remove(place).data;
+        if self.heaps[heap].is_empty() {
+            self.drop_pending(queue);
+        }
         self.fresh_urls -= 1;
         self.fresh_bytes -= ENTRY + data.len() as u64;
         data.into_vec()
@@ -341,7 +399,7 @@ impl Store {
 
     /// One URL less in a queue's count; the queue goes with its last.
     fn went(&mut self, host: u32, queue: u32) {
-        let (job, empty) = (self.queues[queue].job, self.queues[queue].is_empty());
+        let (job, empty) = (self.queues[queue].job, self.is_empty(&self.queues[queue]));
         self.uncount(job, 1);
         if empty {
             self.unlink(host, queue);
@@ -355,7 +413,7 @@ impl Store {
         }
         let Some(queue) = self.find(host, job) else { return Ok(None) };
         for (from, to) in [(0, NEAR), (NEAR, usize::MAX)] {
-            if let Some(place) = self.queues[queue].pending.find(url_key, from, to) {
+            if let Some(place) = find(self.pending(&self.queues[queue]), url_key, from, to) {
                 let packed = self.remove_pending(queue, place);
                 self.went(host, queue);
                 return Ok(Some(packed));
@@ -373,10 +431,9 @@ impl Store {
 
     pub fn drop_queue(&mut self, host: u32, job: u32) -> usize {
         let Some(queue) = self.find(host, job) else { return 0 };
-        let went = self.queues[queue].len();
-        for entry in std::mem::take(&mut self.queues[queue].pending).entries() {
-            self.fresh_urls -= 1;
-            self.fresh_bytes -= ENTRY + entry.data.len() as u64;
+        let went = self.length(&self.queues[queue]);
+        for place in (0..self.pending(&self.queues[queue]).len()).rev() {
+            self.remove_pending(queue, place);
         }
         while self.queues[queue].slices != NONE {
             self.remove_slice(queue, self.queues[queue].slices);
@@ -388,23 +445,5 @@ impl Store {
 
     pub fn hosts_of(&self, job: u32) -> Vec<u32> {
         self.names.alive().filter(|host| self.find(*host, job).is_some()).collect()
-    }
-
-    pub fn nbytes(&self) -> usize {
-        let fixed = self.names.nbytes() + self.queues.nbytes() + self.slices.nbytes() + self.bench.nbytes();
-        let dead: usize = self.disk.runs().map(|(_, run)| run.dead.len() * 16).sum();
-        // A URL in memory: its bytes, its place in the heap, and what the allocator adds.
-        let fresh = self.fresh_bytes as usize + (self.fresh_urls + self.fresh_blobs) as usize * 48;
-        fixed + self.hosts.capacity() * std::mem::size_of::<Host>() + self.jobs.len() * 16 + dead + fresh
-    }
-}
-
-impl Queue {
-    pub fn len(&self) -> usize {
-        self.pending.len() + self.on_disk as usize
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }

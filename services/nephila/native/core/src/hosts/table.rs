@@ -96,9 +96,8 @@ fn write_run<W: Write>(sink: &mut Sink<'_, W>, run: &Run) -> Result<()> {
 }
 
 fn write_host<W: Write>(sink: &mut Sink<'_, W>, store: &Store, id: u32, index: &[usize]) {
-    let host = &store.hosts[id as usize];
     let (name, at) = (store.names.get(id).unwrap_or(b""), store.bench.at(id));
-    let blob = if let Blob::Disk { run, length, offset } = &host.blob { Some((run, length, offset)) } else { None };
+    let blob = if let Some(Blob::Disk { run, length, offset }) = store.blob(id) { Some((run, length, offset)) } else { None };
     sink.varint(name.len() as u64);
     sink.row.extend_from_slice(name);
     sink.row.push(if at.is_some() { SCHEDULED } else { 0 } | if blob.is_some() { BLOB } else { 0 });
@@ -280,7 +279,7 @@ fn read_host(source: &mut Source<'_>, store: &mut Store, slots: &[(u16, u64)]) -
         let (run, offset, length) = source.place(slots)?;
         let Ok(length) = u32::try_from(length) else { return source.bad() };
         store.disk.run_mut(run).bytes_left += u64::from(length);
-        store.hosts[host as usize].blob = Blob::Disk { run, length, offset };
+        store.set_blob(host, Blob::Disk { run, length, offset });
     }
     for _ in 0..source.varint(65_536)? {
         let job = source.varint(u64::from(u32::MAX))? as u32;
@@ -290,7 +289,7 @@ fn read_host(source: &mut Source<'_>, store: &mut Store, slots: &[(u16, u64)]) -
             store.add_slice(queue, slice);
             store.count(job, u64::from(slice.live));
         }
-        if store.queues[queue].is_empty() {
+        if store.is_empty(&store.queues[queue]) {
             return source.bad();
         }
     }

@@ -74,7 +74,7 @@ impl Store {
             }
         }
         let from = if run == MEMORY { at as usize } else { 0 };
-        for (place, entry) in queue.pending.entries().iter().enumerate().skip(from) {
+        for (place, entry) in self.pending(queue).iter().enumerate().skip(from) {
             if *left < HOSTS {
                 return Ok(Some((host, MEMORY, place as u64)));
             }
