@@ -5,7 +5,7 @@ usage: python -m benchmarks.bench_hosts [--hosts 100000,1000000] [--states waiti
 The real frontier with its log and snapshots; downloader, parser and storage are stand-ins on a virtual clock. States:
 `waiting`, one URL queued and nothing fetched; `fetched`, robots.txt and one page fetched, nothing queued; `denied`, a
 robots.txt that forbids the only URL, so the host is known by it alone. Each line is a process of its own, its restart
-another. Parts are those that the host store and the seen set count; `python` is the growth of the interpreter's heap.
+another. Parts are those that the host store and the seen set count. RSS has the table of domains too (at most 131,072).
 """
 
 import argparse
@@ -36,11 +36,13 @@ from nephila.kernel.messages import (
     Receipt,
     Receipts,
 )
+from nephila.kernel.process.process_setup import free_unused_memory
 from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
+from nephila.scheduler.engine import domain_budgets
 from nephila.scheduler.engine.admission import add_links
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.job_changes import put_job
@@ -78,6 +80,8 @@ class Crawl:
 
     def turn(self) -> None:
         """The end of a turn of the service, but for publishing."""
+        if self.frontier.jobs.with_domains:
+            domain_budgets.end_turn(self.frontier)
         self.log.append(self.frontier.pending.commits())
         self.dispatcher.trim_hosts()
         if self.log.size + self.frontier.hosts.written_bytes > self.config.segment_bytes:
@@ -88,6 +92,7 @@ class Crawl:
         began = time.perf_counter()
         self.log.snapshot(snapshots(self.dispatcher))
         cleanup(self.frontier)
+        free_unused_memory()
         self.frontier.hosts.checkpointed()
         self.longest_pause_s = max(self.longest_pause_s, time.perf_counter() - began)
 

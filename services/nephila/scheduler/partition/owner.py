@@ -26,6 +26,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.outcomes import is_error
+from nephila.kernel.process.process_setup import free_unused_memory
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.states import checked
 from nephila.native import UrlError
@@ -410,4 +411,6 @@ class PartitionOwner:
     def _on_snapshot_committed(self, sequence: int, offset: int) -> None:
         # The files of the snapshot before are not needed: the log and the snapshots have their content.
         cleanup(self.frontier)
+        # URLs and states that were in memory are in files: the C library would keep their pages.
+        free_unused_memory()
         self.snapshots.commit(sequence, offset)
