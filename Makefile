@@ -171,6 +171,9 @@ bench-frontier: $(DEV)  ##+ the frontier at 10^5 to 10^7 queued URLs, its restar
 bench-hosts: $(DEV)  ##+ memory, disk and restart of 10^5 and 10^6 idle hosts by their state (a quarter of an hour, 1 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts $(ARGS)
 
+bench-seeds: $(DEV)  ##+ a file of 10^6 seeds: the first request, all admitted (a minute, 1 GB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seeds $(ARGS)
+
 bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 

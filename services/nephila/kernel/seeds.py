@@ -11,13 +11,14 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from io import BufferedReader
 from pathlib import Path
 
 from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.messages import Outlinks
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.runtime.late_pattern import late_pattern
-from nephila.native import UrlError
+from nephila.native import UrlError, seed_links
 
 STDIN = "-"
 MAX_URL = 8192
@@ -26,6 +27,8 @@ _FILE_ENDINGS = late_pattern(r"^[^/]*\.(txt|csv|tsv|json|jsonl|ndjson|html?|xml|
 """Names with these ends are files: no top-level domain is called so."""
 MAX_LINE = 1 << 24
 """Bytes of one line of a seed file. A file without line ends is not a list of URLs."""
+_PIECE = 1 << 16
+"""Bytes read at a time; a pipe delivers less."""
 
 
 def is_job_file(text: str) -> bool:
@@ -82,7 +85,24 @@ def _check_no_file(text: str) -> None:
 
 
 def read_seeds(name: str, on_bad_line: Callable[[str, str], None], option: str = "--seeds ") -> Iterator[str]:
-    """URLs of a seed file, one a line, read lazily. Empty lines and lines that begin with # are skipped.
+    """The URLs that `read_seed_links` reads, one by one."""
+    for links in read_seed_links(name, on_bad_line, option):
+        yield from [links] if isinstance(links, str) else link_urls(links)
+
+
+def link_urls(links: Outlinks) -> Iterator[str]:
+    """The URLs of packed links."""
+    start = 0
+    for end in memoryview(links.url_ends).cast("I"):
+        yield links.urls[start:end].decode()
+        start = end
+
+
+def read_seed_links(
+    name: str, on_bad_line: Callable[[str, str], None], option: str = "--seeds "
+) -> Iterator[Outlinks | str]:
+    """URLs of a seed file, one a line, read lazily and in order: packed, or as text where a URL cannot be packed. Empty
+    lines and lines that begin with # are skipped.
 
     `on_bad_line` gets the position and the reason of each line that is not a URL; the other lines are still read.
     Raises `UsageError` when the file cannot be read or holds no URL; `option` is the text before the name in errors.
@@ -90,25 +110,64 @@ def read_seeds(name: str, on_bad_line: Callable[[str, str], None], option: str =
     if is_job_file(name):
         raise UsageError(f"{option}{name} is no list of URLs; a job is an argument: nephila crawl {shlex.quote(name)}")
     source = "standard input" if name == STDIN else name
-    good = bad = 0
+    good = bad = number = 0
+    typed: list[str] = []
     try:
         # Not sys.stdin: a thread that waits for a line would block the interpreter when it closes sys.stdin at exit.
-        with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as lines:
-            for number, raw in enumerate(iter(partial(lines.readline, MAX_LINE), b""), 1):
-                if len(raw) == MAX_LINE:
-                    raise UsageError(f"{option}{name}: line {number} is longer than 16 MB; give one URL a line")
-                line = raw.strip().removeprefix(b"\xef\xbb\xbf")
-                if not line or line.startswith(b"#"):
-                    continue
-                try:
-                    yield seed_url(line.decode())
-                    good += 1
-                except (UsageError, UnicodeDecodeError) as error:
-                    bad += 1
-                    reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-                    on_bad_line(f"{source}, line {number}", reason)
+        with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as file:
+            for lines in _whole_lines(file):
+                if len(lines) >= MAX_LINE and lines.find(b"\n") < 0:
+                    raise UsageError(f"{option}{name}: line {number + 1} is longer than 16 MB; give one URL a line")
+                for links, count in _packed(lines):
+                    number += count
+                    if isinstance(links, Outlinks):
+                        yield from _in_links(typed)
+                        yield links
+                        good += 1
+                        continue
+                    try:
+                        typed.append(seed_url(links.strip().removeprefix(b"\xef\xbb\xbf").decode()))
+                        good += 1
+                    except (UsageError, UnicodeDecodeError) as error:
+                        bad += 1
+                        reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+                        on_bad_line(f"{source}, line {number}", reason)
+                yield from _in_links(typed)
     except OSError as error:
         raise UsageError(f"cannot read {option}{name}: {error.strerror}") from None
     if not good:
         what = f"none of its {bad} lines is a URL" if bad else "it is empty"
         raise UsageError(f"{option}{name}: {what}; give one URL a line")
+
+
+def _packed(lines: bytes) -> Iterator[tuple[Outlinks | bytes, int]]:
+    """Lines that are plain URLs as packed links, each other line by itself, and how many lines that are."""
+    at = 0
+    while at < len(lines):
+        keys, urls, ends, spans, count, at = seed_links(lines, at)
+        if keys:
+            yield Outlinks("", b"", "", 0, keys, urls, ends, spans), count
+        elif at < len(lines):
+            start, at = at, lines.find(b"\n", at) + 1 or len(lines)
+            yield lines[start:at], count + 1
+
+
+def _in_links(typed: list[str]) -> Iterator[Outlinks | str]:
+    """URLs that were typed in another form, as packed as they can be. The list is empty afterwards."""
+    text = "\n".join(typed).encode()
+    typed.clear()
+    for links, _ in _packed(text):
+        yield links if isinstance(links, Outlinks) else links.decode().strip()
+
+
+def _whole_lines(file: BufferedReader) -> Iterator[bytes]:
+    """What the file delivers, in pieces of whole lines; a piece of `MAX_LINE` bytes without a line end is the last."""
+    open_line = bytearray()
+    while (piece := file.read1(_PIECE)) and len(open_line) < MAX_LINE:
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield bytes(open_line) + piece[:end]
+            open_line.clear()
+        open_line += piece[end:]
+    if open_line:
+        yield bytes(open_line)

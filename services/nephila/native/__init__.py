@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         recoded,
         robots_rule,
         robots_sitemaps,
+        seed_links,
         simhash,
         sniff_encoding,
         spelled,
@@ -102,6 +103,7 @@ else:
     recoded = _chosen.recoded
     robots_rule = _chosen.robots_rule
     robots_sitemaps = _chosen.robots_sitemaps
+    seed_links = _chosen.seed_links
     simhash = _chosen.simhash
     sniff_encoding = _chosen.sniff_encoding
     spelled = _chosen.spelled
@@ -165,6 +167,7 @@ __all__ = [
     "recoded",
     "robots_rule",
     "robots_sitemaps",
+    "seed_links",
     "simhash",
     "sniff_encoding",
     "spelled",

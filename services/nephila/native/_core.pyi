@@ -226,6 +226,11 @@ def links_without(
     """The columns, in the order of the arguments, of the links that have no bit of `mask` in their flags; None where
     all stay. The last two may be empty. ValueError for columns that do not fit together."""
 
+def seed_links(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes, int, int]:
+    """(fingerprints, urls, url_ends, host_spans, lines, end) of the lines from `start` on, each link once: up to the
+    first line that is no plain URL, or a thousand links. `end` is where the next line begins, `lines` how many are
+    before it."""
+
 def is_tidy(text: str) -> bool: ...
 def trimmed(texts: list[str], most: int) -> list[str]: ...
 def quoted(text: str) -> bytes: ...

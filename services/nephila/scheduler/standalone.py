@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.messages import Outcome, Quarantine
+from nephila.kernel.messages import Outcome, Outlinks, Quarantine
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import CREDITS, SchedulerConfig
@@ -196,6 +196,10 @@ class Scheduler(Member):
             self.partition.taken(delivery)
         else:
             self.partition.seed(delivery, job)
+
+    def add_seeds(self, links: Outlinks) -> None:
+        """Admit seeds of a file, packed. They are durable as soon as the turn that commits them is."""
+        self.partition.seeds(links)
 
     def refetch(self, uid: str) -> Refetch | None:
         """An object that queues ended URLs of a job again; None for an unknown job. Hold the scheduler meanwhile, and

@@ -26,7 +26,7 @@ from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.programs.crawl.plan import job_of, run_formats, spec_of_run, without_recurring_keys
 from nephila.programs.crawl.request import CrawlRequest
 from nephila.programs.crawl.resolve import new_run
-from nephila.programs.crawl.seeds import all_seeds
+from nephila.programs.crawl.seeds import all_seeds, singly
 from nephila.programs.crawl.stored import check_rules, read_job
 from nephila.programs.option_table import IN_SERVICE
 from nephila.programs.service_configs import make_configs
@@ -81,7 +81,7 @@ def crawl(request: CrawlRequest, bootstrap: str, server: str, token_file: str, *
     job = job_of(parsed.name if parsed else f"crawl-{uuid.uuid4().hex[:12]}", spec)
     job, rules = with_rules(job, run.options.get("rules", ""))
     refused: Refused = []
-    seeds = all_seeds(job, parsed.files if parsed else (), run.seed_file, refused)
+    seeds = singly(all_seeds(job, parsed.files if parsed else (), run.seed_file, refused))
 
     async def work(control: Control) -> tuple[job_types.Job, Counter[str] | None]:
         began = time.time()

@@ -6,7 +6,7 @@ import pytest
 from nephila.kernel.documents.job_schema import Recrawl, Scope, Traps
 from nephila.kernel.messages import Context, CrawlJob, FetchResult, Outcome
 from nephila.native import parse_url
-from nephila.scheduler.engine.admission import add_links, add_seed, note_anchor
+from nephila.scheduler.engine.admission import add_links, add_seed, note_anchors
 from nephila.scheduler.engine.job_changes import put_job
 from nephila.scheduler.engine.recrawl_queue import next_due
 from nephila.scheduler.engine.release_quarantine import release_quarantine
@@ -35,7 +35,7 @@ def test_a_refused_link_is_judged_again_when_the_scope_has_a_new_anchor() -> Non
     assert [links(rig, "http://b.test/1") for _ in range(2)] == [0, 0]
     assert parse_url("http://b.test/1").fingerprint in job.refused.rejected
     rig.frontier.pending.commits()
-    note_anchor(rig.frontier, job, "b.test")
+    note_anchors(rig.frontier, job, ("b.test",))
     assert wider == [JOB]
     assert [anchor.place for commit in rig.frontier.pending.commits() for anchor in commit.anchors] == ["b.test"]
     assert links(rig, "http://b.test/1") == 1

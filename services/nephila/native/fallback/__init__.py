@@ -13,6 +13,7 @@ from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.pages.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.pattern_filter import PatternFilter
 from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
+from nephila.native.fallback.seed_lines import seed_links
 from nephila.native.fallback.spelling import spelled
 from nephila.native.fallback.srcset import best_of_srcset, candidates_of_srcset
 from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
@@ -48,6 +49,7 @@ __all__ = [
     "recoded",
     "robots_rule",
     "robots_sitemaps",
+    "seed_links",
     "simhash",
     "sniff_encoding",
     "spelled",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from nephila.kernel.messages import CrawlJob, Outcome, UrlState
+from nephila.kernel.messages import CrawlJob, Outcome, Outlinks, UrlState
 from nephila.scheduler import job_facts
 from nephila.scheduler.standalone import Scheduler
 
@@ -63,6 +63,9 @@ class CrawlFrontier(Protocol):
     def waiting_for_address(self) -> tuple[int, str]: ...
     def waiting_hosts(self) -> list[tuple[str, float, int]]: ...
     def hold(self, held: bool) -> None: ...
+    def add_seeds(self, links: Outlinks) -> None:
+        """Admit seeds of a file, packed."""
+
     def refetch(self, uid: str) -> AnyRefetch | None: ...
     async def refetched(self) -> None: ...
     async def durable(self) -> None: ...
@@ -73,7 +76,7 @@ class LocalFrontier:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self.hold = scheduler.hold
+        self.hold, self.add_seeds = scheduler.hold, scheduler.add_seeds
         self.refetch, self.durable = scheduler.refetch, scheduler.durable
         self.hosts_waiting, self.waiting_for_address = scheduler.hosts_waiting, scheduler.waiting_for_address
         self.waiting_hosts, self.ended = scheduler.waiting_hosts, scheduler.ended

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,16 +20,17 @@ from msgspec.structs import replace
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.documents.job_document import spec_of, urls_of, with_spec
-from nephila.kernel.messages import Seed
+from nephila.kernel.messages import Outlinks, Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.extensions import extension
-from nephila.kernel.topics import DEAD, JOBS, SEEDS
+from nephila.kernel.topics import DEAD, JOBS
 from nephila.kernel.url_credentials import restored
 from nephila.programs.assembly import Assembly
 from nephila.programs.control_port import ProgramControl, RuleFiles, make_control
 from nephila.programs.crawl.frontier import CrawlFrontier, LocalFrontier
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
+from nephila.programs.crawl.seeds import BATCH, publish
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
 from nephila.programs.service_configs import ServiceConfigs
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from nephila.programs.groups.group_assembly import GroupAssembly
 
 log = logging.getLogger(__name__)
-
-SEED_BATCH = 1000
-"""Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
 
 
 class Result(msgspec.Struct):
@@ -112,7 +110,7 @@ class CrawlProgram:
     def __init__(
         self,
         plan: Plan,
-        seeds: Iterable[Seed],
+        seeds: Iterator[Seed | Outlinks],
         clock: Clock | None = None,
         bus: LocalBus | None = None,
         *,
@@ -258,12 +256,7 @@ class CrawlProgram:
             if not self._scope_mode_changed:
                 await self._fetch_again()
                 self.frontier.hold(False)
-            number = 0
-            async for seed in read_ahead(self._seeds, SEED_BATCH):
-                self.bus.publish(SEEDS, 0, seed)
-                number += 1
-                if number % SEED_BATCH == 0:
-                    await asyncio.sleep(0)
+            await publish(self._seeds, self.bus, self.frontier.add_seeds)
             self.result.seeded = True
             if self._scope_mode_changed:
                 await self._fetch_again()
@@ -287,7 +280,7 @@ class CrawlProgram:
         async def part() -> None:
             nonlocal number
             number += 1
-            if number % SEED_BATCH == 0:
+            if number % BATCH == 0:
                 await self.frontier.refetched()
                 await asyncio.sleep(0)
 

@@ -18,6 +18,7 @@ class GroupedFrontier:
 
     def __init__(self, groups: Groups, processes: GroupProcesses) -> None:
         self._groups = groups
+        self.add_seeds = groups.add_seeds
         self._processes = processes
         self.layout = groups.layout
         self._refetch: GroupedRefetch | None = None

@@ -22,10 +22,11 @@ from nephila.kernel.bus.workers import protocol as p
 from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.layout import Layout
-from nephila.kernel.messages import CrawlJob, Outcome, QuotaUse, Seed
+from nephila.kernel.messages import CrawlJob, Outcome, Outlinks, QuotaUse, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.seeds import link_urls
 from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RECORDS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url
 from nephila.programs.groups.disk_sync import After, DiskSync, LogFiles, at_once
@@ -205,6 +206,11 @@ class Groups:
             for member in self.members:
                 member.control(p.PagesGranted(job.uid, claimed[member.number], spent=False))
         self.budgets[job.uid].max_pages = spec_of(job).scope.max_pages
+
+    def add_seeds(self, links: Outlinks) -> None:
+        """Publish seeds of a file one by one: each goes to the group of its partition."""
+        for url in link_urls(links):
+            self._bus.publish(SEEDS, 0, Seed(links.job, url, "file"))
 
     def _on_seed(self, delivery: Delivery) -> None:
         seed: Seed = delivery.message

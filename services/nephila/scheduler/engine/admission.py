@@ -6,6 +6,8 @@ each: most links were seen before and cost a few nanoseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nephila.kernel.fragment_routes import Routed
 from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
@@ -104,15 +106,17 @@ def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -
     """Add the host or directory of a seed to the job's scope."""
     anchor = job.scope.add_seed(host_key, path_query)
     if anchor:
-        note_anchor(frontier, job, anchor)
+        note_anchors(frontier, job, (anchor,))
         frontier.on_anchor(job.uid, anchor)
 
 
-def note_anchor(frontier: Frontier, job: Job, anchor: str) -> None:
-    """Log a new anchor of a scope. Links that were refused before may be wanted now."""
-    job.scope.anchors.add(anchor)
+def note_anchors(frontier: Frontier, job: Job, anchors: Sequence[str]) -> None:
+    """Log new anchors of a scope. Links that were refused before may be wanted now."""
+    if not anchors:
+        return
+    job.scope.anchors.update(anchors)
     job.note_change()
-    frontier.pending.of(frontier.partitions[0]).anchors.append(Anchor(job.uid, anchor))
+    frontier.pending.of(frontier.partitions[0]).anchors.extend([Anchor(job.uid, anchor) for anchor in anchors])
     job.refused.forget()
     frontier.on_wider(job.uid)
 

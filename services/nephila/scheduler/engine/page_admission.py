@@ -16,13 +16,15 @@ from nephila.native import LinkScope, Trie
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.jobs.job import Job
-from nephila.scheduler.jobs.queue_entry import host_of, pack_context
-from nephila.scheduler.jobs.strategies import MAX_PRIORITY, StrategyRow, inherited
+from nephila.scheduler.jobs.queue_entry import SEED, host_of, pack_context
+from nephila.scheduler.jobs.strategies import MAX_PRIORITY, SEED_PRIORITY, StrategyRow, inherited
 
 _encode = msgspec.msgpack.Encoder().encode
 _JOB, _HOST, _ENTRY, *_REST = msgspec.structs.astuple(QueuedUrl())
 _ROW_END: Final = b"".join(map(_encode, _REST))
 """The fields of a row of the log behind its entry."""
+_SEED_FLOORS: Final = bytes([SEED_PRIORITY]) * 256
+"""Seeds have one priority whatever their flags."""
 
 
 class _Entries(msgspec.Struct, frozen=True, gc=False):
@@ -32,6 +34,7 @@ class _Entries(msgspec.Struct, frozen=True, gc=False):
     depth: int
     first_no: int
     hops: int
+    flags: int
     orders: Sequence[int]
     """Order by priority, or one for all."""
     newest_first: bool
@@ -73,6 +76,7 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         links.depth,
         job.fetch_numbers.first,
         0,
+        0,
         _orders(strategy, links.depth),
         strategy.newest_first,
         _floors(links.parent_priority) if strategy.relevance and links.parent_priority else b"",
@@ -83,30 +87,69 @@ def admit(frontier: Frontier, job: Job, links: Outlinks, rejected_limit: int) ->
         _row_start(job.uid),
         _ROW_END,
     )
+    checks = _checks(frontier, job, scope, job.refused.rejected, rejected_limit, not job.compiled.traps.off)
+    admitted = _admit(frontier, job, links, entries, checks)
+    if admitted is None:
+        return None
+    indices, out_of_scope = admitted
+    job.refused.out_of_scope += len(out_of_scope)
+    if indices:
+        _record_self_links(frontier, job, links, indices)
+    return len(indices), out_of_scope
+
+
+def admit_seeds(frontier: Frontier, job: Job, scope: LinkScope, links: Outlinks) -> None:
+    """Admit seeds that the scope is anchored at: limits of hosts, refused links and traps do not apply to them."""
+    strategy = job.compiled.strategy
+    entries = _Entries(
+        job.number,
+        0,
+        job.fetch_numbers.first,
+        0,
+        SEED,
+        (strategy.order(0, SEED_PRIORITY),),
+        strategy.newest_first,
+        _SEED_FLOORS,
+        b"",
+        0,
+        bool(job.queue.waiting_hosts),
+        {},
+        _row_start(job.uid),
+        _ROW_END,
+    )
+    admitted = _admit(frontier, job, links, entries, _checks(frontier, job, scope, Trie(), len(links.urls), False))
+    assert admitted is not None, "seeds of a file need nothing that the core has not"
+
+
+def _checks(
+    frontier: Frontier, job: Job, scope: LinkScope, rejected: Trie, rejected_limit: int, sessions: bool
+) -> _Checks:
     part = frontier.partition_slice
-    checks = _Checks(
+    return _Checks(
         job.seen,
         scope,
-        job.refused.rejected,
+        rejected,
         rejected_limit,
-        not job.compiled.traps.off,
+        sessions,
         part.of.bit_length() - 1,
         frontier.arc if part.of > 1 else -1,
         len(frontier.partitions).bit_length() - 1,
     )
+
+
+def _admit(
+    frontier: Frontier, job: Job, links: Outlinks, entries: _Entries, checks: _Checks
+) -> tuple[list[int], list[int]] | None:
+    """Indices of the admitted links and of those out of scope."""
     admitted = frontier.store.admit(links, entries, checks)
     if admitted is None:
         return None
     indices, out_of_scope, firsts, parts = admitted
-    job.refused.out_of_scope += len(out_of_scope)
-    if not indices:
-        return 0, out_of_scope
-    frontier.pending.add_rows(parts)
-    _record_self_links(frontier, job, links, indices)
+    if indices:
+        frontier.pending.add_rows(parts)
     # A host where the job had a URL before is scheduled, ready, in flight or held back already.
-    for number, order in firsts:
-        frontier.readiness.newly_queued(number, job, order)
-    return len(indices), out_of_scope
+    frontier.readiness.newly_queued_all(firsts, job)
+    return indices, out_of_scope
 
 
 @lru_cache(maxsize=256)

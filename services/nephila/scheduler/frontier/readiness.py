@@ -115,6 +115,16 @@ class Readiness:
         else:
             self.schedule(number)
 
+    def newly_queued_all(self, firsts: Iterable[tuple[int, int]], job: Job) -> None:
+        """The same for hosts with their best orders. Most are new, idle and known by their number alone."""
+        store, now, ready, hot = self._store, self._time.now, self.ready.by_host, self._hosts.hot
+        held, paced, prepared = job.queue.waiting_hosts, self.waiting_for_address, self.prepared.by_number
+        for number, order in firsts:
+            if number in held or number in ready or number in hot or number in paced or number in prepared:
+                self.newly_queued(number, job, order)
+            elif store.ready_at(number) is None:
+                store.schedule(number, now)
+
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Put a host into the queue of its server address; `head`: it was the first there before."""
         slot = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))

@@ -95,7 +95,7 @@ class CompiledScope:
         anchor = self.anchor_of(host_key, path)
         if not anchor or anchor in self.anchors:
             return ""
-        if self._hosts_of == len(self.anchors):
+        if self.mode == "prefix" and self._hosts_of == len(self.anchors):
             self._hosts.add(anchor.partition("/")[0])
             self._hosts_of += 1
         self.anchors.add(anchor)

@@ -33,9 +33,10 @@ from nephila.native import UrlError
 from nephila.scheduler.durability.recovery import Replay
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, limit_depth, note_anchor
+from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, limit_depth, note_anchors
 from nephila.scheduler.engine.dispatch import Dispatcher, Slots
 from nephila.scheduler.engine.job_changes import put_job
+from nephila.scheduler.engine.seed_admission import add_seeds
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.jobs.job import Job
@@ -248,7 +249,7 @@ class PartitionOwner:
         """The scope of a job has an anchor that was found in another partition."""
         job = self.frontier.jobs.get(uid)
         if job is not None and anchor not in job.scope.anchors:
-            note_anchor(self.frontier, job, anchor)
+            note_anchors(self.frontier, job, (anchor,))
             self.wake()
 
     def note_anchor(self, uid: str, anchor: str) -> None:
@@ -287,6 +288,14 @@ class PartitionOwner:
                 if refused:
                     self.counts.refused_seeds.append((url, refused))
         self.taken(delivery)
+
+    def seeds(self, links: Outlinks) -> None:
+        """Seeds of a file. Those of a job that is gone are dropped."""
+        job = self.frontier.jobs.get(links.job)
+        if job is not None:
+            self.begin_turn()
+            self.counts.refused_seeds.extend(add_seeds(self.frontier, job, links))
+            self.wake()
 
     def outlinks(self, delivery: Delivery) -> None:
         links: Outlinks = delivery.message

@@ -35,6 +35,7 @@ mod pattern_filter;
 mod preformatted;
 mod robots;
 mod search;
+mod seed_lines;
 mod simhash;
 mod spaces;
 mod spelling;
@@ -108,6 +109,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(urls_py::form_encoded, module)?)?;
     module.add_function(wrap_pyfunction!(is_storable, module)?)?;
     module.add_function(wrap_pyfunction!(link_buffers::links_without, module)?)?;
+    module.add_function(wrap_pyfunction!(seed_lines::seed_links, module)?)?;
     module.add_class::<pattern_filter::PatternFilter>()?;
     module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;

@@ -173,6 +173,8 @@ pub struct Entries<'py> {
     depth: u32,
     first_no: u32,
     hops: u8,
+    /// Flags of each, but for that of a context.
+    flags: u8,
     /// By priority, or one for all.
     orders: Vec<u32>,
     newest_first: bool,
@@ -335,7 +337,7 @@ fn pack(out: &mut Vec<u8>, entries: &Entries<'_>, link: &Link<'_>, priority: u8)
     out.extend(link.key.to_be_bytes());
     out.extend(entries.depth.to_le_bytes());
     out.extend(entries.first_no.to_le_bytes());
-    out.extend([0, 0, entries.hops, if context.is_empty() { 0 } else { HAS_CONTEXT }, priority]);
+    out.extend([0, 0, entries.hops, entries.flags | if context.is_empty() { 0 } else { HAS_CONTEXT }, priority]);
     if !context.is_empty() {
         out.extend((context.len() as u16).to_le_bytes());
         out.extend_from_slice(context);
