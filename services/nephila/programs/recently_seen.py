@@ -20,6 +20,7 @@ from nephila.kernel.net.public_suffix import domain_of
 from nephila.kernel.pages.chosen_links import only
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import Trie
+from nephila.scheduler.domains.linked_hosts import LinkedHosts, hosts_of
 from nephila.scheduler.jobs.queue_entry import host_of
 
 KEYS = 250_000
@@ -60,35 +61,29 @@ class _DomainLinks:
     """The links of one job with budgets of domains, and which domains link to which hosts."""
 
     def __init__(self, most: int, clock: Clock) -> None:
-        self._most = most
         self._clock = clock
+        self._links = _Links(most)
+        self._linked_hosts = LinkedHosts(most)
         self.clear()
 
     def clear(self) -> None:
         """Forget all links."""
-        self._links = _Links(self._most)
-        self._targets: dict[str, set[int]] = {}
-        """Domain of pages → hosts that they link to, each as the first four bytes of its fingerprints."""
-        self._pairs = 0
-        """Hosts of all domains."""
+        self._links.clear()
+        self._linked_hosts.clear()
         self._until = self._clock.monotonic() + FOUND_AGAIN_S
 
     def new_links(self, message: Outlinks) -> list[int]:
         """Indices of the links that are not remembered, or lead to a host that no page of this domain has linked to."""
-        if self._pairs > self._most or self._clock.monotonic() > self._until:
+        if self._linked_hosts.full or self._clock.monotonic() > self._until:
             self.clear()
         fingerprints = message.fingerprints
         new = self._links.new(fingerprints)
         if not message.parent_url:
             return new
-        hosts = memoryview(fingerprints).cast("I")[::4].tolist()
-        targets = self._targets.setdefault(domain_of(host_of(message.parent_url)), set())
-        first = set(hosts) - targets
+        first = self._linked_hosts.first(domain_of(host_of(message.parent_url)), fingerprints)
         if not first:
             return new
-        targets |= first
-        self._pairs += len(first)
-        return sorted({*new, *(i for i, host in enumerate(hosts) if host in first)})
+        return sorted({*new, *(i for i, host in enumerate(hosts_of(fingerprints)) if host in first)})
 
 
 class RecentLinks:

@@ -24,6 +24,7 @@ from zlib import crc32
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.messages import DomainState
 from nephila.kernel.net.public_suffix import domain_of
+from nephila.scheduler.domains.linked_hosts import LinkedHosts
 
 FEW_HOSTS = 8
 """Hosts of a domain that is not held back."""
@@ -32,6 +33,8 @@ FLOOR = 100
 SOURCES = 256
 """Domains that count as in-degree, at most."""
 MOST_DOMAINS = 1 << 17
+MOST_PAIRS = 1 << 16
+"""Pairs of a domain and a host that it links to that are remembered; they are not counted again. 5 MB."""
 LEAST_PARKED = 64
 """Hosts of a domain over its budget that are queued at least; beyond, as many as its budget has requests."""
 LATEST = 8
@@ -92,6 +95,8 @@ class DomainTable:
         """Sums over the domains."""
         self.parked: dict[int, str] = {}
         """Hosts that are held back → their domain."""
+        self.linked_hosts = LinkedHosts(MOST_PAIRS)
+        """Links that were counted. A domain that was forgotten gets its links again when these are cleared."""
         self.left_out = 0
         """Links that were not admitted since the program started: their domain had enough hosts for its budget."""
         self._oldest: deque[str] = deque()
@@ -195,11 +200,15 @@ class DomainTable:
             return ""
         return f"its domain {domain.name} has used {domain.requests:,} of {math.ceil(self.budget(domain)):,} requests"
 
+    @property
+    def may_refuse_hosts(self) -> bool:
+        """Whether there can be a domain that takes no new host."""
+        return len(self.parked) >= LEAST_PARKED
+
     def takes_hosts(self, domain: Domain) -> bool:
         """Whether a new host of the domain may be queued. Held hosts are bounded by what the budget can use."""
-        if not self.is_over(domain):
-            return True
-        return len(domain.parked or ()) < max(LEAST_PARKED, self.budget(domain))
+        parked = len(domain.parked or ())
+        return parked < LEAST_PARKED or not self.is_over(domain) or parked < self.budget(domain)
 
     def lateness(self, host_key: str) -> int:
         """Levels by which a host comes later: one where its domain has used its share, one more with each doubling."""
