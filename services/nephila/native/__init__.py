@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
         KeywordSet,
+        LinkedHosts,
         LinkScope,
         NearCopyIndex,
         PagePass,
@@ -79,6 +80,7 @@ else:
     HAS_HTTP_CLIENT = hasattr(_chosen, "HttpClient")
     HostStore = _chosen.HostStore
     KeywordSet = _chosen.KeywordSet
+    LinkedHosts = _chosen.LinkedHosts
     LinkScope = _chosen.LinkScope
     NearCopyIndex = _chosen.NearCopyIndex
     PagePass = _chosen.PagePass
@@ -141,6 +143,7 @@ __all__ = [
     "HostStore",
     "KeywordSet",
     "LinkScope",
+    "LinkedHosts",
     "NearCopyIndex",
     "PagePass",
     "PassOptions",

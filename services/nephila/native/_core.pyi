@@ -122,6 +122,18 @@ class Trie:
     def check(self) -> None: ...
     def stats(self) -> tuple[int, int, int, int]: ...
 
+class LinkedHosts:
+    """Which domain, as a hash of 32 bits, links to which hosts. `most`: pairs; beyond, all are forgotten."""
+
+    def __init__(self, most: int) -> None: ...
+    @property
+    def full(self) -> bool:
+        """Whether the next page clears it."""
+    def clear(self) -> None: ...
+    def first(self, domain: int, fingerprints: bytes) -> list[int]:
+        """Indices of the first link to each host that no page of the domain has linked to so far. ValueError for a
+        buffer that is no list of fingerprints. O(links)."""
+
 class PatternFilter:
     """A quick first search for a pattern of RE2 over bytes. ValueError for a pattern that the core does not know."""
 

@@ -19,8 +19,8 @@ from nephila.kernel.messages import CrawlJob, Outlinks
 from nephila.kernel.net.public_suffix import domain_of
 from nephila.kernel.pages.chosen_links import only
 from nephila.kernel.runtime.clock import Clock
-from nephila.native import Trie
-from nephila.scheduler.domains.linked_hosts import LinkedHosts, hosts_of
+from nephila.native import LinkedHosts, Trie
+from nephila.scheduler.domains.domain_table import hash_of
 from nephila.scheduler.jobs.queue_entry import host_of
 
 KEYS = 250_000
@@ -80,10 +80,12 @@ class _DomainLinks:
         new = self._links.new(fingerprints)
         if not message.parent_url:
             return new
-        first = self._linked_hosts.first(domain_of(host_of(message.parent_url)), fingerprints)
+        first = self._linked_hosts.first(hash_of(domain_of(host_of(message.parent_url))), fingerprints)
         if not first:
             return new
-        return sorted({*new, *(i for i, host in enumerate(hosts_of(fingerprints)) if host in first)})
+        hosts = memoryview(fingerprints).cast("I")[::4].tolist()
+        new_hosts = {hosts[i] for i in first}
+        return sorted({*new, *(i for i, host in enumerate(hosts) if host in new_hosts)})
 
 
 class RecentLinks:

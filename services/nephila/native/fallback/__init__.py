@@ -9,6 +9,7 @@ from nephila.native.fallback.hosts import HostStore
 from nephila.native.fallback.keywords import KeywordSet
 from nephila.native.fallback.link_buffers import links_without
 from nephila.native.fallback.link_scope import LinkScope
+from nephila.native.fallback.linked_hosts import LinkedHosts
 from nephila.native.fallback.near_copies import NearCopyIndex, simhash
 from nephila.native.fallback.pages.page import TAGS, PagePass, page_pass
 from nephila.native.fallback.pattern_filter import PatternFilter
@@ -26,6 +27,7 @@ __all__ = [
     "HostStore",
     "KeywordSet",
     "LinkScope",
+    "LinkedHosts",
     "NearCopyIndex",
     "PagePass",
     "PatternFilter",

@@ -24,7 +24,7 @@ from zlib import crc32
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.messages import DomainState
 from nephila.kernel.net.public_suffix import domain_of
-from nephila.scheduler.domains.linked_hosts import LinkedHosts
+from nephila.native import LinkedHosts
 
 FEW_HOSTS = 8
 """Hosts of a domain that is not held back."""
@@ -34,7 +34,7 @@ SOURCES = 256
 """Domains that count as in-degree, at most."""
 MOST_DOMAINS = 1 << 17
 MOST_PAIRS = 1 << 16
-"""Pairs of a domain and a host that it links to that are remembered; they are not counted again. 5 MB."""
+"""Pairs of a domain and a host that it links to that are remembered; they are not counted again. 1 MB."""
 LEAST_PARKED = 64
 """Hosts of a domain over its budget that are queued at least; beyond, as many as its budget has requests."""
 LATEST = 8

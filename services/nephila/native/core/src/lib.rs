@@ -19,6 +19,7 @@ mod http_client;
 mod json_ld;
 mod keywords;
 mod link_buffers;
+mod linked_hosts;
 mod links;
 mod maintext;
 mod markdown;
@@ -110,6 +111,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_storable, module)?)?;
     module.add_function(wrap_pyfunction!(link_buffers::links_without, module)?)?;
     module.add_function(wrap_pyfunction!(seed_lines::seed_links, module)?)?;
+    module.add_class::<linked_hosts::LinkedHosts>()?;
     module.add_class::<pattern_filter::PatternFilter>()?;
     module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;
