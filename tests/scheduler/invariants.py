@@ -44,7 +44,8 @@ def _check_hosts(frontier: Frontier) -> None:
         assert scheduled + ready + waiting_for_address <= 1, f"{name} is in two places"
         host = frontier.hosts.hot.get(number)
         if ready and host is not None:
-            assert host.pace.not_before <= frontier.time.now, f"{name} would be taken before its pace allows"
+            due_at = frontier.lead.due_at(host.pace.not_before)
+            assert due_at <= frontier.time.now, f"{name} would be taken before its pace allows"
         if not store.queued(number) or scheduled or ready or waiting_for_address or number in parked:
             continue
         users = [frontier.jobs.numbered[job] for job, _ in store.jobs(number)]

@@ -154,8 +154,9 @@ FRONTIER_METRICS: tuple[Metric[AnyScheduler], ...] = (
     ),
     Metric(
         "fetches_in_flight",
-        "Requests without outcome. At `concurrency`: the downloaders are the bottleneck.",
-        lambda s: sum(len(frontier.in_flight.leases) for frontier in s.frontiers),
+        "Slots of the downloaders for which requests without outcome count: one each, less where messages travel in "
+        "beats. At `concurrency`: the downloaders are the bottleneck.",
+        lambda s: sum(frontier.in_flight.slots for frontier in s.frontiers),
     ),
     Metric(
         "urls_outstanding",

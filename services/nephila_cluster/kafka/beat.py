@@ -45,6 +45,13 @@ class Beat:
         """How long before its dial a request may be published."""
         return self.period_s * LEAD
 
+    def way_s(self, wait_s: float) -> float:
+        """Seconds for which the messages of a fetch are on their way: its request, published now for a dial `wait_s`
+        from now or later, and its outcome, on average. 0 without a beat."""
+        if not self.period_s:
+            return 0.0
+        return max(wait_s, self.wait_s(DIAL, self.period_s * LINGER)) + self.period_s * (0.5 + READ)
+
     def wait_s(self, part: float, after_s: float = 0.0) -> float:
         """Seconds until the next instant that lies this part of the period after a beat, and `after_s` from now at
         least; 0 without a beat."""

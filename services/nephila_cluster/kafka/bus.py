@@ -37,6 +37,7 @@ from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.consumer_group import ConsumerGroup
 from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila_cluster.kafka.group import agreement
+from nephila_cluster.kafka.group.agreement import BEAT
 from nephila_cluster.kafka.group.rebalance import OnMemberCrash, RebalanceListener
 from nephila_cluster.kafka.log_reader import KafkaLogReader
 from nephila_cluster.kafka.producer import BatchingProducer
@@ -79,7 +80,7 @@ class KafkaBus:
         self._started = False
         self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
-        self.agreed = dict(agreed or {})
+        self.agreed = {BEAT: f"{config.beat_s:g}", **agreed} if agreed else {}
         self.layout = layout_of(self.config.partitions)
         self.topic_partitions = self.config.partitions
         """Partitions of keyed topics; more than `layout` has, while a growth is prepared."""

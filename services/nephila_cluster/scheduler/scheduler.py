@@ -101,7 +101,7 @@ class ClusterScheduler(Member):
         self.forwarding = Forwarding(bus)
         self.splits = Splits(bus, clock, self.owners, self._take_over, self._release)
         self._patience = InputPatience(bus, "scheduler")
-        self._lead = Lead()
+        self._lead = Lead(bus.beat)
         self._lock = -1
 
     # ---- life
@@ -292,7 +292,6 @@ class ClusterScheduler(Member):
             self.jobs[job.uid] = job
             self.reporter.on_job(job.uid)
             self._patience.on_job(job)
-            self._lead.set(self.bus.beat.lead_s)
             for owner in self.owners.values():
                 if job.uid in owner.frontier.jobs:
                     owner.put_job(job)
@@ -376,7 +375,7 @@ class ClusterScheduler(Member):
         return SharedSlots(
             limit,
             shares,
-            lambda: sum(len(frontier.in_flight.leases) for frontier in self.frontiers),
+            lambda: sum(frontier.in_flight.slots for frontier in self.frontiers),
             self._wake_partition,
         )
 

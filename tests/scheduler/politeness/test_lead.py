@@ -1,17 +1,39 @@
 """The lead: a delay counts from the end of a fetch, and no clock of another member can shorten it."""
 
+from dataclasses import dataclass
+
 import pytest
 from nephila.kernel.messages import FetchOutcome, FetchRequest
 from nephila.scheduler.politeness.host_pace import MARGIN_S, HostPace
-from nephila.scheduler.politeness.lead import SERVER_S, Lead
+from nephila.scheduler.politeness.lead import PARTS, SERVER_S, WAY_S, Lead
 
 NOW, UTC = 1000.0, 1.8e9
 
 
+WAIT_S = 0.3
+"""How long an outcome waits on average."""
+
+
+@dataclass
+class BeatOf:
+    """A beat with this lead."""
+
+    lead_s: float
+
+    def set_least_delay(self, delay_s: float) -> None:
+        """It has its lead."""
+
+    def way_s(self, wait_s: float) -> float:
+        """A request waits for a quarter of the lead at least."""
+        return max(wait_s, self.lead_s / 4) + WAIT_S if self.lead_s else 0.0
+
+    def next(self, when: float) -> float:
+        """At once."""
+        return when
+
+
 def lead_of(seconds: float) -> Lead:
-    lead = Lead()
-    lead.set(seconds)
-    return lead
+    return Lead(BeatOf(seconds))
 
 
 def after_outcome(lead: Lead, ended_at: float, delay_s: float = 1.0) -> HostPace:
@@ -68,3 +90,14 @@ def test_a_pause_of_a_refusal_replaces_the_plan():
     request = FetchRequest()
     Lead.plan(request, pace, NOW + 59.0)
     assert (request.after, request.wait_s) == (0.0, pytest.approx(1.0 + MARGIN_S))
+
+
+def test_a_lease_counts_for_the_share_of_its_time_that_it_would_last_without_a_beat():
+    lead, pace = lead_of(1.0), HostPace(not_before=NOW + 0.9)
+    assert lead.slot(pace, NOW) == 1.0, "no fetch is known"
+    lead.on_fetch(0.4)
+    planned = lead.slot(pace, NOW)
+    assert planned == pytest.approx((0.4 + WAY_S) / (0.4 + 0.9 + WAIT_S), abs=1 / PARTS), "the mean of all hosts"
+    assert lead.slot(HostPace(took_s=20.0, not_before=NOW + 0.9), NOW) > 0.9, "that of the host"
+    assert planned < lead.slot(HostPace(), NOW) < 1.0, "its request and its outcome wait all the same"
+    assert lead_of(0.0).slot(pace, NOW) == 1.0

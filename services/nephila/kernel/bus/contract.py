@@ -274,6 +274,10 @@ class Beat(Protocol):
     def lead_s(self) -> float:
         """How long before its dial a request may be published; 0 without a beat."""
 
+    def way_s(self, wait_s: float) -> float:
+        """Seconds for which the messages of a fetch are on their way: its request, published now for a dial `wait_s`
+        from now or later, and its outcome, on average. 0 without a beat."""
+
     def next(self, when: float) -> float:
         """The first instant at or after this one (monotonic) at which hosts are leased; `when` without a beat."""
 

@@ -50,7 +50,7 @@ class Slots(Protocol):
 
 
 class Dispatcher:
-    """Leases at most `concurrency` fetches and `window` URLs without receipt."""
+    """Leases at most fetches of `concurrency` slots and `window` URLs without receipt."""
 
     def __init__(self, frontier: Frontier, slots: Slots | None = None) -> None:
         """`slots`: shared with other frontiers; None: all of `concurrency` belongs to this one."""
@@ -69,10 +69,10 @@ class Dispatcher:
     def room(self) -> bool:
         """Whether another URL may be leased."""
         in_flight = self.frontier.in_flight
-        return len(in_flight.leases) < self._most_leases and len(in_flight.urls) < self.frontier.window
+        return in_flight.slots < self._most_slots and len(in_flight.urls) < self.frontier.window
 
     @property
-    def _most_leases(self) -> int:
+    def _most_slots(self) -> int:
         return self.frontier.concurrency + self.frontier.concurrency // AHEAD
 
     def next_event(self) -> float | None:
@@ -140,8 +140,8 @@ class Dispatcher:
         waiting, queues = frontier.readiness.waiting_for_address, frontier.addresses.heap
         hot, next_ready = frontier.hosts.hot, frontier.store.next_ready
         ready, prepared = frontier.readiness.ready, frontier.readiness.prepared
-        leases, urls, most = frontier.in_flight.leases, frontier.in_flight.urls, self._most_leases
-        while len(leases) < most and len(urls) < frontier.window and self._effort <= EFFORT_PER_TURN:
+        in_flight, urls, most = frontier.in_flight, frontier.in_flight.urls, self._most_slots
+        while in_flight.slots < most and len(urls) < frontier.window and self._effort <= EFFORT_PER_TURN:
             if (waiting or queues) and self._serve_waiting_for_address(now, out):
                 places = 0
                 continue
@@ -416,6 +416,7 @@ class Dispatcher:
 
     def _issue(self, request: FetchRequest, waiting: Outstanding, job: Job | None, now: float, out: TurnOutput) -> None:
         until = now + self._lease_s
+        waiting.slot = self.frontier.lead.slot(waiting.host.pace, now)
         request.dial_at = self.frontier.in_flight.lease(waiting, job, until, now)
         self.frontier.lead.plan(request, waiting.host.pace, now)
         out.requests.append((self._complete(request, waiting, until), request))

@@ -154,6 +154,7 @@ class OutcomeHandler:
             host.recent.note(now, took_s(outcome), outcome.status)
         if row is not _RENDER_TIMEOUT:  # the time of a page that does not end is not that of its host
             pace.took_s = took_s(outcome)
+            self.frontier.lead.on_fetch(pace.took_s)
         delay_s = self.frontier.hosts.delay_s(host, job)
         if delay_s > 0:
             since_end = self.frontier.lead.since_end(outcome, self.frontier.time.utc_now) if not late else ()

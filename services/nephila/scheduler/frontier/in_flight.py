@@ -127,6 +127,8 @@ class Outstanding(msgspec.Struct):
     """The receipt, when it came before the outcome."""
     record: Record | None = None
     """Its terminal row, where the log must hold it until the receipt."""
+    slot: float = 1.0
+    """Part of a slot of the downloaders that its lease counts for (`Lead.slot`)."""
 
     def move(self, event: LifeEvent) -> LifeState:
         """Change the state by an event; returns the state before. Raises `ForbiddenMoveError`."""
@@ -154,6 +156,8 @@ class InFlight:
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease expires, in that order: all leases have the same length. These are the requests without
         outcome."""
+        self.slots = 0.0
+        """Slots of the downloaders for which the leases count."""
         self.without_receipt: OrderedDict[Key, float] = OrderedDict()
         """When the outcome of each URL without receipt came, in that order."""
         self.consumed_until = [consumed_until, consumed_until]
@@ -208,6 +212,7 @@ class InFlight:
 
     def _begin_fetch(self, key: Key, waiting: Outstanding, until: float, now: float, planned: float = 0.0) -> float:
         self.leases[key] = until
+        self.slots += waiting.slot
         waiting.host.in_flight += 1
         if not waiting.lease_until:
             waiting.lease_until = until + self._time.utc_offset
@@ -218,6 +223,7 @@ class InFlight:
         """The outcome has come. `refused`: see `AddressQueue.end`."""
         waiting.state = _AFTER_OUTCOME[waiting.state]
         del self.leases[waiting.job, waiting.entry.url_key]
+        self.slots -= waiting.slot
         waiting.host.in_flight -= 1
         if waiting.address:
             self._addresses.end(waiting.address, now, refused)
@@ -379,6 +385,7 @@ class InFlight:
         assert all(key == (w.job, w.entry.url_key) for key, w in self.urls.items()), "a URL is under another key"
         assert all(w.state in (FETCHED, ENDING) for w in others.values()), "a URL is in flight in a state outside"
         assert set(self.leases) == set(leased), "leases and leased URLs differ"
+        assert self.slots == sum(w.slot for w in leased.values()), f"leases count for {self.slots} slots"
         assert list(self.leases.values()) == sorted(self.leases.values()), "leases out of order"
         assert set(self.without_receipt) == set(others), "URLs without receipt and those with an outcome differ"
         instants = list(self.without_receipt.values())

@@ -17,8 +17,8 @@ from nephila.scheduler.tenants.shares import Sharer, Shares
 class SharedSlots:
     """`next` is O(partitions + jobs with a ready host)."""
 
-    def __init__(self, limit: int, shares: Shares, in_flight: Callable[[], int], wake: Callable[[int], None]) -> None:
-        """`in_flight`: fetches of all partitions now. `wake`: has a partition take a turn."""
+    def __init__(self, limit: int, shares: Shares, in_flight: Callable[[], float], wake: Callable[[int], None]) -> None:
+        """`in_flight`: slots for which the leases of all partitions count. `wake`: has a partition take a turn."""
         self.limit = limit
         self._shares = shares
         self._in_flight = in_flight
@@ -29,7 +29,7 @@ class SharedSlots:
         """Partition → jobs for which it has been given a slot, and has not used it."""
 
     @property
-    def free(self) -> int:
+    def free(self) -> float:
         """Slots that no member has; negative after a takeover."""
         return self.limit - self._in_flight() - sum(map(len, self._grants.values()))
 

@@ -2,14 +2,15 @@
 
 A member states its values in the claim with which it joins its group, so the broker has those of all live members,
 and of no others. A starting member compares them before it joins, and once more afterwards: of two members that start
-at the same time with different settings, the later one ends.
+at the same time with different settings, the later one ends. Another beat makes messages late and does no harm: the
+later member says so and works, so that a rolling restart can change it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 SERVICES = ("scheduler", "downloader", "browser", "parser", "storage")
 """Groups whose members state their settings."""
+BEAT = "beat_s"
 IN_MOTION = ("PreparingRebalance", "CompletingRebalance")
 """Group states in which a broker does not return the members' claims."""
 ASK_AGAIN_S = 0.5
@@ -64,7 +66,7 @@ async def refuse_differences(config: KafkaConfig, me: LocalMember) -> None:
     async with admin(config) as client:
         while True:
             members, moving = await _members(client, config)
-            line = next(_differences(config.name, me, members), "")
+            line = _refusal(_differences(config.name, me, members))
             waited = loop.time() - began
             if (not line and (not moving or waited > SETTLE_S)) or waited > config.session_s + SETTLE_S:
                 break
@@ -80,17 +82,25 @@ async def later_difference(config: KafkaConfig, me: LocalMember) -> str:
         try:
             async with admin(config) as client:
                 members, moving = await _members(client, config)
-            line = next(
-                _differences(config.name, me, [member for member in members if member.claim.started <= me.started]), ""
-            )
+            older = [member for member in members if member.claim.started <= me.started]
+            differences = list(_differences(config.name, me, older))
+            line = _refusal(differences)
             if line or not moving:
+                for late in [text for key, text in differences if key == BEAT][:1]:
+                    log.warning("%s", late)
                 return line
         except (UserError, KafkaError, OSError) as error:
             log.debug("settings were not compared: %s", error)
         await asyncio.sleep(ASK_AGAIN_S)
 
 
-def _differences(name: str, me: LocalMember, members: list[RemoteMember]) -> Iterator[str]:
+def _refusal(differences: Iterable[tuple[str, str]]) -> str:
+    """The first line for which a member ends; empty for none."""
+    return next((line for key, line in differences if key != BEAT), "")
+
+
+def _differences(name: str, me: LocalMember, members: list[RemoteMember]) -> Iterator[tuple[str, str]]:
+    """(setting, line) of each difference."""
     for service, host, claim in members:
         if claim.name == name and service in me.groups:
             continue
@@ -98,8 +108,9 @@ def _differences(name: str, me: LocalMember, members: list[RemoteMember]) -> Ite
             here, there = me.settings[key], claim.settings[key]
             if here != there:
                 yield (
+                    key,
                     f"{key} is {here} here and {there} in the running member {service}/{claim.name} ({host}): "
-                    "all members of a system must share it; correct the wrong one and restart it"
+                    "all members of a system must share it; correct the wrong one and restart it",
                 )
 
 

@@ -106,3 +106,18 @@ async def test_of_two_that_start_at_once_the_later_ends(config, monkeypatch):
         assert "user_agent is examplebot here and nephila in the running member scheduler/member-0" in line
     finally:
         await asyncio.gather(first.close(), second.close())
+
+
+async def test_another_beat_is_said_and_refuses_nobody(config, caplog):
+    """It makes messages late: a rolling restart may change it."""
+    first = member(config, SEEDS, "scheduler", user_agent="nephila")
+    second = member(
+        msgspec.structs.replace(config, name="d-1", beat_s=0.5), REQUESTS, "downloader", user_agent="nephila"
+    )
+    await first.start()
+    await second.start()
+    try:
+        await until(lambda: "beat_s is 0.5 here and 0 in the running member scheduler/member-0" in caplog.text)
+        assert second.fatal is None
+    finally:
+        await asyncio.gather(first.close(), second.close())
