@@ -70,13 +70,14 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session_s: float = 6.0
     """A member without a heartbeat for this time is dead. The broker's default minimum is 6 s."""
     heartbeat_s: float = 0.5
-    """Time between heartbeats; at most a third of session_s, so that one lost heartbeat ends no member."""
+    """Time between heartbeats; at most a third of session_s, so that one lost heartbeat ends no member.
+    In a beat they are 2 s apart, or session_s / 3."""
     rebalance_s: float = 10.0
     """Maximum time that a rebalance waits for a member."""
     drain_s: float = 3.0
     """Maximum time that a moving partition may take to finish its work."""
     commit_interval_s: float = 0.5
-    """Time between commits of positions: what a crash may deliver again."""
+    """Time between commits of positions: what a crash may deliver again. In a beat four periods, if that is longer."""
     linger_s: float = 0.01
     """Maximum time that a message waits for others of its partition."""
     batch_bytes: int = 256 << 10

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -33,6 +33,7 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGrou
 from aiokafka.structs import OffsetAndMetadata
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.waits import sleep
 
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.config import KafkaConfig
@@ -108,13 +109,26 @@ class SessionAnswers(Protocol):
         """Another member has joined under the static id."""
 
 
-def watch_session(consumer: AIOKafkaConsumer, clock: Clock, session: SessionAnswers) -> None:
+def watch_session(
+    consumer: AIOKafkaConsumer,
+    clock: Clock,
+    session: SessionAnswers,
+    interval_s: Callable[[], float] = lambda: 0.0,
+) -> None:
     """Report what the broker says of the membership of a consumer that is not started, with the sending time of each
-    request. The client hides the codes of errors, has no class for a fenced member, and reports a join when this
-    process has had the CPU to read it, which may be after the session that the join began."""
-    send = consumer._client.send
+    request. `interval_s`: least time between two heartbeats at present, where the client would send them sooner.
+
+    The client hides the codes of errors, has no class for a fenced member, and reports a join when this process has had
+    the CPU to read it, which may be after the session that the join began."""
+    send, beat_at = consumer._client.send, clock.monotonic()
 
     async def watching(node_id: int, request: Any, **options: Any) -> Any:
+        nonlocal beat_at
+        if isinstance(request, HeartbeatRequest):
+            # The client sends the next one at once after a wait that is longer than its own.
+            if (wait_s := beat_at + interval_s() - clock.monotonic()) > 0:
+                await sleep(clock, wait_s)
+            beat_at = clock.monotonic()
         sent = clock.monotonic()
         answer = await send(node_id, request, **options)
         for code in _error_codes(answer):

@@ -22,10 +22,11 @@ from nephila.kernel.topics import Waiting
 
 from nephila_cluster.kafka.config import KafkaConfig
 
-IDLE_WAIT_MS = 500
-"""How long the broker holds a request without records."""
+IDLE_WAIT_MS = 5000
+"""How long the broker holds a request without records; it answers at the first one."""
 LATE = 0.16
-"""Part of the period of a beat for which the broker holds a request that finds nothing."""
+"""Part of the period of a beat for which the broker holds a request that finds nothing, after an answer with records.
+After an empty one it holds the request as without a beat: an idle reader asks seldom."""
 PARTIAL_WAIT_MS = 100
 """The same while not all partitions are read: the others have to wait for the answer."""
 SESSIONS = 7
@@ -112,14 +113,16 @@ class FetchClient:
         named = sum(len(entries) for _, entries in request.topics)
         period_s, _ = self._beat()
         wait_ms = IDLE_WAIT_MS if named >= self._assigned() else PARTIAL_WAIT_MS
-        fetch = session.next_request(request, int(period_s * LATE * 1000) if period_s else wait_ms)
+        fetch = session.next_request(
+            request, int(period_s * LATE * 1000) if period_s and not session.is_idle else wait_ms
+        )
         sent = self._clock.monotonic()
         answer = await self._client.send(node_id, fetch)
         session.answered(answer, fetch.session[1])
         size = sum(len(entry[-1] or b"") for _, entries in answer.topics for entry in entries)
         now = self._clock.monotonic()
         session.resume_at = now + self._pause_s(session, size, now - sent, now)
-        session.answered_at = now
+        session.answered_at, session.is_idle = now, not size
         return answer
 
     def _pause_s(self, session: _Session, size: int, took_s: float, now: float) -> float:
@@ -136,7 +139,7 @@ class FetchClient:
 class _Session:
     """What one broker knows of this consumer."""
 
-    __slots__ = ("_offsets", "_sent", "answered_at", "epoch", "id", "resume_at")
+    __slots__ = ("_offsets", "_sent", "answered_at", "epoch", "id", "is_idle", "resume_at")
 
     def __init__(self) -> None:
         self.id = 0
@@ -147,6 +150,8 @@ class _Session:
         """When the last answer came (monotonic)."""
         self.resume_at = 0.0
         """No request before this time (monotonic)."""
+        self.is_idle = False
+        """The last answer was empty."""
         self._offsets: Offsets = {}
         """What the last answered request named."""
         self._sent: Offsets = {}

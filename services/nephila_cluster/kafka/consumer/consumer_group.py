@@ -50,6 +50,10 @@ from nephila_cluster.kafka.group.watchdog import Watchdog
 log = logging.getLogger(__name__)
 
 POLL_MS, BACKOFF_S, MARK_S = 200, 0.5, 0.1
+COMMITS = 4
+"""Periods of a beat between two commits of offsets, at least."""
+HEARTBEAT_S = 2.0
+"""Time between heartbeats in a beat, or a third of the session where that is shorter."""
 
 
 class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -69,7 +73,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.name = name
         self.config = config
         self._clock = clock
-        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, beat)
+        self._beat = beat or Beat(clock, 0.0)
+        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, self._beat)
         self._pauses = Pauses(self.inbox)
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
@@ -117,7 +122,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         assignor = assignor_for(self.membership)
         consumer = client.new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor, self)
         self.consumer, self._joined = consumer, False
-        client.watch_session(consumer, self._clock, self._session)
+        client.watch_session(consumer, self._clock, self._session, self._heartbeat_s)
         try:
             await consumer.start()
         except BaseException:
@@ -233,10 +238,18 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     # ---- committing
 
     async def _commit_routine(self) -> None:
+        due = 0.0
         while True:
             await asyncio.sleep(self.config.commit_interval_s)
-            await self.commit()
+            if self._clock.monotonic() >= due:
+                await self.commit()
+                due = self._clock.monotonic() + self._beat.period_s * COMMITS - self.config.commit_interval_s / 2
             self._pauses.apply(self.consumer)
+
+    def _heartbeat_s(self) -> float:
+        """Least time between heartbeats: where members work in beats, no host waits for what a heartbeat tells. While
+        partitions move it is that of the settings."""
+        return min(HEARTBEAT_S, self.config.session_s / 3) if self._beat.period_s and self.settled else 0.0
 
     async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Commit all progress; what fails now is committed later."""

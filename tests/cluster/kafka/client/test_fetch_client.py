@@ -210,3 +210,14 @@ async def test_in_a_beat_there_is_one_fetch(broker, clock, records, took_s, wait
     await client.send(1, whole(a0=5))
     assert broker.sent[0].build(FetchRequest_v11).max_wait_time == 80, "the broker does not hold it to the next beat"
     assert client._nodes[1].resume_at - began - took_s == pytest.approx(wait_s)
+
+
+async def test_in_a_beat_a_reader_without_records_asks_seldom(broker, clock):
+    """The broker holds its request until the first record comes, as without a beat."""
+    client = FetchClient(broker, clock, lambda: Pause(2.0, 100), lambda: 1, lambda: (0.5, 0.0), full_bytes=1000)
+    waits = []
+    for records in (b"x", b"", b"", b"x", b""):
+        broker.answer = answer(records)
+        await client.send(1, whole(a0=5))
+        waits.append(broker.sent[-1].build(FetchRequest_v11).max_wait_time)
+    assert waits == [80, 80, IDLE_WAIT_MS, IDLE_WAIT_MS, 80]
