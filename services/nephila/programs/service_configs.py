@@ -133,8 +133,8 @@ def make_configs(
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
     workers = _workers(options.get("workers"), downloader)
     groups = bool(options.get("groups"))
-    if groups and not workers:
-        raise UsageError("--groups needs --workers N, the number of processes")
+    if groups and workers == 0:
+        raise UsageError("--groups needs processes: leave --workers out, or give their largest number")
     _check_values(scheduler, downloader)
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, SOURCE, "storage")
@@ -144,6 +144,8 @@ def make_configs(
         extension("rule-functions")(parser.rule_functions_dir, time.monotonic)
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
+    if groups:
+        processes = max(processes, 1)
     return ServiceConfigs(
         scheduler=scheduler,
         downloader=replaced(downloader, {"admission.processes": max(processes, 1)}),

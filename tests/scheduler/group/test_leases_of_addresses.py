@@ -7,7 +7,7 @@ import random
 import pytest
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.scheduler.frontier.host_state import QueueSlot
-from nephila.scheduler.group.address_leases import AddressLeases, Grant, HeldAddresses, LeasedAddresses, Recall
+from nephila.scheduler.group.address_leases import HELD, AddressLeases, Grant, HeldAddresses, LeasedAddresses, Recall
 
 GAP_S, AT_ONCE = 1.0, 2
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
@@ -156,3 +156,24 @@ def test_an_address_is_kept_while_no_other_group_wants_it():
     assert web.starts == 1
     first.add_host(ADDRESSES[0])
     assert not web.outbox, "no message for each fetch"
+
+
+def test_the_gap_of_a_dead_group_counts_for_one_that_comes_later():
+    """Nobody has waited for the address when its group died."""
+    leases, now = AddressLeases(LIMITS), 50.0
+    assert leases.want(0, ADDRESSES[0]) == Grant(0, ADDRESSES[0], 0.0)
+    leases.lost(0, now)
+    assert leases.want(1, ADDRESSES[0]) == Grant(1, ADDRESSES[0], now + GAP_S)
+    assert leases.release(ADDRESSES[0], 70.0) == []
+    assert leases.want(2, ADDRESSES[0]) == Grant(2, ADDRESSES[0], 70.0)
+    leases.check()
+
+
+def test_only_so_many_gaps_of_free_addresses_are_kept():
+    leases = AddressLeases(LIMITS)
+    for number in range(2 * HELD):
+        leases.want(0, str(number))
+        leases.release(str(number), float(number))
+    assert leases.want(1, str(2 * HELD - 1)) == Grant(1, str(2 * HELD - 1), 2 * HELD - 1.0)
+    assert leases.want(1, "0") == Grant(1, "0", 0.0)
+    leases.check()

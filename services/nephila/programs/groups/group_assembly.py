@@ -1,7 +1,7 @@
 """One crawl by groups: storage and the bus of the main process, and the group processes.
 
 The main process has the one writer of the database, the page budgets and the leases of addresses. It fetches, parses
-and admits nothing.
+and admits nothing. Without a number of groups it begins with one, and divides the partitions anew when they are loaded.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,8 @@ from nephila.scheduler.group.partition_logs import PARTITIONS
 from nephila.scheduler.group.scheduler import ranges
 from nephila.storage.service import build as build_storage
 
+LOADED_AT = 8
+"""Requests in flight per group above which further groups are worth their start; a crawl of one site needs one."""
 SETTLE_S = 5.0
 """Longest wait, at the end, for groups that write the receipts of the last flush."""
 
@@ -59,7 +62,9 @@ class GroupAssembly:
         self.storage = build_storage(storage, bus, clock, on_fatal)
         self.judge: RuleJudge = make_judge(bus, clock) if rules else NoJudge()
         frontier = Path(configs.scheduler.directory)
-        parts = ranges(min(configs.workers, PARTITIONS, configs.scheduler.concurrency))
+        self._most = min(configs.workers, PARTITIONS, configs.scheduler.concurrency)
+        self._on_turn = on_turn
+        parts = ranges(min(configs.workers_first or self._most, self._most))
         self.groups = Groups(
             bus,
             clock,
@@ -67,13 +72,21 @@ class GroupAssembly:
             layout_of(PARTITIONS),
             address_limits(configs.scheduler),
             frontier,
-            on_turn,
+            self._on_report,
             on_fatal,
             fsync=configs.storage.fsync,
         )
-        self.processes = GroupProcesses(group_configs(configs, len(parts)), self.groups, bus, clock, on_fatal)
+        self.processes = GroupProcesses(partial(group_configs, configs), self.groups, bus, clock, on_fatal)
         self.frontier = GroupedFrontier(self.groups, self.processes)
         self._configs = {name: getattr(configs, name) for name in ("scheduler", "downloader", "parser", "storage")}
+
+    def _on_report(self) -> None:
+        groups = len(self.groups.members)
+        if groups < self._most and not self.groups.held:
+            count = groups_for(self.frontier.in_flight, groups, self._most)
+            if count > groups and self.processes.whole:
+                self.processes.divide(count, lambda: self.storage.drain(FLUSH_S))
+        self._on_turn()
 
     @property
     def control_parts(self) -> Parts:
@@ -165,6 +178,14 @@ class GroupAssembly:
             await asyncio.wait_for(_resolved(self.groups), SETTLE_S)
         for uid in self.groups.budgets:
             self.frontier.anchors_of[uid] = await self.processes.anchors(uid)
+
+
+def groups_for(in_flight: int, groups: int, most: int) -> int:
+    """How many groups these requests are worth. A new division stops all groups for a moment, so it at least doubles
+    them."""
+    if in_flight <= LOADED_AT * groups:
+        return groups
+    return min(max(2 * groups, in_flight // LOADED_AT), most)
 
 
 async def _resolved(groups: Groups) -> None:

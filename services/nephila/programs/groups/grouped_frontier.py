@@ -98,6 +98,7 @@ class GroupedFrontier:
 
     async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
         """The answers of the groups of these partitions; None: of all. Raises `NotReadyError`."""
+        await self._processes.divided()
         members = self._groups.members
         numbers = [m.number for m in members if partitions is None or any(p in m.partitions for p in partitions)]
         return await self._processes.ask(numbers, "control", question)

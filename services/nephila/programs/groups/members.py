@@ -1,14 +1,15 @@
 """The groups as the main process sees them: messages that are not confirmed, leases, budgets, reports.
 
 This module does not depend on processes: a group has a link while its process runs. Invariants: a message to a group is
-kept until the group has confirmed it, and is sent again to the next process of the group, in the same order. Everything
-that a dead process has sent is taken before its leases pass to others.
+kept until the group has confirmed it, and is sent again to the next process of the group, in the same order; after a
+new division, to the group that has its partition. Everything that a dead process has sent is taken before its leases
+pass to others.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,12 @@ from nephila.scheduler.group.partition_logs import directory_of
 from nephila.scheduler.tenants.quota_uses import quota_uses
 
 GROUP = "groups"
+OF_PARTITIONS = frozenset({SEEDS, OUTLINKS, RECEIPTS})
+"""Topics whose messages go to one group; all others go to every group."""
 EMPTY = p.GroupReport(False, 0, 0, 0, 0, None, {}, {}, "", [], 0, (0, ""), [], [], [])
+
+
+Unconfirmed = tuple[Topic, int, Any, Receipt]
 
 
 class GroupMember:
@@ -57,7 +63,7 @@ class GroupMember:
         self.quotas_elsewhere: dict[str, QuotaUse] = {}
         """What its process knows of the other groups."""
         self._number = 0
-        self._unconfirmed: dict[int, tuple[Topic, int, Any, Receipt]] = {}
+        self._unconfirmed: dict[int, Unconfirmed] = {}
 
     @property
     def requests(self) -> int:
@@ -86,11 +92,29 @@ class GroupMember:
 
     def send(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """Send a message; its receipt resolves when the group has confirmed it, or a later process of the group."""
-        self._number += 1
-        number, receipt = self._number, Receipt()
-        self._unconfirmed[number] = topic, partition, message, receipt
-        self._put(number)
+        receipt = Receipt()
+        self._put(self._keep((topic, partition, message, receipt)))
         return receipt
+
+    def _keep(self, entry: Unconfirmed) -> int:
+        self._number += 1
+        self._unconfirmed[self._number] = entry
+        return self._number
+
+    def divide(self, partitions: range) -> list[Unconfirmed]:
+        """The group has other partitions from now on, and no process; returns the messages for those that it has no
+        more, in their order."""
+        self.partitions = partitions
+        moved = [
+            number
+            for number, (topic, partition, *_) in self._unconfirmed.items()
+            if topic in OF_PARTITIONS and partition not in partitions
+        ]
+        return [self._unconfirmed.pop(number) for number in moved]
+
+    def take_over(self, entry: Unconfirmed) -> None:
+        """A message that another group had not confirmed; it is sent when a process is ready."""
+        self._keep(entry)
 
     def _put(self, number: int) -> None:
         if self.link is not None:
@@ -145,11 +169,15 @@ class Groups:
         self.budgets: dict[str, Granted] = {}
         """Job → its page budget."""
         self.held = False
+        self.changing = False
+        """The partitions are being divided anew."""
+        self._new_reports: dict[int, p.GroupReport] | None = None
+        """Reports of the groups of a new division, until all have one: a part of them would be a part of the counts."""
         self.refused_seeds: list[tuple[str, str]] = []
         self._bus = bus
         self._clock = clock
         self.layout = layout
-        self._owners = {number: member for member in members for number in member.partitions}
+        self._owners = _owners(members)
         self._latest: dict[Topic, Latest[Any]] = {topic: Latest(topic) for topic in (RULES, RULE_VERDICTS, JOBS)}
         self._addresses = AddressLeases(limits)
         self._on_report = on_report
@@ -184,7 +212,29 @@ class Groups:
 
     @property
     def idle(self) -> bool:
-        return all(member.idle for member in self.members)
+        return not self.changing and all(member.idle for member in self.members)
+
+    # ---- a new division
+
+    def divide(self, members: list[GroupMember], parts: Iterable[range]) -> None:
+        """The partitions belong to these groups from now on. No process runs."""
+        poison = [key for member in self.members for key in member.deaths.poison]
+        moved = [
+            entry for member, partitions in zip(members, parts, strict=True) for entry in member.divide(partitions)
+        ]
+        self.members, self._owners, self._new_reports = members, _owners(members), {}
+        for entry in moved:
+            self._owners[entry[1]].take_over(entry)
+        for member in members:
+            member.deaths.poison = {key for key in poison if self.layout.of(key[1]) in member.partitions}
+
+    def divided(self) -> None:
+        """All groups of a new division have read their logs."""
+        reports, self._new_reports = self._new_reports or {}, None
+        for member in self.members:
+            member.report = reports[member.number]
+        for uid, budget in self.budgets.items():
+            budget.pages, budget.requested = self._claimed(uid), {}
 
     # ---- to the groups
 
@@ -198,14 +248,18 @@ class Groups:
 
     def _on_job(self, job: CrawlJob) -> None:
         if job.uid not in self.budgets:
-            claimed = {
-                member.number: sum(report.claimed for report in member.report.jobs if report.uid == job.uid)
-                for member in self.members
-            }
+            claimed = self._claimed(job.uid)
             self.budgets[job.uid] = Granted(pages=claimed)
             for member in self.members:
                 member.control(p.PagesGranted(job.uid, claimed[member.number], spent=False))
         self.budgets[job.uid].max_pages = spec_of(job).scope.max_pages
+
+    def _claimed(self, uid: str) -> dict[int, int]:
+        """Group → pages of a budget that its logs have in use."""
+        return {
+            member.number: sum(report.claimed for report in member.report.jobs if report.uid == uid)
+            for member in self.members
+        }
 
     def add_seeds(self, links: Outlinks) -> None:
         """Publish seeds of a file one by one: each goes to the group of its partition."""
@@ -298,8 +352,11 @@ class Groups:
         self._send_leases(self._addresses.lost(member.number, self._clock.monotonic()))
 
     def _on_group_report(self, member: GroupMember, report: p.GroupReport) -> None:
-        member.report = report
         self.refused_seeds += report.refused_seeds
+        if self._new_reports is not None:
+            self._new_reports[member.number] = report
+            return
+        member.report = report
         for job in report.jobs:
             budget = self.budgets.get(job.uid)
             if budget is not None and budget.max_pages:
@@ -383,3 +440,7 @@ class Groups:
         """Resolves when the groups have confirmed what was sent to them."""
         unconfirmed = [entry[3] for member in self.members for entry in member._unconfirmed.values()]
         return all_of([*unconfirmed, *self._receipts.values()])
+
+
+def _owners(members: Iterable[GroupMember]) -> dict[int, GroupMember]:
+    return {number: member for member in members for number in member.partitions}

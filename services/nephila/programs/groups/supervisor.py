@@ -1,8 +1,14 @@
-"""The group processes of one program: started, watched, started again, ended. `members.py` has what they share.
+"""The group processes of one program: started, watched, started again, divided anew, ended.
+
+`members.py` has what they share.
 
 A group that dies is started again on its logs. Its requests in flight are queued again, each host after one delay. A
 page that kills its group each time ends as a dead letter (`group_deaths.py`). When groups keep dying and no page is to
 blame, the program ends with one line.
+
+For a new division the processes end what they do and close their logs, and others go on with other ranges of the same
+logs. Rejected: partitions that move between running processes. A process has its share of all limits from its start,
+and the pause comes once or twice in a crawl.
 """
 
 from __future__ import annotations
@@ -10,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -27,9 +33,11 @@ from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 from nephila.programs.groups.members import GroupMember, Groups
+from nephila.programs.groups.questions import ANSWER_S, Questions, all_answers
 from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S, ChildProcess
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.partition_logs import PARTITIONS
+from nephila.scheduler.group.scheduler import ranges
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +49,16 @@ MAX_FRUITLESS_CRASHES = 20
 START_AGAIN = Backoff(0.1, 60.0)
 GATHER_S = 0.005
 """Longest wait of links and receipts for others that are written to the pipe with them."""
-ANSWER_S = 10.0
-"""Longest wait for the answers to a question."""
 CLOSE_S = 30.0
 """Longest wait for the end of a group that closes its logs."""
+LOAD_S = 30.0
+"""Longest wait for new processes before the others stop."""
+LAST_FETCHES_S = 4.0
+"""Longest wait for fetches in flight before a new division; later ones are returned and made again."""
+LAST_ROWS_S = 5.0
+"""Longest wait for the receipts of the last rows before a new division."""
+POLL_S = 0.01
+"""Interval at which a division looks whether the groups are idle."""
 
 
 class GroupConfigs(msgspec.Struct, frozen=True):
@@ -77,12 +91,37 @@ class _Process(ChildProcess):
             bus, self.pipe.write, clock.call_soon, partial(on_control, self), groups.take, later(clock, GATHER_S)
         )
         self.recovered: asyncio.Future[p.Recovered] = asyncio.get_running_loop().create_future()
+        self.loaded = asyncio.Event()
+        """It has answered, or has ended."""
         self.drained = asyncio.Event()
         self.gone = asyncio.Event()
+
+    @property
+    def ready(self) -> bool:
+        """It has read its logs, and runs."""
+        return self.recovered.done() and not self.gone.is_set()
 
     def _on_bytes(self, data: bytes) -> None:
         self.heard()
         self.link.receive(data)
+
+    def set_gone(self) -> None:
+        """It has ended."""
+        for event in (self.loaded, self.drained, self.gone):
+            event.set()
+        if not self.recovered.done():
+            self.recovered.set_exception(
+                EndedAtStartError(f"{self.name} ended before it had read its log; see nephila doctor")
+            )
+
+    async def kill(self) -> None:
+        """End a process whose logs are not open."""
+        if self.popen is not None and not self.gone.is_set():
+            self.popen.kill()
+        self.pipe.close()
+        await self.reap()
+        if self.recovered.done():
+            self.recovered.exception()  # nobody waits for it
 
 
 class GroupProcesses:
@@ -90,12 +129,13 @@ class GroupProcesses:
 
     def __init__(
         self,
-        configs: GroupConfigs,
+        configs: Callable[[int], GroupConfigs],
         groups: Groups,
         bus: LocalBus,
         clock: Clock,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
+        """`configs`: the settings of each of so many groups."""
         self._configs = configs
         self._groups = groups
         self._bus = bus
@@ -103,10 +143,10 @@ class GroupProcesses:
         self._on_fatal = on_fatal
         self._processes: dict[int, _Process] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asked: dict[int, tuple[_Process, asyncio.Future[bytes]]] = {}
-        """Questions without an answer, by number."""
-        self._questions = 0
+        self._questions = Questions()
         self._ending = False
+        self._division: asyncio.Task[None] | None = None
+        """The new division that is in progress."""
         self._check_timer = OneTimer(clock, self._check)
         self._idle_crashes = self._fruitless_crashes = 0
         self._ended = -1
@@ -136,106 +176,172 @@ class GroupProcesses:
     async def drain(self, grace_s: float) -> None:
         """Dispatch nothing more. Fetches in flight end within `grace_s` seconds."""
         self._ending = True
-        processes = list(self._processes.values())
-        for process in processes:
+        self._send_drain(grace_s)
+        if self._division is not None:
+            await asyncio.wait([self._division])
+            self._send_drain(grace_s)
+        await _all((process.drained for process in self._processes.values()), grace_s + KILL_MARGIN_S)
+
+    def _send_drain(self, grace_s: float) -> None:
+        for process in self._processes.values():
             process.link.send_control(p.Drain(grace_s))
-        waits = [asyncio.ensure_future(process.drained.wait()) for process in processes]
-        _, late = await asyncio.wait(waits, timeout=grace_s + KILL_MARGIN_S)
-        for wait in late:
-            wait.cancel()
 
     async def anchors(self, uid: str) -> tuple[set[str], set[str]]:
         """Anchors of a job's scope, and those that seeds of this run have added."""
         anchors: set[str] = set()
         of_seeds: set[str] = set()
-        for number in self._processes:
-            with contextlib.suppress(NotReadyError):
-                (answer,) = await self.ask([number], "anchors", uid.encode())
-                more, more_of_seeds = msgspec.msgpack.decode(answer, type=tuple[list[str], list[str]])
-                anchors.update(more)
-                of_seeds.update(more_of_seeds)
+        for answer in (await self._answers_of_each("anchors", uid.encode())).values():
+            more, more_of_seeds = msgspec.msgpack.decode(answer, type=tuple[list[str], list[str]])
+            anchors.update(more)
+            of_seeds.update(more_of_seeds)
         return anchors, of_seeds
-
-    async def ask(self, numbers: Iterable[int], kind: str, question: bytes) -> list[bytes]:
-        """The answers of these groups. Raises `NotReadyError` when one does not answer, `UserError` for a refusal."""
-        return await self._answers([self._ask(self._processes[number], kind, question) for number in numbers])
-
-    async def refetch(self, parts: Mapping[int, bytes]) -> list[bytes]:
-        """Send a part of the URLs to fetch again to each of these groups."""
-        return await self._answers(
-            [self._ask(self._processes[group], "refetch", part) for group, part in parts.items()]
-        )
-
-    @staticmethod
-    async def _answers(answers: list[asyncio.Future[bytes]]) -> list[bytes]:
-        try:
-            return list(await asyncio.wait_for(asyncio.gather(*answers), ANSWER_S))
-        except TimeoutError:
-            raise NotReadyError(f"a group has not answered for {ANSWER_S:g} s; repeat the request") from None
 
     async def metrics(self) -> dict[str, dict[str, dict[str, float | dict[str, float]]]]:
         """Group → service → metric → value; groups that do not answer are left out."""
-        values = {}
-        for number in self._processes:
+        answers = await self._answers_of_each("metrics", b"")
+        return {str(number): msgspec.msgpack.decode(answer) for number, answer in answers.items()}
+
+    async def _answers_of_each(self, kind: str, question: bytes) -> dict[int, bytes]:
+        """Group → its answer, of those that answer."""
+        await self.divided()
+        answers = {}
+        for number in list(self._processes):
             with contextlib.suppress(NotReadyError):
-                (answer,) = await self.ask([number], "metrics", b"")
-                values[str(number)] = msgspec.msgpack.decode(answer)
-        return values
+                (answers[number],) = await self.ask([number], kind, question)
+        return answers
 
-    def _ask(self, process: _Process, kind: str, question: bytes) -> asyncio.Future[bytes]:
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        if process.gone.is_set() or not process.recovered.done():
-            future.set_exception(_not_ready(process))
-            return future
-        self._questions += 1
-        self._asked[self._questions] = process, future
-        process.link.send_control(p.Ask(self._questions, kind, question))
-        return future
+    async def ask(self, numbers: Iterable[int], kind: str, question: bytes) -> list[bytes]:
+        """The answers of these groups. Raises `NotReadyError` when one does not answer, `UserError` for a refusal."""
+        return await all_answers([self._questions.ask(self._processes[number], kind, question) for number in numbers])
 
-    def _on_answer(self, answer: p.Answer) -> None:
-        _, future = self._asked.pop(answer.number)
-        if future.done():  # too late
-            return
-        if answer.error:
-            future.set_exception(UserError(answer.error))
-        else:
-            future.set_result(answer.answer)
-
-    def _end_questions(self, process: _Process) -> None:
-        """A process that is gone answers nothing."""
-        for number in [number for number, (asked, _) in self._asked.items() if asked is process]:
-            _, future = self._asked.pop(number)
-            if not future.done():
-                future.set_exception(_not_ready(process))
+    async def refetch(self, parts: Mapping[int, bytes]) -> list[bytes]:
+        """Send a part of the URLs to fetch again to each of these groups."""
+        return await all_answers(
+            [self._questions.ask(self._processes[group], "refetch", part) for group, part in parts.items()]
+        )
 
     async def close(self) -> None:
         """Have the groups close their logs, and end them."""
         self._ending = True
         self._check_timer.cancel()
-        processes = list(self._processes.values())
-        for process in processes:
-            process.link.send_control(p.Close())
-        waits = [asyncio.ensure_future(process.gone.wait()) for process in processes]
-        if waits:
-            _, late = await asyncio.wait(waits, timeout=CLOSE_S)
-            for wait in late:
-                wait.cancel()
-        for process in processes:
-            if process.popen is not None and not process.gone.is_set():
-                log.warning("group %d did not end in time and was killed", process.member.number)
-                process.popen.kill()
-            process.pipe.close()
-            await process.reap()
+        if self._division is not None:
+            await asyncio.wait([self._division])
+        await self._close()
         for task in list(self._tasks):
             task.cancel()
 
+    async def _close(self) -> None:
+        processes = list(self._processes.values())
+        for process in processes:
+            process.link.send_control(p.Close())
+        await _all((process.gone for process in processes), CLOSE_S)
+        for process in processes:
+            if not process.gone.is_set():
+                log.warning("%s did not end in time and was killed", process.name)
+            await process.kill()
+
+    # ---- a new division
+
+    @property
+    def whole(self) -> bool:
+        """Each group has a process that works, and none looks for a page that kills it."""
+        return not (self._ending or self._division) and all(
+            process.ready and process.member.link is process.link and not process.member.deaths.suspects
+            for process in self._processes.values()
+        )
+
+    async def divided(self) -> None:
+        """Return when no division is in progress, or has lasted too long."""
+        if self._division is not None:
+            await asyncio.wait([self._division], timeout=ANSWER_S)
+
+    def divide(self, count: int, flush: Callable[[], Awaitable[None]]) -> None:
+        """Divide the partitions among so many groups, more than there are. `flush` makes the rows durable that have
+        arrived. Only while `whole`."""
+        self._division = asyncio.ensure_future(self._divide(count, flush))
+
+    async def _divide(self, count: int, flush: Callable[[], Awaitable[None]]) -> None:
+        before = self._groups.members
+        members = [*before, *(GroupMember(number, range(0)) for number in range(len(before), count))]
+        new: list[_Process] = []
+        self._groups.changing = True
+        try:
+            for member in members:
+                new.append(await self._start(member))
+                new[-1].link.send_control(p.Ping())
+            # Their modules are loaded while the others still work.
+            await _all((process.loaded for process in new), LOAD_S)
+            if await self._stopped(flush):
+                await self._close()
+                self._groups.divide(members, ranges(count))
+                processes, new = new, []
+                await self._go_on(processes)
+        except UserError as error:
+            log.warning("%s; the crawl goes on with groups as before: %d", error, len(before))
+        except Exception as error:
+            self._fatal(error)
+        finally:
+            self._groups.changing, self._division = False, None
+            for process in new:
+                await process.kill()
+            for process in self._processes.values():
+                if process.gone.is_set():
+                    self._task(self._replace(process))
+
+    async def _stopped(self, flush: Callable[[], Awaitable[None]]) -> bool:
+        """All groups end what they do; False when the program ends meanwhile."""
+        processes = self._processes.values()
+        self._send_drain(LAST_FETCHES_S)
+        await _all((process.drained for process in processes), LAST_FETCHES_S + KILL_MARGIN_S)
+        await flush()
+        until = self._clock.monotonic() + LAST_ROWS_S
+        while not self._ending and self._clock.monotonic() < until:
+            if not len(self._questions) and all(process.gone.is_set() or process.member.idle for process in processes):
+                break
+            await sleep(self._clock, POLL_S)
+        for process in processes:
+            if process.gone.is_set() and not self._ending:
+                log.warning("%s %s; others go on with its logs", process.name, await process.reap())
+        return not self._ending
+
+    async def _go_on(self, processes: list[_Process]) -> None:
+        """Processes of a new division read the logs, each again until it lives; then they fetch."""
+        for process in processes:
+            self._take_in(process)
+        for process in processes:
+            try:
+                await process.recovered
+            except EndedAtStartError:
+                continue
+            except UserError as error:
+                self._fatal(error)
+                return
+        while any(process.gone.is_set() for process in self._processes.values()):
+            for process in list(self._processes.values()):
+                if process.gone.is_set() and await self._restart(process) is None:
+                    return
+        self._groups.divided()
+        for process in self._processes.values():
+            self._groups.begin(process.member, process.link)
+
     # ---- one process
 
-    async def _spawn(self, member: GroupMember) -> _Process:
+    async def _start(self, member: GroupMember) -> _Process:
+        """A process that waits for its settings."""
         process = _Process(member, self._groups, self._bus, self._clock, self._on_control, self._on_gone)
         await process.start(MODULE)
+        return process
+
+    async def _spawn(self, member: GroupMember) -> _Process:
+        process = await self._start(member)
+        self._take_in(process)
+        return process
+
+    def _take_in(self, process: _Process) -> None:
+        """The process reads the logs of its group."""
+        member = process.member
         self._processes[member.number] = process
-        encode, configs = msgspec.msgpack.encode, self._configs
+        encode, configs = msgspec.msgpack.encode, self._configs(len(self._groups.members))
         process.link.send_control(
             p.GroupSettings(
                 encode(configs.scheduler),
@@ -247,7 +353,6 @@ class GroupProcesses:
                 self._bus.has_reader(PAGES),
             )
         )
-        return process
 
     def _on_control(self, process: _Process, control: Any) -> None:
         if isinstance(control, p.Recovered):
@@ -255,7 +360,7 @@ class GroupProcesses:
         elif isinstance(control, p.Drained):
             process.drained.set()
         elif isinstance(control, p.Answer):
-            self._on_answer(control)
+            self._questions.answered(control)
         elif isinstance(control, p.WorkerRefused):
             error = UsageError(control.text) if control.usage else UserError(control.text)
             if process.recovered.done():
@@ -264,35 +369,44 @@ class GroupProcesses:
                 process.recovered.set_exception(error)
         elif isinstance(control, p.Failed):
             self._fatal(UserError(control.text))
-        elif not isinstance(control, p.Pong):
+        elif isinstance(control, p.Pong):
+            process.loaded.set()
+        else:
             self._groups.on_control(process.member, control)
 
     def _on_gone(self, process: _Process, error: Exception | None) -> None:
         """The pipe is closed: the process has ended."""
         if isinstance(error, ValueError):
             log.error("group %d: its message could not be read: %s", process.member.number, error)
-        process.gone.set()
-        process.drained.set()
+        recovered = process.recovered.done()
+        process.set_gone()
+        if self._processes.get(process.member.number) is not process:
+            return
         self._groups.lost(process.member)
-        self._end_questions(process)
-        if not process.recovered.done():
-            process.recovered.set_exception(
-                EndedAtStartError(f"group {process.member.number} ended before it had read its log; see nephila doctor")
-            )
-        elif not self._ending:
-            task = asyncio.ensure_future(self._replace(process))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._questions.gone(process)
+        if recovered and not (self._ending or self._groups.changing):
+            self._task(self._replace(process))
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _replace(self, process: _Process) -> None:
-        """Start the group again, until a process of it has read its logs."""
+        """The group goes on in another process."""
+        replacement = await self._restart(process)
+        if replacement is not None:
+            self._groups.begin(replacement.member, replacement.link)
+
+    async def _restart(self, process: _Process) -> _Process | None:
+        """Start the group again, until a process of it has read its logs; None when the program ends."""
         while not self._ending:
             how = await process.reap()
             self._count_crash()
             log.warning("group %d %s; it is started again on its log", process.member.number, how)
             if self._idle_crashes >= MAX_IDLE_CRASHES or self._fruitless_crashes >= MAX_FRUITLESS_CRASHES:
                 self._fatal(UserError(f"group processes keep dying ({how}); see nephila doctor"))
-                return
+                return None
             if self._idle_crashes:
                 await sleep(self._clock, START_AGAIN.after(self._idle_crashes))
             try:
@@ -303,11 +417,11 @@ class GroupProcesses:
                 continue
             except UserError as error:
                 self._fatal(error)
-            else:
-                had_requests = process.member.deaths.died(recovered.in_flight)
-                self._idle_crashes = 0 if had_requests else self._idle_crashes + 1
-                self._groups.begin(process.member, process.link)
-            return
+                return None
+            had_requests = process.member.deaths.died(recovered.in_flight)
+            self._idle_crashes = 0 if had_requests else self._idle_crashes + 1
+            return process
+        return None
 
     def _count_crash(self) -> None:
         """A URL that ended between two crashes makes both counts begin again; that of a dead letter does not."""
@@ -324,5 +438,10 @@ class GroupProcesses:
             self._on_fatal(error)
 
 
-def _not_ready(process: _Process) -> NotReadyError:
-    return NotReadyError(f"group {process.member.number} is being started again; repeat the request")
+async def _all(events: Iterable[asyncio.Event], most_s: float) -> None:
+    """Return when all events are set, or after so many seconds."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    if waits:
+        _, late = await asyncio.wait(waits, timeout=most_s)
+        for wait in late:
+            wait.cancel()

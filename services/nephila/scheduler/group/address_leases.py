@@ -44,12 +44,14 @@ class AddressLeases:
         self._limits = limits
         self._holders: dict[str, int] = {}
         self._waiting: dict[str, deque[int]] = {}
+        self._free_at: dict[str, float] = {}
+        """Ends of the gaps of addresses that no group holds, the last ones that were returned."""
 
     def want(self, group: int, address: str) -> Grant | Recall | None:
         """A group waits for an address; None: it waits behind others that do."""
         holder = self._holders.setdefault(address, group)
         if holder == group:
-            return Grant(group, address, 0.0)
+            return Grant(group, address, self._free_at.pop(address, 0.0))
         waiting = self._waiting.setdefault(address, deque())
         waiting.append(group)
         return Recall(holder, address) if len(waiting) == 1 else None
@@ -74,6 +76,9 @@ class AddressLeases:
     def _pass_on(self, address: str, free_at: float) -> list[Grant | Recall]:
         waiting = self._waiting.get(address)
         if not waiting:
+            self._free_at[address] = free_at
+            if len(self._free_at) > HELD:
+                del self._free_at[next(iter(self._free_at))]
             return []
         group = self._holders[address] = waiting.popleft()
         messages: list[Grant | Recall] = [Grant(group, address, free_at)]
@@ -85,6 +90,8 @@ class AddressLeases:
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
+        assert len(self._free_at) <= HELD
+        assert not self._free_at.keys() & self._holders.keys()
         for address, waiting in self._waiting.items():
             assert waiting, f"an empty queue for {address}"
             assert address in self._holders, f"groups wait for {address}, which no group holds"
