@@ -23,9 +23,9 @@ def add_seeds(frontier: Frontier, job: Job, links: Outlinks) -> list[tuple[str, 
     by_directory = scope.include or scope.exclude or scope.mode == "prefix"
     if native is None or by_directory or document.sitemaps or frontier.partition_slice.of > 1:
         return _one_by_one(frontier, job, links)
-    spans, urls = memoryview(links.host_spans).cast("I"), links.urls
-    hosts = {urls[spans[i] : spans[i + 1]]: None for i in range(0, len(spans), 2)}
-    anchors = {job.scope.anchor_of(host.decode(), "/"): None for host in hosts}
+    spans, urls = memoryview(links.host_spans).cast("I"), links.urls.decode("ascii")
+    hosts = [urls[start:end] for start, end in zip(spans[::2], spans[1::2], strict=True)]
+    anchors = job.scope.anchors_of(hosts)
     job.seed_anchors.update(anchors)
     note_anchors(frontier, job, [anchor for anchor in anchors if anchor and anchor not in job.scope.anchors])
     admit_seeds(frontier, job, native, links)

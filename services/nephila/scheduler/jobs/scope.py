@@ -31,7 +31,7 @@ _ANY: Final = ScopeVerdict(True, "scope any")
 
 def bare_host(host_key: str) -> str:
     """Host key without a leading www., so that a site and its www variant are one."""
-    return host_key[4:] if host_key.startswith("www.") else host_key
+    return host_key.removeprefix("www.")
 
 
 def anchored_in(mode: Mode, anchor: str, layout: Layout) -> set[int]:
@@ -89,6 +89,12 @@ class CompiledScope:
         if self.mode == "prefix":
             return bare_host(host_key) + path.partition("?")[0].rpartition("/")[0] + "/"
         return ""
+
+    def anchors_of(self, host_keys: Iterable[str]) -> dict[str, None]:
+        """The anchors that seeds on these hosts add, whatever their paths."""
+        if self.mode == "host":
+            return {host_key.removeprefix("www."): None for host_key in host_keys}
+        return {self.anchor_of(host_key, "/"): None for host_key in host_keys}
 
     def add_seed(self, host_key: str, path: str) -> str:
         """Add the anchor of a seed; returns it when it is new, else the empty string."""
