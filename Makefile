@@ -174,6 +174,10 @@ bench-hosts: $(DEV)  ##+ memory, disk and restart of 10^5 and 10^6 idle hosts by
 bench-seeds: $(DEV)  ##+ a file of 10^6 seeds: the first request, all admitted (a minute, 1 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seeds $(ARGS)
 
+.PHONY: plot-scale
+plot-scale: $(DEV)  ##+ the plots of docs/scale.md from the raw results that are there
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.plot_scale $(ARGS)
+
 bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 
