@@ -23,6 +23,7 @@ PASSED_ON = (
         "nephila/programs/outlink_router.py",
         "nephila_cluster/service/fetchparse.py",
         "nephila_cluster/service/lost_requests.py",
+        "nephila_cluster/service/receipt_router.py",
     ),
     *("nephila/downloader/fetch_page.py", "nephila_doors/lending/"),
 )

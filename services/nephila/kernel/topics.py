@@ -5,8 +5,9 @@
                             │  └───────────────────outlinks────────────────┘                   │
                             └──────────────────────receipts────────────────────────────────────┘
 
-All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
-fingerprint, of `rule-stats` those of the MD5 of the rule's name, and is set explicitly when it is published. `frontier`
+A message's partition is the top bits of its URL's fingerprint, of `rule-stats` those of the MD5 of the rule's name, and
+is set explicitly when it is published. Topics whose readers keep no state of a partition have fewer partitions than the
+others, lanes: messages of partition p travel in lane p mod their number, so a record holds those of several. `frontier`
 is read by no group: it is the log of a partition's owner, which its successor replays. A compacted topic holds the
 whole desired state of things by their keys on one partition: every member reads all of it before it works.
 """
@@ -49,12 +50,14 @@ class Topic:
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
     """Losing a message is harmless: its lease repeats it, or it is not needed. So its offset is committed when read."""
+    laned: bool = False
+    """Its readers keep no state of a partition: it has lanes."""
     waiting: Waiting = Waiting.HOST
     """Who waits for these messages: over a broker a reader that no other waits for fetches them in larger batches."""
 
-    def partitions(self, keyed: int) -> int:
-        """How many partitions it has where keyed topics have so many."""
-        return 1 if self.key else keyed
+    def partitions(self, keyed: int, lanes: int) -> int:
+        """How many partitions it has in a new system with so many partitions and lanes."""
+        return 1 if self.key else min(keyed, lanes) if self.laned else keyed
 
 
 JOBS = Topic(
@@ -78,15 +81,15 @@ REQUESTS_BROWSER = Topic(
 )
 """Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
 OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader", "scheduler"), ("scheduler",))
-PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), waiting=Waiting.LINKS)
-EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), waiting=Waiting.LINKS)
+PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), laned=True, waiting=Waiting.LINKS)
+EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), laned=True, waiting=Waiting.LINKS)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
 OUTLINKS = Topic("outlinks", m.Outlinks, ("parser", "scheduler"), ("scheduler",))
-RECORDS = Topic("records", m.Record, ("parser", "scheduler", "tools"), ("storage",), waiting=Waiting.ROW)
+RECORDS = Topic("records", m.Record, ("parser", "scheduler", "tools"), ("storage",), laned=True, waiting=Waiting.ROW)
 RECEIPTS = Topic("receipts", m.Receipts, ("storage", "scheduler"), ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
 RULE_STATS = Topic(
-    "rule-stats", m.RuleStats, ("rules",), ("parser",), retention_s=3600.0, leased=True, waiting=Waiting.ROW
+    "rule-stats", m.RuleStats, ("rules",), ("parser",), retention_s=3600.0, leased=True, laned=True, waiting=Waiting.ROW
 )
 RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, ("rules",), ("parser", "judge", "control"), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, ("scheduler",), ("scheduler", "exchange", "control"), key="uid")
@@ -118,3 +121,4 @@ def requests_topic(request: m.FetchRequest) -> Topic:
 
 
 DEFAULT_PARTITIONS = 64
+DEFAULT_LANES = 16

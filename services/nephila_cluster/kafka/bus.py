@@ -9,6 +9,7 @@ subscribe first, then `start` is called; messages published before are kept.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections import Counter
@@ -172,6 +173,8 @@ class KafkaBus:
         """Let the clients see the new partitions before anything is published on them."""
         consumers = [group.consumer for group in self.groups.values() if group.consumer is not None]
         await asyncio.gather(self.producer.refresh(), *map(client.refresh, consumers))
+        with contextlib.suppress(UserError):  # the lanes of before are there as well
+            self.producer.lanes.set(await admin.existing(self.config))
         self._report_layout()
 
     def _report_layout(self) -> None:
@@ -216,7 +219,9 @@ class KafkaBus:
         return self.producer.last_offset(topic, partition)
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        return await self._log_reader.bounds(topic, partitions)
+        lanes = self.producer.lanes.of(topic, partitions)
+        bounds = await self._log_reader.bounds(topic, set(lanes.values()))
+        return {partition: bounds[lane] for partition, lane in lanes.items()}
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         return self._log_reader.read(topic, ranges)
@@ -239,7 +244,12 @@ class KafkaBus:
         return await self._log_reader.fully_read(group, topic, partitions)
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
-        return await self._log_reader.read_up_to(group, topic, ends)
+        lanes = self.producer.lanes.of(topic, ends)
+        last: dict[int, int] = {}
+        for partition, lane in lanes.items():
+            last[lane] = max(last.get(lane, 0), ends[partition])
+        read = await self._log_reader.read_up_to(group, topic, last)
+        return frozenset(partition for partition, lane in lanes.items() if lane in read)
 
     async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
         return await self._log_reader.committed(group, topic, partitions)
@@ -280,7 +290,9 @@ class KafkaBus:
         """Compare the topics, connect, read the compacted topics, join the groups. Raises `UserError` in one line."""
         self._started = True
         mend()
-        if (grown := await admin.check(self.config, TOPICS)) is not None:
+        grown, partitions = await admin.check(self.config, TOPICS)
+        self.producer.lanes.set(partitions)
+        if grown is not None:
             self.set_layout(grown)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claim_store is not None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 from nephila.kernel.runtime.config import Secret, load, secret_fields
 from nephila.kernel.runtime.errors import UsageError
-from nephila.kernel.topics import DEFAULT_PARTITIONS
+from nephila.kernel.topics import DEFAULT_LANES, DEFAULT_PARTITIONS
 
 MAX_PARTITIONS = 65_536
 MAX_BEAT_S = 1.0
@@ -67,6 +67,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Prefix of the names of topics and groups, for several systems on one broker."""
     partitions: int = DEFAULT_PARTITIONS
     """Partitions of each keyed topic at the creation of the system; a power of two."""
+    lanes: int = DEFAULT_LANES
+    """Partitions of pages, exchanges, records and rule-stats in a new system; fewer where other topics have fewer. A
+    power of two. So many parsers, and so many storages, can share the work."""
     session_s: float = 6.0
     """A member without a heartbeat for this time is dead. The broker's default minimum is 6 s."""
     heartbeat_s: float = 0.5
@@ -140,6 +143,8 @@ def checked(config: KafkaConfig, where: str) -> KafkaConfig:
     count = config.partitions
     if not 1 <= count <= MAX_PARTITIONS or count & (count - 1):
         raise UsageError(f"{where}: partitions must be a power of two up to {MAX_PARTITIONS}, not {count}")
+    if config.lanes < 1 or config.lanes & (config.lanes - 1):
+        raise UsageError(f"{where}: lanes must be a power of two, not {config.lanes}")
     if not _PREFIX.fullmatch(config.prefix):
         raise UsageError(f"{where}: prefix {config.prefix!r} may have letters, digits, '.', '_' and '-' only")
     if not 0 <= config.beat_s <= MAX_BEAT_S:

@@ -35,7 +35,7 @@ BEGUN = 2
 async def present(config: KafkaConfig) -> LayoutSetting:
     """The layout of a system. Raises `UserError`."""
     there = await admin.existing(config)
-    counts = {there[topic.name] for topic in TOPICS if not topic.key and topic.name in there}
+    counts = {there[topic.name] for topic in TOPICS if not topic.key and not topic.laned and topic.name in there}
     if not counts:
         raise UserError(f"the broker at {config.bootstrap} has no topics of a system; see nephila service topics apply")
     setting = await stored_layout(config) if SETTINGS.name in there else None
@@ -86,8 +86,9 @@ async def _publish(bus: KafkaBus, layout: LayoutSetting) -> None:
 
 async def _add_partitions(config: KafkaConfig, to: int) -> None:
     there = await admin.existing(config)
-    names = [topic.name for topic in TOPICS if not topic.key and there.get(topic.name, to) < to]
-    new_partitions = {config.prefix + name: NewPartitions(to) for name in names}
+    counts = {topic.name: topic.partitions(to, config.lanes) for topic in TOPICS}
+    growing = {name: count for name, count in counts.items() if there.get(name, count) < count}
+    new_partitions = {config.prefix + name: NewPartitions(count) for name, count in growing.items()}
     if new_partitions:
         try:
             async with admin.admin(config) as client:
@@ -97,7 +98,7 @@ async def _add_partitions(config: KafkaConfig, to: int) -> None:
             raise await admin.trouble_with(config, error) from None
     for _ in range(int(VISIBLE_S / POLL_S)):
         now = await admin.existing(config)
-        if all(now[name] == to for name in names):
+        if all(now[name] == count for name, count in growing.items()):
             return
         await asyncio.sleep(POLL_S)
     raise UserError(f"the broker at {config.bootstrap} made partitions and does not show them; run this again")

@@ -29,6 +29,7 @@ from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.clock_skew import ClockSkew
 from nephila_cluster.kafka.config import KafkaConfig
+from nephila_cluster.kafka.lanes import Lanes
 from nephila_cluster.kafka.wire import frame_of, headers_of, seal
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,7 @@ class BatchingProducer:
         self.trouble = ""
         """Why nothing can be sent at present; empty when it can."""
         self.skew = ClockSkew()
+        self.lanes = Lanes()
         self._queues: dict[tuple[str, int], _PartitionQueue] = {}
         self._beat = beat or Beat(clock, 0.0)
         self._flushes = _Flush(clock, config.linger_s, self._send_all), _Flush(clock, config.linger_s, self._send_all)
@@ -151,6 +153,7 @@ class BatchingProducer:
         if len(frame.message) > self.config.inline_bytes and topic.key:
             raise PermanentError(f"a message of {len(frame.message)} bytes is too large for the table {topic.name}")
         key = getattr(message, topic.key).encode() if topic.key else None
+        partition = self.lanes.lane(topic, partition)
         queue = self._queues.get((topic.name, partition))
         if queue is None:
             queue = self._queues[(topic.name, partition)] = _PartitionQueue(topic, partition)
@@ -179,7 +182,7 @@ class BatchingProducer:
 
     def last_offset(self, topic: Topic, partition: int) -> int:
         """Offset of the last record of this partition that the broker took from this program; -1: none."""
-        queue = self._queues.get((topic.name, partition))
+        queue = self._queues.get((topic.name, self.lanes.lane(topic, partition)))
         return queue.offset if queue is not None else -1
 
     def _flush(self) -> None:

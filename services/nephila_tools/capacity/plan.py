@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from nephila.kernel.topics import DEFAULT_LANES
+
 from nephila_tools.capacity import figures as f
 
 DAY_S = 86_400.0
@@ -88,6 +90,17 @@ class Size:
     def schedulers(self) -> int:
         """Members of the service scheduler."""
         return self.replicas["scheduler"]
+
+    @property
+    def lanes(self) -> int:
+        """Partitions of the topics whose readers keep no state."""
+        members = max(self.replicas["parser"], self.replicas["storage"])
+        return min(max(DEFAULT_LANES, power_of_two(f.LANES_PER_MEMBER.value * members)), self.partitions)
+
+
+def topic_partitions(size: Size) -> int:
+    """Partitions of all topics together."""
+    return f.KEYED_TOPICS * size.partitions + f.LANED_TOPICS * size.lanes
 
 
 def politest_rate(target: CrawlVolume) -> float:
@@ -234,12 +247,19 @@ def _kafka(target: CrawlVolume, size: Size) -> list[PlanLine]:
     stored = target.pages_per_day * kept_days * per_page * target.replication
     cpu = f.BROKER_CPU
     used = target.replication * (cpu.member + rate * cpu_per_page(target, cpu, size.partitions)) / UTILISATION
-    replicas = f.KEYED_TOPICS * size.partitions * target.replication
+    replicas = topic_partitions(size) * target.replication
     how = f"({cpu.member:g} + CPU per page x pages/s) x {target.replication} replicas / {UTILISATION:g}"
     basis = "--partitions" if target.partitions else "16 per member, a power of two"
     return [
         PlanLine("kafka", "partitions", size.partitions, "", basis, f.PARTITIONS_PER_MEMBER.source),
-        PlanLine("kafka", "partition replicas", replicas, "", f"{f.KEYED_TOPICS} topics x partitions x replicas"),
+        PlanLine("kafka", "lanes", size.lanes, "", "kafka.lanes: 4 per parser or storage", f.LANES_PER_MEMBER.source),
+        PlanLine(
+            "kafka",
+            "partition replicas",
+            replicas,
+            "",
+            f"({f.KEYED_TOPICS} topics x partitions + {f.LANED_TOPICS} x lanes) x replicas",
+        ),
         PlanLine("kafka", "broker cores", used, "cores", how, cpu.source),
         PlanLine("kafka", "bytes per page", per_page, "B", "all topics, one replica", f.TOPIC_BYTES.source),
         PlanLine("kafka", "written", rate * per_page, "B/s", "bytes per page x pages/s", f.TOPIC_BYTES.source),
@@ -271,7 +291,7 @@ def refusals(target: CrawlVolume) -> list[str]:
         (target.pages_per_s / target.databases, f.ROWS_PER_S),
         (target.pages * row_bytes(target) / target.databases, f.DATABASE_BYTES),
         (size.schedulers, f.MEMBERS),
-        (f.KEYED_TOPICS * size.partitions * target.replication, f.TOPIC_REPLICAS),
+        (topic_partitions(size) * target.replication, f.TOPIC_REPLICAS),
     ):
         if value > limit.value:
             reasons.append(

@@ -215,7 +215,7 @@ async def apply(
                 if change.changes
             },
         )
-    return [old.get(t.name) or TopicChange(t.name, t.partitions(config.partitions), True) for t in topics]
+    return [old.get(t.name) or TopicChange(t.name, t.partitions(config.partitions, config.lanes), True) for t in topics]
 
 
 async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
@@ -236,7 +236,7 @@ async def _create(
 ) -> None:
     new = []
     for topic in topics:
-        full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions)
+        full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions, config.lanes)
         new_topic = NewTopic(full, count, 1, topic_configs={**settings(topic), **choices.get(topic.name, {})})
         new_topic.replication_factor = replication  # its constructor refuses -1, the broker's default
         new.append(new_topic)
@@ -250,7 +250,8 @@ async def _create(
 async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]) -> LayoutSetting | None:
     """The layout of a system that has grown. Raises `UsageError` when the topics have another number of partitions than
     the system was created with, and it has not grown."""
-    counts = {topic: topic.partitions(config.partitions) for topic in topics}
+    # Any number of lanes is right: a system keeps those that it was created with.
+    counts = {topic: topic.partitions(config.partitions, config.lanes) for topic in topics if not topic.laned}
     others = [topic for topic, count in counts.items() if there.get(topic.name, count) != count]
     if not others:
         return None
@@ -266,9 +267,9 @@ async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[
     return grown
 
 
-async def check(config: KafkaConfig, topics: Sequence[Topic]) -> LayoutSetting | None:
-    """Check that all topics exist with the right number of partitions. Returns the layout of a system that has grown.
-    Raises `UserError`."""
+async def check(config: KafkaConfig, topics: Sequence[Topic]) -> tuple[LayoutSetting | None, dict[str, int]]:
+    """Check that all topics exist with the right number of partitions. Returns the layout of a system that has grown,
+    and how many partitions each topic has. Raises `UserError`."""
     there = await existing(config, topics)
     grown = await _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
@@ -277,7 +278,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> LayoutSetting |
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
             f"create them with: nephila service topics apply --bootstrap {config.bootstrap}"
         )
-    return grown
+    return grown, there
 
 
 async def delete(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> None:
