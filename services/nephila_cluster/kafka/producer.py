@@ -323,5 +323,6 @@ class BatchingProducer:
             log.warning("%d messages were not taken by the broker in time", self.unsent)
         producer, self._producer = self._producer, None
         if producer is not None:
-            with contextlib.suppress(asyncio.CancelledError, KafkaError):
+            # A broker that is away takes nothing more: the program ends all the same.
+            with contextlib.suppress(asyncio.CancelledError, KafkaError, TimeoutError):
                 await asyncio.wait_for(producer.stop(), max(wait_s, 1.0))

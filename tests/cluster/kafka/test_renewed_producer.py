@@ -75,3 +75,16 @@ async def test_messages_of_many_partitions_share_one_new_client():
     assert (producer.unsent, producer.trouble) == (0, "")
     await producer.close(1.0)
     assert producer.clients[1].ends == 1
+
+
+async def test_a_client_that_cannot_stop_does_not_end_the_program_with_an_error(monkeypatch):
+    """The broker is away: its last messages wait for an answer until the time is over."""
+    producer = Producer()
+    await producer.start()
+
+    async def times_out() -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(producer.clients[0], "stop", times_out)
+    await producer.close(1.0)
+    assert producer.clients[0].ends == 0
