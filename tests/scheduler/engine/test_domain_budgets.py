@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 
 from nephila.kernel.documents.budget_schema import DomainBudget
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.messages import FetchKind, FetchRequest
-from nephila.scheduler.domains.domain_table import FEW_HOSTS, FLOOR, LEAST_PARKED, DomainTable
+from nephila.kernel.net.public_suffix import domain_of
+from nephila.native import LinkedHosts
+from nephila.scheduler.domains.domain_table import FEW_HOSTS, FLOOR, LEAST_PARKED, DomainTable, hash_of
+from nephila.scheduler.engine.domain_budgets import count_links
+from nephila.scheduler.jobs.queue_entry import host_of
 
+from tests.links import outlinks
 from tests.scheduler.invariants import check
 from tests.scheduler.world import JOB, Answer, World
 
@@ -154,3 +160,22 @@ async def test_a_restart_has_the_same_table_and_ends_with_the_same_pages(tmp_pat
     assert good == {url for url in whole.outcomes() if ".farm." not in url}
     assert table(again).of("x1.farm.test").requests <= FLOOR + 4
     check(again.scheduler.dispatcher)
+
+
+async def test_links_between_domains_are_counted_once_however_often_they_are_found(tmp_path: Path) -> None:
+    """Beside a count of all links of all pages, while the remembered pairs are forgotten time and again."""
+    world = await begun(tmp_path, from_hosts=1000)
+    domains, rng = table(world), random.Random(3)
+    domains.linked_hosts = LinkedHosts(30)
+    sources: dict[str, set[int]] = {}
+    for _ in range(300):
+        parent = f"http://p{rng.randrange(3)}.d{rng.randrange(12)}.test/"
+        urls = [f"http://h{rng.randrange(4)}.d{rng.randrange(12)}.test/{rng.randrange(9)}" for _ in range(6)]
+        links = outlinks(*dict.fromkeys(urls), job=JOB, parent_url=parent)
+        assert count_links(world.scheduler.frontier, domains, links) is links
+        own = domain_of(host_of(parent))
+        for domain in {domain_of(host_of(url)) for url in urls} - {own}:
+            sources.setdefault(domain, set()).add(hash_of(own))
+    assert {name: set(domain.sources) for name, domain in domains.domains.items() if domain.sources} == sources
+    assert min(map(len, sources.values())) > 6
+    check(world.scheduler.dispatcher)
