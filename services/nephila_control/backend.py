@@ -98,6 +98,10 @@ class Backend(Protocol):
         """Returns the last generation of a job that `spec` does not have; 0 for a new name."""
         return 0
 
+    async def prepare_reports(self, jobs: Iterable[CrawlJob]) -> None:
+        """Get what the next reports of these jobs have of other processes."""
+        return
+
     def report(self, job: CrawlJob) -> job_types.Job: ...
 
     async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:

@@ -81,11 +81,13 @@ class JobOperations(OperationPart):
         return job is None or not is_held(job, generation) or await self._backend.resume_held(job)
 
     async def list_jobs(self, request: job_types.ListJobs) -> job_types.JobList:
+        await self._backend.prepare_reports(self._backend.jobs().values())
         jobs = await self._explained(job_list(self._backend, self._shared.job_faults))
         return job_types.JobList(jobs=[job for job in jobs if not request.owner or job.owner == request.owner])
 
     async def get_job(self, request: job_types.JobName) -> job_types.JobDetail:
         job = self._job(request.name)
+        await self._backend.prepare_reports([job])
         (status,) = await self._explained(self._shared.job_faults.mark([(job, self._backend.report(job))]))
         return job_types.JobDetail(status=status, document=document_of(job))
 

@@ -18,15 +18,16 @@ from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
+from nephila.programs.crawl.program import assembly_class
 from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
-from nephila.scheduler import job_facts
 from nephila_harvest.webhooks.sender import WebhookSender
 from nephila_rules.watch import RuleWatcher
 
 from nephila_control.control_servers import ControlServers, TcpAddress
 from nephila_control.job_types import SEED_BATCH, Job
 from nephila_control.local.backend import LocalBackend
+from nephila_control.local.group_backend import GroupBackend
 from nephila_control.local.rule_store import RuleStore
 from nephila_control.operations import Operations
 
@@ -50,13 +51,14 @@ class UpProgram:
         change. `webhooks` builds the sender of changes. `beside` gives metrics of a companion. `sites` is the file of
         the sites; its default is that of the directory."""
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(
+        self.assembly = assembly_class(configs)(
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.backend.note()
         )
         directory = configs.storage.directory
         self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self._applied_rules = RuleStore(directory, self.assembly.bus)
-        self.backend = LocalBackend(
+        kind = LocalBackend if isinstance(self.assembly, Assembly) else GroupBackend
+        self.backend = kind(
             self.assembly.control_parts,
             directory,
             configs.storage.formats,
@@ -69,7 +71,11 @@ class UpProgram:
         self.control = Operations(self.backend)
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
         self._beside = beside
-        metrics = partial(program_metrics, self.assembly, self._collectors)
+        metrics = (
+            partial(program_metrics, self.assembly, self._collectors)
+            if isinstance(self.assembly, Assembly)
+            else partial(self.assembly.metrics, self._collectors)
+        )
         self.servers = ControlServers(
             lambda: self.control, directory, tcp, metrics=metrics, store=configs.storage.store
         )
@@ -120,7 +126,7 @@ class UpProgram:
     async def _resume(self) -> None:
         """Publish the jobs of the log, and their seeds: a crash may have come between a job and its seeds."""
         bus = self.assembly.bus
-        for job in job_facts.specs(self.assembly.scheduler).values():
+        for job in self.backend.jobs().values():
             bus.publish(JOBS, 0, job)
             for number, url in enumerate(urls_of(spec_of(job))):
                 bus.publish(SEEDS, 0, Seed(job.uid, url, "job"))

@@ -23,15 +23,24 @@ def job(name, **spec):
 class Program:
     """`nephila up --out o`, and questions to it."""
 
-    def __init__(self, cwd, *words, **env):
+    def __init__(self, cwd, *words, command=NEPHILA, **env):
         self.cwd = cwd
+        self.command = command
         self.words = words
         self.env = env
         self.start()
 
     def start(self):
         self.process = subprocess.Popen(
-            [*NEPHILA, "up", "--out", "o", "--allow-private", *self.words],
+            [
+                *self.command,
+                "up",
+                "--out",
+                "o",
+                "--allow-private",
+                *self.words,
+                *os.environ.get("XWORDS", "").split(),
+            ],  # XW
             cwd=self.cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

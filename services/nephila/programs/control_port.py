@@ -44,6 +44,15 @@ class FrontierOfGroups(Protocol):
         """Job → URLs that are queued, in flight, stored, denied, failed and dropped."""
 
     def hosts_waiting(self) -> int: ...
+    def hold(self, held: bool) -> None:
+        """Fetch nothing while a change comes in; `held=False` continues."""
+
+    def take_refused_seeds(self) -> list[tuple[str, str]]:
+        """(URL, reason) of the seeds that were refused since the last call. Those before `durable` are complete."""
+
+    async def durable(self) -> None:
+        """Return when everything received so far survives a power cut. Raises `UserError`."""
+
     async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
         """The answers of the groups of these partitions; None: of all. Raises `NotReadyError`."""
 

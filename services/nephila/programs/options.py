@@ -424,7 +424,7 @@ class CommandOptions(Options, total=False):
         ),
     ]
     groups: Annotated[
-        bool, Option("Experimental: each process of --workers has a part of the frontier.", POLITENESS, "")
+        bool, Option("Experimental: each process has a part of the frontier.", POLITENESS, "", commands=CRAWL_UP)
     ]
     browser: Annotated[
         bool,

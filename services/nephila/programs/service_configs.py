@@ -134,6 +134,8 @@ def make_configs(
     workers = _workers(options.get("workers"), downloader)
     groups = bool(options.get("groups"))
     if groups and workers == 0:
+        if downloader.browser.enabled:
+            raise UsageError("--groups: a program that renders pages has no groups; leave the option out")
         raise UsageError("--groups needs processes: leave --workers out, or give their largest number")
     _check_values(scheduler, downloader)
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}

@@ -35,8 +35,7 @@ from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
 from nephila.scheduler.partition.shared_slots import SharedSlots
 from nephila.scheduler.politeness.lead import Lead
-from nephila.scheduler.tenants.shares import Shares
-from nephila.scheduler.tenants.tenants import tenants
+from nephila.scheduler.tenants.shares import shares_of
 from nephila_stores.remote.blobs import check_reachable, open_blobs
 
 from nephila_cluster.scheduler.addresses.address_lock_topic import AddressLockTopic
@@ -369,12 +368,10 @@ class ClusterScheduler(Member):
     # ---- capacity
 
     def _shared_slots(self, config: SchedulerConfig) -> SharedSlots:
-        by_tenant = tenants(config.tenants)
-        shares = Shares(lambda tenant: by_tenant[tenant].share if tenant in by_tenant else 1.0)
         limit = config.member_concurrency + config.member_concurrency // AHEAD
         return SharedSlots(
             limit,
-            shares,
+            shares_of(config.tenants),
             lambda: sum(frontier.in_flight.slots for frontier in self.frontiers),
             self._wake_partition,
         )

@@ -107,6 +107,9 @@ class TenantBackend(Backend):
     def reported_generation(self, uid: str) -> int:
         return self._inner.reported_generation(uid)
 
+    async def prepare_reports(self, jobs: Iterable[CrawlJob]) -> None:
+        await self._inner.prepare_reports(jobs)
+
     def report(self, job: CrawlJob) -> job_types.Job:
         return self._inner.report(job)
 

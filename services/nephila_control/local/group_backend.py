@@ -1,4 +1,4 @@
-"""A crawl by groups as a backend of the control API.
+"""A program whose groups have the frontier, as a backend of the control API: a crawl, or `nephila up`.
 
 Counts are those that the groups have reported; questions about URLs and hosts go to the groups (`group_questions.py`).
 """
@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, RefusingHost
+from nephila.kernel.bus.contract import Receipt, all_of
+from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, RefusingHost, Seed, UrlState
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.topics import SEEDS
 from nephila.native import UrlError, parse_url
 from nephila.programs.control_port import FrontierOfGroups
+from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.exclusion_trial import EXAMPLES
 from nephila.scheduler.engine.forget_urls import Forgotten
+from nephila.scheduler.recrawl.freshness import measure
+from nephila.scheduler.standalone import SAMPLED
+from nephila.scheduler.tenants.tenants import tenants
 from nephila.storage.source import Source
 
 from nephila_control import api, job_types, job_view, screen_types, system_types
@@ -33,7 +41,20 @@ T = TypeVar("T")
 
 
 class GroupBackend(LocalBackend):
-    """One crawl by groups."""
+    """One program with groups."""
+
+    _changes = 0
+    """Changes of jobs that are on their way to the groups."""
+
+    @cached_property
+    def _freshness(self) -> dict[str, dict[str, Any] | None]:
+        """Job → what was measured last."""
+        return {}
+
+    @cached_property
+    def _publishing(self) -> asyncio.Lock:
+        """One request publishes at a time: the refused seeds are its own."""
+        return asyncio.Lock()
 
     @property
     def _groups(self) -> FrontierOfGroups:
@@ -67,20 +88,61 @@ class GroupBackend(LocalBackend):
 
     @property
     def tenants(self) -> Collection[str]:
-        return ()
+        scheduler = self._parts.configs["scheduler"]
+        assert isinstance(scheduler, SchedulerConfig)
+        return list(tenants(scheduler.tenants))
 
     def spec(self, uid: str) -> CrawlJob | None:
         return self._groups.spec(uid)
 
     def jobs(self) -> Mapping[str, CrawlJob]:
-        return {uid: job for uid, job in self._groups.jobs().items() if not job.deleted}
+        return self._groups.jobs()
 
     def report(self, job: CrawlJob) -> job_types.Job:
         status = self._groups.status(job)
-        return job_report(job, status, self._rates.of(job.uid, self.clock.monotonic(), finished(status)))
+        answer = job_report(job, status, self._rates.of(job.uid, self.clock.monotonic(), finished(status)))
+        answer.freshness = self._freshness.get(job.uid)
+        return answer
+
+    async def prepare_reports(self, jobs: Iterable[CrawlJob]) -> None:
+        """Measure the freshness of the jobs that fetch pages again."""
+        for job in jobs:
+            spec = spec_of(job)
+            if spec.recrawl is None and not spec.schedule:
+                self._freshness.pop(job.uid, None)
+                continue
+            samples = [
+                sample for sample in await self._ask(None, q.Watched(job.uid, SAMPLED), q.Sample) if sample.total
+            ]
+            states, rates = evenly(samples, SAMPLED)
+            measured = measure(states, self.clock.now(), lambda state, rates=rates: rates[state.url_key])  # type: ignore[misc]
+            self._freshness[job.uid] = msgspec.structs.asdict(measured) if states else None
 
     def _totals(self) -> dict[str, int]:
         return {uid: sum(counts[2:]) for uid, counts in self._counts().items()}
+
+    async def publish(self, job: CrawlJob, seeds: Sequence[Seed] = ()) -> list[job_types.RefusedSeed]:
+        """Nothing is fetched until the seeds are in: what is queued in other groups would be out of their scope."""
+        self._changes += 1
+        self._groups.hold(True)
+        try:
+            return await super().publish(job, seeds)
+        finally:
+            self._changes -= 1
+            if not self._changes:
+                self._groups.hold(False)
+
+    async def _publish(self, pending: list[Receipt], seeds: Sequence[Seed]) -> list[job_types.RefusedSeed]:
+        urls = {seed.url for seed in seeds}
+        async with self._publishing:
+            self._groups.take_refused_seeds()
+            for start in range(0, max(len(seeds), 1), job_types.SEED_BATCH):
+                pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + job_types.SEED_BATCH]]
+                await all_of(pending)
+                pending.clear()
+            await self._groups.durable()
+            refused = self._groups.take_refused_seeds()
+        return [job_types.RefusedSeed(url=url, reason=reason) for url, reason in refused if url in urls]
 
     # ---- URLs
 
@@ -158,3 +220,16 @@ class GroupBackend(LocalBackend):
     async def _refusing_hosts(self) -> list[system_types.RefusingHost]:
         answers = await self._ask(None, q.RefusingHosts(), list[RefusingHost])
         return refusing_hosts(sorted((host for hosts in answers for host in hosts), key=lambda host: host.since))
+
+
+def evenly(samples: Sequence[q.Sample], most: int) -> tuple[list[UrlState], dict[bytes, float]]:
+    """States of all groups, as many of each as it has URLs, and the rates of their changes by key."""
+    share = min((min(len(sample.states), most) / sample.total for sample in samples), default=0.0)
+    states, rates = [], {}
+    share = min(share, most / max(sum(sample.total for sample in samples), 1))
+    for sample in samples:
+        count = max(round(sample.total * share), 1)
+        for at in (number * len(sample.states) // count for number in range(count)):
+            states.append(sample.states[at])
+            rates[sample.states[at].url_key] = sample.rates[at]
+    return states, rates

@@ -1,4 +1,4 @@
-"""Questions of the control API to the groups of a crawl (`nephila crawl --groups`), and what a group answers.
+"""Questions of the control API to the groups of a program (`--groups`), and what a group answers.
 
 The main process has no frontier: it asks the group of a host, or all groups. A question and its answer travel over the
 pipe as MessagePack. A change is answered when it is in the log and the log is synced.
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
-from nephila.kernel.messages import Outcome, Quarantine, RefusingHost
+from nephila.kernel.messages import Outcome, Quarantine, RefusingHost, UrlState
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
 from nephila.scheduler.durability.file_log import FileLog
@@ -88,6 +88,13 @@ class TryExclusion(_Question):
     exclude: list[str]
 
 
+class Watched(_Question):
+    """Answer: a `Sample` of the URLs of a job that are fetched again, with at most so many states."""
+
+    job: str
+    most: int
+
+
 class RefusingHosts(_Question):
     """Answer: a list of `RefusingHost`."""
 
@@ -99,7 +106,15 @@ class Tried(msgspec.Struct, array_like=True):
     examples: list[str]
 
 
-Question = Explain | Hosts | Quarantines | Release | SetPace | Forget | TryExclusion | RefusingHosts
+class Sample(msgspec.Struct, array_like=True):
+    total: int
+    states: list[UrlState]
+    """Evenly spread over all."""
+    rates: list[float]
+    """Changes per second of each."""
+
+
+Question = Explain | Hosts | Quarantines | Release | SetPace | Forget | TryExclusion | Watched | RefusingHosts
 _decode = msgspec.msgpack.Decoder(Question).decode
 
 
@@ -117,6 +132,7 @@ class GroupAnswers:
             SetPace: self._set_pace,
             Forget: self._forget,
             TryExclusion: self._try_exclusion,
+            Watched: self._watched,
             RefusingHosts: self._refusing_hosts,
         }
 
@@ -194,6 +210,17 @@ class GroupAnswers:
             trial.step()
             await asyncio.sleep(0)
         return Tried(trial.looked_at, trial.removed, trial.complete, trial.examples)
+
+    async def _watched(self, question: Watched) -> Sample:
+        jobs = [self._job(owner, question.job) for owner in self._scheduler.owners.values()]
+        watching = [job for job in jobs if job is not None and job.compiled.recrawl.active]
+        sample = Sample(sum(len(job.due_table) for job in watching), [], [])
+        for job in watching:
+            most = question.most * len(job.due_table) // max(sample.total, 1)
+            states = job.due_table.sample(max(most, 1))
+            sample.states += states
+            sample.rates += map(job.compiled.recrawl.rate, states)
+        return sample
 
     async def _refusing_hosts(self, question: RefusingHosts) -> list[RefusingHost]:
         return self._scheduler.refusing_hosts()

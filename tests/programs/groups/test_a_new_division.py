@@ -8,7 +8,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers import protocol as p
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.layout import layout_of
-from nephila.kernel.messages import Seed
+from nephila.kernel.messages import QuotaUse, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS
@@ -111,6 +111,20 @@ def test_a_page_budget_is_granted_to_the_groups_that_use_it_now(tmp_path):
     begins = [control for link in links for control in link.controls if isinstance(control, p.Begin)]
     assert [begin.pages for begin in begins] == [{"j": 5}, {"j": 9}]
     assert groups.budgets["j"].free == 6
+
+
+def test_a_group_knows_what_others_have_spent_of_quotas_before_it_fetches(tmp_path):
+    groups = Main(tmp_path)
+    first, second = groups.divide_into(range(8), range(8, 16))
+    for member, pages in ((first, 5), (second, 9)):
+        use = QuotaUse(account="tenant:news", pages=pages)
+        groups.on_control(member, report(jobs=[of_job()], uses=[use]))
+    groups.divided()
+    link = Told()
+    groups.begin(first, link)
+    (elsewhere, begin) = link.controls
+    assert [(use.account, use.pages) for use in elsewhere.uses] == [("tenant:news", 9)]
+    assert isinstance(begin, p.Begin)
 
 
 def test_a_page_that_killed_its_group_stays_a_dead_letter(tmp_path):

@@ -20,6 +20,7 @@ import msgspec
 from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
+from nephila.downloader.refusal import RefuseBrowserRequests
 from nephila.downloader.service import Downloader
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.contract import Receipt
@@ -237,6 +238,7 @@ class _Services:
         self.scheduler.start(held=True)
         await self.parser.start()
         await self.downloader.start()
+        RefuseBrowserRequests(self._bus, self._clock).start()
 
     def on_control(self, control: Any) -> None:
         self._handlers[type(control)](control)

@@ -1,4 +1,4 @@
-"""One crawl by groups: storage and the bus of the main process, and the group processes.
+"""One program with groups: storage and the bus of the main process, and the group processes.
 
 The main process has the one writer of the database, the page budgets and the leases of addresses. It fetches, parses
 and admits nothing. Without a number of groups it begins with one, and divides the partitions anew when they are loaded.
@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,7 +24,7 @@ from nephila.programs.control_port import Parts
 from nephila.programs.groups.grouped_frontier import GroupedFrontier
 from nephila.programs.groups.members import GroupMember, Groups
 from nephila.programs.groups.supervisor import GroupConfigs, GroupProcesses
-from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs
+from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs, no_browser
 from nephila.scheduler.frontier.frontier import address_limits
 from nephila.scheduler.group.divide import divide
 from nephila.scheduler.group.partition_logs import PARTITIONS
@@ -32,6 +33,9 @@ from nephila.storage.service import build as build_storage
 
 LOADED_AT = 8
 """Requests in flight per group above which further groups are worth their start; a crawl of one site needs one."""
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
 SETTLE_S = 5.0
 """Longest wait, at the end, for groups that write the receipts of the last flush."""
 
@@ -78,6 +82,7 @@ class GroupAssembly:
         )
         self.processes = GroupProcesses(partial(group_configs, configs), self.groups, bus, clock, on_fatal)
         self.frontier = GroupedFrontier(self.groups, self.processes)
+        self._no_browser = no_browser(configs.downloader)
         self._configs = {name: getattr(configs, name) for name in ("scheduler", "downloader", "parser", "storage")}
 
     def _on_report(self) -> None:
@@ -98,14 +103,16 @@ class GroupAssembly:
             verdicts=self.judge.verdicts,
             pages=lambda: self.storage.outcomes["stored"],
             store=lambda: self.storage.store,
+            no_browser=self._no_browser,
             downloader=self._configs["downloader"],
             processes=lambda: self.processes.pids,
             configs=self._configs,
             groups=self.frontier,
         )
 
-    async def metrics(self) -> tuple[bytes, str]:
-        """The text for Prometheus, and its content type. Metrics of a group have its number as the label `worker`."""
+    async def metrics(self, beside: Callable[[], list[Collector]] = list) -> tuple[bytes, str]:
+        """The text for Prometheus, and its content type. Metrics of a group have its number as the label `worker`.
+        `beside`: the metrics of what runs beside the services."""
         # Imported at the first request: prometheus_client would delay the start of every crawl.
         from nephila.downloader.metrics import METRICS as DOWNLOADER
         from nephila.kernel.bus.metrics import DEAD_LETTERS
@@ -126,6 +133,7 @@ class GroupAssembly:
                         WorkerMetricsCollector(name, table, {group: values[name] for group, values in sent.items()})
                         for name, table in tables
                     ),
+                    *beside(),
                 ]
             )
         )
@@ -166,6 +174,7 @@ class GroupAssembly:
     def skip_grace(self) -> None:
         """End a drain at once: the one in progress, or the next one."""
         self.grace_s = 0.0
+        self.processes.skip_grace()
 
     async def drain(self, flush: Callable[[], bool]) -> None:
         """Stop fetching, wait for fetches in flight up to the grace period, then write the rows if `flush()`."""

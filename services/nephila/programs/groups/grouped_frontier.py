@@ -26,15 +26,15 @@ class GroupedFrontier:
         self.all_ended: dict[str, int] | None = None
         """Ended URLs by job, each with a durable row; None without a log."""
         self.anchors_of: dict[str, tuple[set[str], set[str]]] = {}
-        self._jobs: dict[str, CrawlJob] = {}
-        self.hold = groups.hold
+        self.spec, self.jobs = groups.job, groups.jobs
+        self.hold, self.take_refused_seeds = groups.hold, groups.take_refused_seeds
 
     def recovered(self, groups: list[p.Recovered]) -> None:
         """The groups have read their logs."""
         self.restored = sum(group.urls for group in groups), sum(group.leased for group in groups)
-        self._jobs = {job.uid: job for group in groups for job in group.jobs}
+        self._groups.restore(job for group in groups for job in group.jobs)
         if any(group.commits for group in groups):
-            self.all_ended = {uid: sum(self.ended(uid).values()) for uid in self._jobs}
+            self.all_ended = {uid: sum(self.ended(uid).values()) for uid in self.jobs()}
 
     @property
     def idle(self) -> bool:
@@ -83,18 +83,12 @@ class GroupedFrontier:
     def ended(self, uid: str) -> Counter[Outcome]:
         return self._groups.ended(uid)
 
-    def spec(self, uid: str) -> CrawlJob | None:
-        return self._groups.job(uid) or self._jobs.get(uid)
-
-    def jobs(self) -> dict[str, CrawlJob]:
-        return self._jobs | self._groups.jobs()
-
     def status(self, job: CrawlJob) -> JobStatus:
         """The status of a job now."""
         return job_status(job.uid, self._groups.reports(job.uid), self.page_limit(job.uid))
 
     def counts(self) -> dict[str, tuple[int, ...]]:
-        return {job.uid: counts_of(self.status(job)) for job in self.jobs().values() if not job.deleted}
+        return {job.uid: counts_of(self.status(job)) for job in self.jobs().values()}
 
     async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
         """The answers of the groups of these partitions; None: of all. Raises `NotReadyError`."""
@@ -143,7 +137,7 @@ class GroupedFrontier:
         return sorted(hosts, key=lambda row: row[1])
 
     def refetch(self, uid: str) -> GroupedRefetch | None:
-        if uid not in self._jobs:
+        if self.spec(uid) is None:
             return None
         groups = {number: member.number for member in self._groups.members for number in member.partitions}
         self._refetch = GroupedRefetch(uid, self.layout, groups.__getitem__, self._processes.refetch)
@@ -155,4 +149,5 @@ class GroupedFrontier:
 
     async def durable(self) -> None:
         await self._groups.settled()
+        await self._processes.divided()
         await self._processes.ask([member.number for member in self._groups.members], "durable", b"")

@@ -55,6 +55,8 @@ class GroupMember:
         self.partitions = partitions
         self.deaths = GroupDeaths()
         self.report = msgspec.structs.replace(EMPTY)
+        self.jobs: dict[str, p.JobReport] = {}
+        """The jobs of the report."""
         self._requests = self._wire_bytes = 0
         self._errors: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
@@ -125,6 +127,11 @@ class GroupMember:
         if link is self.link:
             self._unconfirmed.pop(number)[3].resolve_one()
 
+    def take(self, report: p.GroupReport) -> None:
+        """The group has reported."""
+        self.report = report
+        self.jobs = {job.uid: job for job in report.jobs}
+
     def control(self, control: p.Control) -> None:
         """Send a control message, if a process is ready."""
         if self.link is not None:
@@ -179,6 +186,7 @@ class Groups:
         self.layout = layout
         self._owners = _owners(members)
         self._latest: dict[Topic, Latest[Any]] = {topic: Latest(topic) for topic in (RULES, RULE_VERDICTS, JOBS)}
+        self._restored: dict[str, CrawlJob] = {}
         self._addresses = AddressLeases(limits)
         self._on_report = on_report
         self._on_fatal = on_fatal
@@ -232,7 +240,7 @@ class Groups:
         """All groups of a new division have read their logs."""
         reports, self._new_reports = self._new_reports or {}, None
         for member in self.members:
-            member.report = reports[member.number]
+            member.take(reports[member.number])
         for uid, budget in self.budgets.items():
             budget.pages, budget.requested = self._claimed(uid), {}
 
@@ -247,6 +255,10 @@ class Groups:
             self.relay.send_again()
 
     def _on_job(self, job: CrawlJob) -> None:
+        self._restored.pop(job.uid, None)
+        if job.deleted:
+            self.budgets.pop(job.uid, None)
+            return
         if job.uid not in self.budgets:
             claimed = self._claimed(job.uid)
             self.budgets[job.uid] = Granted(pages=claimed)
@@ -256,10 +268,7 @@ class Groups:
 
     def _claimed(self, uid: str) -> dict[int, int]:
         """Group → pages of a budget that its logs have in use."""
-        return {
-            member.number: sum(report.claimed for report in member.report.jobs if report.uid == uid)
-            for member in self.members
-        }
+        return {member.number: member.jobs[uid].claimed if uid in member.jobs else 0 for member in self.members}
 
     def add_seeds(self, links: Outlinks) -> None:
         """Publish seeds of a file one by one: each goes to the group of its partition."""
@@ -337,7 +346,9 @@ class Groups:
             for message in messages.values():
                 link.send(topic, 0, message)
         pages = {uid: budget.pages.get(member.number, 0) for uid, budget in self.budgets.items()}
-        deaths = member.deaths
+        deaths, member.quotas_elsewhere = member.deaths, self._quotas_elsewhere().get(member.number, {})
+        if member.quotas_elsewhere:
+            link.send_control(p.QuotasElsewhere(list(member.quotas_elsewhere.values())))
         link.send_control(p.Begin(pages, self.held, list(deaths.suspects), list(deaths.poison)))
         for uid, budget in self.budgets.items():
             if budget.spent:
@@ -356,7 +367,7 @@ class Groups:
         if self._new_reports is not None:
             self._new_reports[member.number] = report
             return
-        member.report = report
+        member.take(report)
         for job in report.jobs:
             budget = self.budgets.get(job.uid)
             if budget is not None and budget.max_pages:
@@ -367,14 +378,16 @@ class Groups:
 
     def _share_quotas(self) -> None:
         """Hand to each group what all others have spent, where that has changed."""
-        uses = {member.number: member.report.uses for member in self.members}
-        if not any(uses.values()):
-            return
-        for number, elsewhere in quota_uses((), uses).items():
+        for number, elsewhere in self._quotas_elsewhere().items():
             member = self.members[number]
-            if elsewhere != member.quotas_elsewhere:
+            if member.link is not None and elsewhere != member.quotas_elsewhere:
                 member.quotas_elsewhere = elsewhere
                 member.control(p.QuotasElsewhere(list(elsewhere.values())))
+
+    def _quotas_elsewhere(self) -> dict[int, dict[str, QuotaUse]]:
+        """Group → what all others have spent; empty without quotas."""
+        uses = {member.number: member.report.uses for member in self.members}
+        return quota_uses((), uses) if any(uses.values()) else {}
 
     def _grant(self, uid: str, budget: Granted) -> None:
         spent = self.ended(uid)[Outcome.STORED] >= budget.max_pages
@@ -388,9 +401,10 @@ class Groups:
         budget.spent = spent
 
     def _on_pages_returned(self, member: GroupMember, control: p.PagesReturned) -> None:
-        budget = self.budgets[control.job]
-        budget.return_pages(member.number, control.pages)
-        self._grant(control.job, budget)
+        budget = self.budgets.get(control.job)
+        if budget is not None:  # the job was not deleted meanwhile
+            budget.return_pages(member.number, control.pages)
+            self._grant(control.job, budget)
 
     def _on_address_wanted(self, member: GroupMember, control: p.AddressWanted) -> None:
         message = self._addresses.want(member.number, control.address)
@@ -425,16 +439,28 @@ class Groups:
         return ended
 
     def job(self, uid: str) -> CrawlJob | None:
-        """The present state of a job."""
-        return self._latest[JOBS].get(uid)
+        """The present state of a job; None for a deleted one."""
+        return self._latest[JOBS].get(uid) or self._restored.get(uid)
 
     def jobs(self) -> dict[str, CrawlJob]:
-        """The present state of all jobs."""
-        return dict(self._latest[JOBS])
+        """The present state of all jobs that are not deleted."""
+        return self._restored | self._latest[JOBS]
+
+    def restore(self, jobs: Iterable[CrawlJob]) -> None:
+        """The jobs of the logs, until they are published. A crash may have left an earlier state in some logs."""
+        for job in jobs:
+            present = self._restored.get(job.uid)
+            if present is None or job.generation > present.generation:
+                self._restored[job.uid] = job
+
+    def take_refused_seeds(self) -> list[tuple[str, str]]:
+        """(URL, reason) of the seeds that were refused since the last call, as far as groups have reported."""
+        refused, self.refused_seeds = self.refused_seeds, []
+        return refused
 
     def reports(self, uid: str) -> list[p.JobReport]:
         """The reports of a job."""
-        return [job for member in self.members for job in member.report.jobs if job.uid == uid]
+        return [member.jobs[uid] for member in self.members if uid in member.jobs]
 
     def settled(self) -> Receipt:
         """Resolves when the groups have confirmed what was sent to them."""

@@ -7,8 +7,7 @@ page that kills its group each time ends as a dead letter (`group_deaths.py`). W
 blame, the program ends with one line.
 
 For a new division the processes end what they do and close their logs, and others go on with other ranges of the same
-logs. Rejected: partitions that move between running processes. A process has its share of all limits from its start,
-and the pause comes once or twice in a crawl.
+logs. Partitions do not move between running processes: each has its share of all limits from its start.
 """
 
 from __future__ import annotations
@@ -181,6 +180,11 @@ class GroupProcesses:
             await asyncio.wait([self._division])
             self._send_drain(grace_s)
         await _all((process.drained for process in self._processes.values()), grace_s + KILL_MARGIN_S)
+
+    def skip_grace(self) -> None:
+        """End a drain at once, if there is one."""
+        if self._ending:
+            self._send_drain(0.0)
 
     def _send_drain(self, grace_s: float) -> None:
         for process in self._processes.values():
@@ -418,8 +422,7 @@ class GroupProcesses:
             except UserError as error:
                 self._fatal(error)
                 return None
-            had_requests = process.member.deaths.died(recovered.in_flight)
-            self._idle_crashes = 0 if had_requests else self._idle_crashes + 1
+            self._idle_crashes = 0 if process.member.deaths.died(recovered.in_flight) else self._idle_crashes + 1
             return process
         return None
 

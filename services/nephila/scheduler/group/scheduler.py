@@ -18,6 +18,7 @@ import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.bus.workers.protocol import JobReport
+from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, Outcome, QuotaUse
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
@@ -44,7 +45,7 @@ from nephila.scheduler.partition.owner_state import OwnerState
 from nephila.scheduler.partition.ports import Build, OwnerEvents, Parts, SoleOwner
 from nephila.scheduler.partition.shared_slots import SharedSlots
 from nephila.scheduler.tenants.quota_uses import quota_uses
-from nephila.scheduler.tenants.shares import Shares
+from nephila.scheduler.tenants.shares import shares_of
 
 MIN_WINDOW = 64
 LEAST_HOT_HOSTS = 256
@@ -83,12 +84,14 @@ class GroupScheduler(Member):
         self.bus = bus
         self.pools: dict[str, PagePool] = {}
         """Job → its grant."""
+        self._budgeted: dict[str, None] = {}
+        """Jobs with a page budget."""
         self._on_turn = on_turn
         self._left: dict[str, int] = {}
         """Job → pages of its grant that no partition used at the end of the last pass."""
         slots = SharedSlots(
             config.concurrency + config.concurrency // AHEAD,
-            Shares(lambda tenant: 1.0),
+            shares_of(config.tenants),
             lambda: sum([len(part.leases) for part in self._in_flight]),
             lambda number: self.wake(self.owners[number]),
         )
@@ -180,7 +183,15 @@ class GroupScheduler(Member):
 
     def _on_job(self, delivery: Delivery) -> None:
         job: CrawlJob = delivery.message
-        self.pools.setdefault(job.uid, PagePool())
+        if job.deleted:
+            self.pools.pop(job.uid, None)
+            self._left.pop(job.uid, None)
+        else:
+            self.pools.setdefault(job.uid, PagePool())
+        if not job.deleted and spec_of(job).scope.max_pages:
+            self._budgeted[job.uid] = None
+        else:
+            self._budgeted.pop(job.uid, None)
         for owner in self.owners.values():
             owner.put_job(job)
         owner.taken(delivery)
@@ -271,14 +282,13 @@ class GroupScheduler(Member):
     # ---- turns
 
     def before_turn(self, owner: PartitionOwner) -> None:
-        for uid in self.pools:
+        for uid in self._budgeted:
             self._share_pages(owner, uid)
 
     def after_turns(self) -> None:
         self.held.return_unused(self.table, self.clock.monotonic())
-        for uid, pool in self.pools.items():
-            if not pool.pages:
-                continue
+        for uid in self._budgeted:
+            pool = self.pools[uid]
             left = pool.left(self.claimed(uid))
             if left > self._left.get(uid, 0):
                 for owner in self.owners.values():

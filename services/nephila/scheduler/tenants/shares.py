@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from nephila.scheduler.tenants.fair_share import FairShare
+from nephila.scheduler.tenants.tenants import tenants
 
 _TENANT = "\1"
 """Prefix of tenants among the keys; no name of a job begins with it."""
@@ -57,6 +58,12 @@ class Shares:
                 inside.refund(job.uid)
         else:
             self._top.refund(job.uid)
+
+
+def shares_of(entries: Iterable[str]) -> Shares:
+    """By the tenants of the settings; any other has the share 1."""
+    by_name = tenants(entries)
+    return Shares(lambda tenant: by_name[tenant].share if tenant in by_name else 1.0)
 
 
 def _charge(shares: FairShare[str], candidates: dict[str, float]) -> str:
