@@ -24,6 +24,10 @@ LINGER: Final = 0.06
 """Part of the period for which any other message waits for more of its kind."""
 LEAD: Final = 2.0
 """Periods from the earliest lease of a host to its dial. Its outcome may wait one period, its request less than one."""
+COMMITS = 4
+"""Periods between two commits of offsets, at least."""
+HEARTBEAT_S = 2.0
+"""Time between heartbeats, or a third of the session where that is shorter."""
 
 
 class Beat:
@@ -51,6 +55,16 @@ class Beat:
         if not self.period_s:
             return 0.0
         return max(wait_s, self.wait_s(DIAL, self.period_s * LINGER)) + self.period_s * (0.5 + READ)
+
+    @property
+    def commit_s(self) -> float:
+        """Least time between two commits of offsets; 0 without a beat."""
+        return self.period_s * COMMITS
+
+    def heartbeat_s(self, session_s: float, settled: bool) -> float:
+        """Least time between two heartbeats: no host waits for what they tell. 0 without a beat, and while partitions
+        of the member move."""
+        return min(HEARTBEAT_S, session_s / 3) if self.period_s and settled else 0.0
 
     def wait_s(self, part: float, after_s: float = 0.0) -> float:
         """Seconds until the next instant that lies this part of the period after a beat, and `after_s` from now at

@@ -50,10 +50,6 @@ from nephila_cluster.kafka.group.watchdog import Watchdog
 log = logging.getLogger(__name__)
 
 POLL_MS, BACKOFF_S, MARK_S = 200, 0.5, 0.1
-COMMITS = 4
-"""Periods of a beat between two commits of offsets, at least."""
-HEARTBEAT_S = 2.0
-"""Time between heartbeats in a beat, or a third of the session where that is shorter."""
 
 
 class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -73,8 +69,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self.name = name
         self.config = config
         self._clock = clock
-        self._beat = beat or Beat(clock, 0.0)
-        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, self._beat)
+        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, beat)
         self._pauses = Pauses(self.inbox)
         self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
@@ -93,8 +88,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         self._fatal = fatal
         self.consumer: AIOKafkaConsumer | None = None
         self._session = MemberSession(config.session_s)
-        self._joined = self._joining = False
-        self._closing = False
+        self._joined = self._joining = self._closing = False
         self._poll_size = PollSize()
         self._committing = asyncio.Lock()
         self.has_lost_topics = False  # nothing is committed: the next member would take it for offsets of new topics
@@ -122,7 +116,8 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         assignor = assignor_for(self.membership)
         consumer = client.new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor, self)
         self.consumer, self._joined = consumer, False
-        client.watch_session(consumer, self._clock, self._session, self._heartbeat_s)
+        beat, session_s = self.inbox.beat, self.config.session_s
+        client.watch_session(consumer, self._clock, self._session, lambda: beat.heartbeat_s(session_s, self.settled))
         try:
             await consumer.start()
         except BaseException:
@@ -238,18 +233,10 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     # ---- committing
 
     async def _commit_routine(self) -> None:
-        due = 0.0
         while True:
-            await asyncio.sleep(self.config.commit_interval_s)
-            if self._clock.monotonic() >= due:
-                await self.commit()
-                due = self._clock.monotonic() + self._beat.period_s * COMMITS - self.config.commit_interval_s / 2
+            await asyncio.sleep(max(self.config.commit_interval_s, self.inbox.beat.commit_s))
+            await self.commit()
             self._pauses.apply(self.consumer)
-
-    def _heartbeat_s(self) -> float:
-        """Least time between heartbeats: where members work in beats, no host waits for what a heartbeat tells. While
-        partitions move it is that of the settings."""
-        return min(HEARTBEAT_S, self.config.session_s / 3) if self._beat.period_s and self.settled else 0.0
 
     async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Commit all progress; what fails now is committed later."""

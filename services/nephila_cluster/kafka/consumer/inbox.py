@@ -100,7 +100,7 @@ class Inbox:
     ) -> None:
         """`commit_metadata` stores metadata with a partition's offset; see `PoisonIsolation`. `beat`: of this member;
         None: there is never one."""
-        self._beat = beat or Beat(clock, 0.0)
+        self.beat = beat or Beat(clock, 0.0)
         self.config = config
         self.claim_store = claim_store
         self.topics: dict[str, KafkaSubscription] = {}
@@ -122,10 +122,10 @@ class Inbox:
 
     def beat_s(self) -> tuple[float, float]:
         """The period of the beat, and the seconds until these topics are read in it; zeros where it does not apply."""
-        if self.waiting is Waiting.ROW or not self._beat.period_s:
+        if self.waiting is Waiting.ROW or not self.beat.period_s:
             return 0.0, 0.0
         dials = any(reader.topic in (REQUESTS, REQUESTS_BROWSER) for reader in self.topics.values())
-        return self._beat.period_s, self._beat.wait_s(DIAL if dials else READ)
+        return self.beat.period_s, self.beat.wait_s(DIAL if dials else READ)
 
     def ended(self) -> None:
         """A message has been processed."""

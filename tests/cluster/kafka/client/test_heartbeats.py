@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 from aiokafka.protocol.group import HeartbeatRequest, SyncGroupRequest
 from nephila.kernel.runtime.clock import ManualClock
+from nephila_cluster.kafka.beat import Beat
 from nephila_cluster.kafka.client import consumer as client
-from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.consumer.consumer_group import ConsumerGroup
 
 HEARTBEAT = HeartbeatRequest("g", 1, "m")
 
@@ -42,10 +41,8 @@ async def test_a_heartbeat_waits_until_it_is_due():
 @pytest.mark.parametrize(("session_s", "interval_s"), [(6.0, 2.0), (3.0, 1.0)])
 def test_members_send_few_heartbeats_in_a_beat(session_s, interval_s):
     """Not while partitions move: the others learn of it by their heartbeats."""
-    group = ConsumerGroup("g", KafkaConfig(session_s=session_s), ManualClock(), None, print)
-    group._joined = True
-    assert group._heartbeat_s() == 0.0
-    group._beat.period_s = 0.5
-    assert group._heartbeat_s() == interval_s
-    group.membership.promised = frozenset({1})
-    assert group._heartbeat_s() == 0.0
+    beat = Beat(ManualClock(), 0.5)
+    assert beat.heartbeat_s(session_s, True) == beat.commit_s == 0.0
+    beat.set_least_delay(1.0)
+    assert (beat.heartbeat_s(session_s, True), beat.commit_s) == (interval_s, 2.0)
+    assert beat.heartbeat_s(session_s, False) == 0.0
