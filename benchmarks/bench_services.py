@@ -3,7 +3,7 @@ database and web server.
 
 usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency 100] [--delay 0]
        [--against SERVICES] [--idle 5] [--keep DIR] [--services storage,fetchparse,scheduler] [--save]
-       [--kafka '{"beat_s": 0.5}'] [--and-kafka '{}'] [--log]
+       [--kafka '{}'] [--and-kafka '{"beat_s": 0}'] [--log]
 
 Work: as in bench_pages, but a system that stands already is told of it by `nephila crawl --bootstrap`: a durable
 frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are

@@ -125,7 +125,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         "--topology", choices=TOPOLOGIES, default="services", help="fetchparse: as many as downloaders"
     )
     options.add_argument("--partitions", type=int, default=16)
-    options.add_argument("--beat", type=float, default=0.0, help="seconds of the beat of the bus; 0: none")
+    options.add_argument("--beat", type=float, default=0.5, help="seconds of the beat of the bus; 0: none")
     options.add_argument("--keep", type=Path, help="work here; default build/chaos/TIME")
     options.add_argument("--save", action="store_true", help="write the raw result")
     args = options.parse_args(argv)

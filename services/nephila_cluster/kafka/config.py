@@ -99,7 +99,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """As gather_s, for records: their rows and receipts come that much later, in fewer transactions and messages."""
     rows_bytes: int = 256 << 10
     """As gather_bytes, with rows_s. The pause is shorter where so many bytes arrive sooner."""
-    beat_s: float = 0.0
+    beat_s: float = 0.5
     """Where every job has a delay of 0.5 s or more, members write and read at common instants, so many seconds apart
     and at most half the least delay; requests are published ahead of their dial. 0: at once. The same in all
     services."""

@@ -110,7 +110,7 @@ async def test_of_two_that_start_at_once_the_later_ends(config, monkeypatch):
 
 async def test_another_beat_is_said_and_refuses_nobody(config, caplog):
     """It makes messages late: a rolling restart may change it."""
-    first = member(config, SEEDS, "scheduler", user_agent="nephila")
+    first = member(msgspec.structs.replace(config, beat_s=0.0), SEEDS, "scheduler", user_agent="nephila")
     second = member(
         msgspec.structs.replace(config, name="d-1", beat_s=0.5), REQUESTS, "downloader", user_agent="nephila"
     )
