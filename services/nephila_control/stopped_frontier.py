@@ -43,7 +43,9 @@ async def stopped_frontier(directory: OutputDirectory) -> AsyncIterator[Operatio
     with directory.locked():
         if directory.has_parts:
             async with _held_groups(directory) as group:
-                parts = Parts(group.bus, group.clock, None, downloader=downloader, groups=StoppedGroups(group))
+                configs = {"scheduler": group.config}
+                groups = StoppedGroups(group)
+                parts = Parts(group.bus, group.clock, None, downloader=downloader, configs=configs, groups=groups)
                 yield Operations(GroupBackend(parts, directory.path, (), store, once=True))
         else:
             async with _held_scheduler(directory) as scheduler:

@@ -74,6 +74,13 @@ def _sections(cls: type[Section]) -> list[Any]:
     return classes
 
 
+def describe(schema: dict[str, Any]) -> None:
+    """Put the docstring of a struct on one line: whether it comes with its indentation depends on the version of
+    Python."""
+    if isinstance(text := schema.get("description"), str):
+        schema["description"] = " ".join(text.split())
+
+
 def _cleaned(schema: Any) -> Any:
     """A schema without null, which no document holds, and without defaults that mean "not given"; the marks of
     `struct_reader` become alternatives."""
@@ -82,6 +89,7 @@ def _cleaned(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     cleaned = {key: _cleaned(value) for key, value in schema.items()}
+    describe(cleaned)
     if "required" in cleaned and not cleaned["required"]:
         del cleaned["required"]
     if "default" in cleaned and cleaned["default"] in (None, "", [], {}):

@@ -17,7 +17,7 @@ from nephila_control.api import OPERATIONS
 from nephila_control.declaration import PREFIX, Operation
 from nephila_control.http.change_feeds import FORMATS
 from nephila_control.http.errors import CODES, ErrorAnswer
-from nephila_control.http.json_schema import json_schema
+from nephila_control.http.json_schema import describe, json_schema
 
 DOCUMENTS: dict[type[Section], tuple[tuple[str, str, str], ...]] = {
     CrawlJob: (("ApplyJob", "job", "Document"), ("JobDetail", "document", "Document")),
@@ -49,6 +49,7 @@ def document() -> dict[str, Any]:
     for name in FORMATS:
         paths[f"{PREFIX}/changes/feed/{name}"] = {"get": _feed(name)}
     for schema in components.values():
+        describe(schema)
         for member in schema.get("properties", {}).values():
             refuses_empty = member.get("minLength") or not re.search(member.get("pattern", ""), "")
             if member.get("default") == "" and refuses_empty:

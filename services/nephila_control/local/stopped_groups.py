@@ -26,19 +26,30 @@ class StoppedGroups:
         self._answers = GroupAnswers(scheduler, scheduler.clock)
 
     def spec(self, uid: str) -> CrawlJob | None:
-        return self._scheduler.jobs().get(uid)
+        return self.jobs().get(uid)
 
     def jobs(self) -> Mapping[str, CrawlJob]:
-        return self._scheduler.jobs()
+        return {uid: job for uid, job in self._scheduler.jobs().items() if not job.deleted}
 
     def status(self, job: CrawlJob) -> JobStatus:
         return job_status(job.uid, [self._scheduler.job_report(job.uid)], self._scheduler.max_pages(job.uid))
 
     def counts(self) -> dict[str, tuple[int, ...]]:
-        return {job.uid: counts_of(self.status(job)) for job in self.jobs().values() if not job.deleted}
+        return {job.uid: counts_of(self.status(job)) for job in self.jobs().values()}
 
     def hosts_waiting(self) -> int:
         return sum(frontier.store.waiting() for frontier in self._scheduler.frontiers)
+
+    def hold(self, held: bool) -> None:
+        """Nothing is fetched anyway."""
+
+    def take_refused_seeds(self) -> list[tuple[str, str]]:
+        refused = list(self._scheduler.counts.refused_seeds)
+        self._scheduler.counts.refused_seeds.clear()
+        return refused
+
+    async def durable(self) -> None:
+        await self._scheduler.durable()
 
     async def ask(self, partitions: Sequence[int] | None, question: bytes) -> list[bytes]:
         return [await self._answers.answer(question)]

@@ -15,7 +15,8 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import RECEIPTS
 from nephila.programs.groups import members
 from nephila.programs.groups.disk_sync import DiskSync, LogFiles
-from nephila.programs.groups.members import GroupMember, Groups
+from nephila.programs.groups.group_member import GroupMember
+from nephila.programs.groups.members import Groups
 from nephila.programs.groups.seed_relay import SeedRelay
 from nephila.scheduler.group.partition_logs import RELAY
 

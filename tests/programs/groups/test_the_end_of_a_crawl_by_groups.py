@@ -9,7 +9,8 @@ from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.programs.groups.members import GroupMember, Groups
+from nephila.programs.groups.group_member import GroupMember
+from nephila.programs.groups.members import Groups
 
 
 class Link:

@@ -21,8 +21,9 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge
 from nephila.programs.control_port import Parts
+from nephila.programs.groups.group_member import GroupMember
 from nephila.programs.groups.grouped_frontier import GroupedFrontier
-from nephila.programs.groups.members import GroupMember, Groups
+from nephila.programs.groups.members import Groups
 from nephila.programs.groups.supervisor import GroupConfigs, GroupProcesses
 from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs, no_browser
 from nephila.scheduler.frontier.frontier import address_limits

@@ -1,9 +1,7 @@
-"""The groups as the main process sees them: messages that are not confirmed, leases, budgets, reports.
+"""The groups together as the main process sees them: routes of messages, leases, budgets, reports.
 
-This module does not depend on processes: a group has a link while its process runs. Invariants: a message to a group is
-kept until the group has confirmed it, and is sent again to the next process of the group, in the same order; after a
-new division, to the group that has its partition. Everything that a dead process has sent is taken before its leases
-pass to others.
+This module does not depend on processes: a group has a link while its process runs. Invariant: everything that a dead
+process has sent is taken before its leases pass to others.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from nephila.kernel.bus.contract import Delivery, Receipt, all_of
 from nephila.kernel.bus.latest import Latest
@@ -31,7 +27,7 @@ from nephila.kernel.seeds import link_urls
 from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RECORDS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url
 from nephila.programs.groups.disk_sync import After, DiskSync, LogFiles, at_once
-from nephila.programs.groups.group_deaths import GroupDeaths
+from nephila.programs.groups.group_member import GroupMember
 from nephila.programs.groups.seed_relay import SeedRelay
 from nephila.scheduler.group.address_leases import AddressLeases, Grant, Recall
 from nephila.scheduler.group.page_grants import Granted
@@ -39,119 +35,6 @@ from nephila.scheduler.group.partition_logs import directory_of
 from nephila.scheduler.tenants.quota_uses import quota_uses
 
 GROUP = "groups"
-OF_PARTITIONS = frozenset({SEEDS, OUTLINKS, RECEIPTS})
-"""Topics whose messages go to one group; all others go to every group."""
-EMPTY = p.GroupReport(False, 0, 0, 0, 0, None, {}, {}, "", [], 0, (0, ""), [], [], [])
-
-
-Unconfirmed = tuple[Topic, int, Any, Receipt]
-
-
-class GroupMember:
-    """One group, whether its process runs or not."""
-
-    def __init__(self, number: int, partitions: range) -> None:
-        self.number = number
-        self.partitions = partitions
-        self.deaths = GroupDeaths()
-        self.report = msgspec.structs.replace(EMPTY)
-        self.jobs: dict[str, p.JobReport] = {}
-        """The jobs of the report."""
-        self._requests = self._wire_bytes = 0
-        self._errors: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
-        self.link: WorkerChannel | None = None
-        """None while no process of it is ready."""
-        self.quotas_elsewhere: dict[str, QuotaUse] = {}
-        """What its process knows of the other groups."""
-        self._number = 0
-        self._unconfirmed: dict[int, Unconfirmed] = {}
-
-    @property
-    def requests(self) -> int:
-        """Requests of all processes of the group."""
-        return self._requests + self.report.requests
-
-    @property
-    def wire_bytes(self) -> int:
-        """Bytes that all processes of the group have received."""
-        return self._wire_bytes + self.report.wire_bytes
-
-    @property
-    def errors(self) -> Counter[str]:
-        """Errors of all processes of the group."""
-        return self._errors + Counter(self.report.errors)
-
-    @property
-    def causes(self) -> Counter[str]:
-        """Finer reasons of all processes of the group."""
-        return self._causes + Counter(self.report.causes)
-
-    @property
-    def idle(self) -> bool:
-        """Nothing happens in the group, and nothing is on its way to it."""
-        return self.report.idle and not self._unconfirmed and self.link is not None
-
-    def send(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Send a message; its receipt resolves when the group has confirmed it, or a later process of the group."""
-        receipt = Receipt()
-        self._put(self._keep((topic, partition, message, receipt)))
-        return receipt
-
-    def _keep(self, entry: Unconfirmed) -> int:
-        self._number += 1
-        self._unconfirmed[self._number] = entry
-        return self._number
-
-    def divide(self, partitions: range) -> list[Unconfirmed]:
-        """The group has other partitions from now on, and no process; returns the messages for those that it has no
-        more, in their order."""
-        self.partitions = partitions
-        moved = [
-            number
-            for number, (topic, partition, *_) in self._unconfirmed.items()
-            if topic in OF_PARTITIONS and partition not in partitions
-        ]
-        return [self._unconfirmed.pop(number) for number in moved]
-
-    def take_over(self, entry: Unconfirmed) -> None:
-        """A message that another group had not confirmed; it is sent when a process is ready."""
-        self._keep(entry)
-
-    def _put(self, number: int) -> None:
-        if self.link is not None:
-            topic, partition, message, _ = self._unconfirmed[number]
-            self.link.send(topic, partition, message).add_done_callback(partial(self._confirmed, number, self.link))
-
-    def _confirmed(self, number: int, link: WorkerChannel) -> None:
-        if link is self.link:
-            self._unconfirmed.pop(number)[3].resolve_one()
-
-    def take(self, report: p.GroupReport) -> None:
-        """The group has reported."""
-        self.report = report
-        self.jobs = {job.uid: job for job in report.jobs}
-
-    def control(self, control: p.Control) -> None:
-        """Send a control message, if a process is ready."""
-        if self.link is not None:
-            self.link.send_control(control)
-
-    def join(self, link: WorkerChannel) -> None:
-        """A process of the group is ready: send what is not confirmed."""
-        self.link = link
-        for number in list(self._unconfirmed):
-            self._put(number)
-
-    def leave(self) -> None:
-        """The process is gone."""
-        link, self.link = self.link, None
-        if link is not None:
-            link.close()
-        self.quotas_elsewhere = {}
-        self._requests, self._errors, self._causes = self.requests, self.errors, self.causes
-        self._wire_bytes = self.wire_bytes
-        self.report = msgspec.structs.replace(self.report, idle=False, requests=0, wire_bytes=0, errors={}, causes={})
 
 
 class Groups:
@@ -464,7 +347,7 @@ class Groups:
 
     def settled(self) -> Receipt:
         """Resolves when the groups have confirmed what was sent to them."""
-        unconfirmed = [entry[3] for member in self.members for entry in member._unconfirmed.values()]
+        unconfirmed = [receipt for member in self.members for receipt in member.unconfirmed]
         return all_of([*unconfirmed, *self._receipts.values()])
 
 

@@ -31,7 +31,8 @@ from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
-from nephila.programs.groups.members import GroupMember, Groups
+from nephila.programs.groups.group_member import GroupMember
+from nephila.programs.groups.members import Groups
 from nephila.programs.groups.questions import ANSWER_S, Questions, all_answers
 from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S, ChildProcess
 from nephila.scheduler.config import SchedulerConfig
