@@ -13,7 +13,8 @@ from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS
 from nephila.programs.groups.group_assembly import groups_for
-from nephila.programs.groups.members import EMPTY, GroupMember, Groups
+from nephila.programs.groups.group_member import EMPTY, GroupMember
+from nephila.programs.groups.members import Groups
 
 from tests.jobs import crawl_job
 from tests.programs.groups.test_the_end_of_a_crawl_by_groups import Link
