@@ -95,7 +95,7 @@ def values(out: Path) -> dict[str, Any]:
     """What each reader finds in the killed crawl, as JSON has it. Times of the clock count from the epoch."""
     directory = OutputDirectory(out)
     run = directory.read()
-    frontier = recorded_frontier(directory, run, 0.0, 0.0)[0].frontier
+    frontier = recorded_frontier(directory, run, 0.0, 0.0)[0].dispatcher.frontier
     (job,) = (job for _, job in frontier.jobs.items())
     hosts = [frontier.hosts.get(number) for number in frontier.store.hosts_of(job.number)]
     with open_for_reading(directory.rows(run), check=True) as connection:

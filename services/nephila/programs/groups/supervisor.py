@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,17 +23,16 @@ import msgspec
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel, later
-from nephila.kernel.bus.workers.socket_pipe import Pipe
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 from nephila.programs.groups.group_member import GroupMember
+from nephila.programs.groups.group_process import EndedAtStartError, GroupProcess
 from nephila.programs.groups.members import Groups
 from nephila.programs.groups.questions import ANSWER_S, Questions, all_answers
-from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S, ChildProcess
+from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.partition_logs import PARTITIONS
 from nephila.scheduler.group.scheduler import ranges
@@ -47,8 +45,6 @@ MAX_IDLE_CRASHES = 5
 MAX_FRUITLESS_CRASHES = 20
 """Crashes in a row without an ended URL between them."""
 START_AGAIN = Backoff(0.1, 60.0)
-GATHER_S = 0.005
-"""Longest wait of links and receipts for others that are written to the pipe with them."""
 CLOSE_S = 30.0
 """Longest wait for the end of a group that closes its logs."""
 LOAD_S = 30.0
@@ -69,61 +65,6 @@ class GroupConfigs(msgspec.Struct, frozen=True):
     parser: ParserConfig
 
 
-class EndedAtStartError(UserError):
-    """A group has ended before it had read its log."""
-
-
-class _Process(ChildProcess):
-    """One process of a group."""
-
-    def __init__(
-        self,
-        member: GroupMember,
-        groups: Groups,
-        bus: LocalBus,
-        clock: Clock,
-        on_control: Callable[[_Process, Any], None],
-        on_gone: Callable[[_Process, Exception | None], None],
-    ) -> None:
-        super().__init__(f"group {member.number}", Pipe(self._on_bytes, partial(on_gone, self)))
-        self.member = member
-        self.link = WorkerChannel(
-            bus, self.pipe.write, clock.call_soon, partial(on_control, self), groups.take, later(clock, GATHER_S)
-        )
-        self.recovered: asyncio.Future[p.Recovered] = asyncio.get_running_loop().create_future()
-        self.loaded = asyncio.Event()
-        """It has answered, or has ended."""
-        self.drained = asyncio.Event()
-        self.gone = asyncio.Event()
-
-    @property
-    def ready(self) -> bool:
-        """It has read its logs, and runs."""
-        return self.recovered.done() and not self.gone.is_set()
-
-    def _on_bytes(self, data: bytes) -> None:
-        self.heard()
-        self.link.receive(data)
-
-    def set_gone(self) -> None:
-        """It has ended."""
-        for event in (self.loaded, self.drained, self.gone):
-            event.set()
-        if not self.recovered.done():
-            self.recovered.set_exception(
-                EndedAtStartError(f"{self.name} ended before it had read its log; see nephila doctor")
-            )
-
-    async def kill(self) -> None:
-        """End a process whose logs are not open."""
-        if self.popen is not None and not self.gone.is_set():
-            self.popen.kill()
-        self.pipe.close()
-        await self.reap()
-        if self.recovered.done():
-            self.recovered.exception()  # nobody waits for it
-
-
 class GroupProcesses:
     """Starts, watches, drains and ends the groups."""
 
@@ -141,7 +82,7 @@ class GroupProcesses:
         self._bus = bus
         self._clock = clock
         self._on_fatal = on_fatal
-        self._processes: dict[int, _Process] = {}
+        self._processes: dict[int, GroupProcess] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._questions = Questions()
         self._ending = False
@@ -268,7 +209,7 @@ class GroupProcesses:
     async def _divide(self, count: int, flush: Callable[[], Awaitable[None]]) -> None:
         before = self._groups.members
         members = [*before, *(GroupMember(number, range(0)) for number in range(len(before), count))]
-        new: list[_Process] = []
+        new: list[GroupProcess] = []
         self._groups.changing = True
         try:
             for member in members:
@@ -309,7 +250,7 @@ class GroupProcesses:
                 log.warning("%s %s; others go on with its logs", process.name, await process.reap())
         return not self._ending
 
-    async def _go_on(self, processes: list[_Process]) -> None:
+    async def _go_on(self, processes: list[GroupProcess]) -> None:
         """Processes of a new division read the logs, each again until it lives; then they fetch."""
         for process in processes:
             self._take_in(process)
@@ -331,18 +272,18 @@ class GroupProcesses:
 
     # ---- one process
 
-    async def _start(self, member: GroupMember) -> _Process:
+    async def _start(self, member: GroupMember) -> GroupProcess:
         """A process that waits for its settings."""
-        process = _Process(member, self._groups, self._bus, self._clock, self._on_control, self._on_gone)
+        process = GroupProcess(member, self._groups, self._bus, self._clock, self._on_control, self._on_gone)
         await process.start(MODULE)
         return process
 
-    async def _spawn(self, member: GroupMember) -> _Process:
+    async def _spawn(self, member: GroupMember) -> GroupProcess:
         process = await self._start(member)
         self._take_in(process)
         return process
 
-    def _take_in(self, process: _Process) -> None:
+    def _take_in(self, process: GroupProcess) -> None:
         """The process reads the logs of its group."""
         member = process.member
         self._processes[member.number] = process
@@ -359,7 +300,7 @@ class GroupProcesses:
             )
         )
 
-    def _on_control(self, process: _Process, control: Any) -> None:
+    def _on_control(self, process: GroupProcess, control: Any) -> None:
         if isinstance(control, p.Recovered):
             process.recovered.set_result(control)
         elif isinstance(control, p.Drained):
@@ -379,7 +320,7 @@ class GroupProcesses:
         else:
             self._groups.on_control(process.member, control)
 
-    def _on_gone(self, process: _Process, error: Exception | None) -> None:
+    def _on_gone(self, process: GroupProcess, error: Exception | None) -> None:
         """The pipe is closed: the process has ended."""
         if isinstance(error, ValueError):
             log.error("group %d: its message could not be read: %s", process.member.number, error)
@@ -397,13 +338,13 @@ class GroupProcesses:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _replace(self, process: _Process) -> None:
+    async def _replace(self, process: GroupProcess) -> None:
         """The group goes on in another process."""
         replacement = await self._restart(process)
         if replacement is not None:
             self._groups.begin(replacement.member, replacement.link)
 
-    async def _restart(self, process: _Process) -> _Process | None:
+    async def _restart(self, process: GroupProcess) -> GroupProcess | None:
         """Start the group again, until a process of it has read its logs; None when the program ends."""
         while not self._ending:
             how = await process.reap()
