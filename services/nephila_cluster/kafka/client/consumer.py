@@ -15,9 +15,11 @@ import contextlib
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.client import AIOKafkaClient
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.errors import (
     CommitFailedError,
@@ -230,11 +232,21 @@ async def stop_consumer(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
     """Stop a consumer in a task, so that a part that hangs cannot block the caller."""
     if leave:
         consumer._coordinator._group_instance_id = None
-    for closing in (consumer.stop, consumer._client.close):
+    for closing in (consumer.stop, partial(_close_for_good, consumer._client)):
         task = asyncio.get_running_loop().create_task(closing())
         await asyncio.wait([task], timeout=STOP_S)
-        if task.done() and not task.cancelled() and task.exception() is None:
-            return
-        task.cancel()
-        await asyncio.wait([task], timeout=STOP_S)
-        log.warning("a consumer did not stop in time")
+        if not task.done() or task.cancelled() or task.exception() is not None:
+            task.cancel()
+            await asyncio.wait([task], timeout=STOP_S)
+            log.warning("a consumer did not stop in time")
+
+
+async def _close_for_good(client: AIOKafkaClient) -> None:
+    """Close all connections. A request that failed by that would open one again, which nobody closes."""
+    client._get_conn = _refuse_connection
+    async with client._get_conn_lock:  # one may be on its way
+        await client.close()
+
+
+async def _refuse_connection(node_id: int, **options: Any) -> None:
+    """There is no connection any more."""
