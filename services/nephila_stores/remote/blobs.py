@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from nephila.kernel.process.disk import sync_directory
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError
 from nephila.kernel.runtime.extras import install_line
 
@@ -100,7 +101,7 @@ class DirectoryBlobs:
                 file.flush()
                 os.fsync(file.fileno())
             part.replace(path)
-            self._sync(path.parent)
+            sync_directory(path.parent)
         except OSError as error:
             with contextlib.suppress(OSError):
                 part.unlink()
@@ -114,14 +115,6 @@ class DirectoryBlobs:
         with content.open("rb") as source:
             while block := source.read(1 << 20):
                 file.write(block)
-
-    @staticmethod
-    def _sync(folder: Path) -> None:
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
     def get(self, name: str) -> bytes:
         try:

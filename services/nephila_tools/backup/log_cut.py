@@ -45,7 +45,7 @@ def cut_of(frontier: Path, logs: Sequence[CommitLog]) -> LogCut:
 
 def segments(logs: Sequence[CommitLog]) -> list[Path]:
     """The files of all segments."""
-    return [log.directory / f"{number:08d}.log" for log in logs for number in log.segments()]
+    return [log.segment(number) for log in logs for number in log.segments()]
 
 
 def _relay(frontier: Path) -> bytes:

@@ -65,16 +65,16 @@ class LogFiles:
         for log in self._logs:
             segments = log.segments()
             if segments:
-                self._sync(log.directory, segments[-1])
+                self._sync(log, segments[-1])
 
-    def _sync(self, directory: Path, segment: int) -> None:
-        path = directory / f"{segment:08d}.log"
+    def _sync(self, log: CommitLog, segment: int) -> None:
+        path = log.segment(segment)
         try:
             with path.open("rb") as file:
                 state = segment, os.fstat(file.fileno()).st_size
-                if self._synced.get(directory) != state:
+                if self._synced.get(log.directory) != state:
                     os.fdatasync(file.fileno())
-                    self._synced[directory] = state
+                    self._synced[log.directory] = state
         except FileNotFoundError:
             return  # a snapshot has replaced it, and is on the disk
         except OSError as error:

@@ -197,6 +197,10 @@ class CommitLog:
         self._sequences: dict[int, int] = {}
         """Partition → sequence of the last commit that was recovered."""
 
+    def segment(self, number: int) -> Path:
+        """The file of a segment."""
+        return self.directory / f"{number:08d}.log"
+
     def segments(self) -> list[int]:
         """Numbers of the log segments, ascending."""
         return sorted(int(p.stem) for p in self.directory.glob("*.log") if p.stem.isdigit())
@@ -220,11 +224,11 @@ class CommitLog:
                 yield state
         live = [n for n in segments if n >= first]
         if snapshots and not live:  # a segment is created before its snapshot is renamed
-            raise UserError(f"{self.directory / f'{first:08d}.log'} is missing; {remedy(self.directory)}")
+            raise UserError(f"{self.segment(first)} is missing; {remedy(self.directory)}")
         for expected, number in enumerate(live, first):
-            path = self.directory / f"{number:08d}.log"
+            path = self.segment(number)
             if number != expected:
-                raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; {remedy(self.directory)}")
+                raise UserError(f"{self.segment(expected)} is missing; {remedy(self.directory)}")
             reach("restore")
             yield from self._read_segment(path, last=number == live[-1])
 
@@ -282,7 +286,7 @@ class CommitLog:
         self._open_segment(numbers[-1] if numbers else 1)
 
     def _open_segment(self, number: int) -> None:
-        path = self.directory / f"{number:08d}.log"
+        path = self.segment(number)
         try:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
@@ -342,7 +346,7 @@ class CommitLog:
     def _delete_before(self, number: int) -> None:
         for old in self.segments():
             if old < number:
-                (self.directory / f"{old:08d}.log").unlink()
+                self.segment(old).unlink()
         for old in self.snapshots():
             if old < number:
                 (self.directory / f"{old:08d}.snapshot").unlink()

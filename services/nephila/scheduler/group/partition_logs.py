@@ -31,7 +31,8 @@ def remove_parts(frontier: Path) -> None:
 
 
 def remove_one_log(frontier: Path) -> None:
-    """Remove what the one log of a divided frontier has left. Raises `OSError`."""
-    for path in frontier.iterdir():
+    """Remove what the one log of a divided frontier has left, its segments last: while there is one, the next start
+    goes on with this. Raises `OSError`."""
+    for path in sorted(frontier.iterdir(), key=lambda path: path.suffix == ".log"):
         if path.is_file() and path.name != RELAY:
             path.unlink()
