@@ -1,6 +1,6 @@
-"""CPU per page and pages per second by worker processes or groups: main process, each other one, web server apart.
+"""CPU per page and pages per second by worker processes: main process, each other one, web server apart.
 
-usage: python -m benchmarks.bench_workers --web DIR [--workers 0,1,2,g2] [--repeat 3] [--concurrency 100] [--cores 0,1]
+usage: python -m benchmarks.bench_workers --web DIR [--workers 0,1,2] [--repeat 3] [--concurrency 100] [--cores 0,1]
 
 Work: as in bench_pages, everything on. All processes share the cores given; the server is on the first. A run of one
 page is the cost of the start; figures per page are printed with it and without. CPU of a process is read from /proc
@@ -46,17 +46,12 @@ class Watch(threading.Thread):
         return sorted(self.workers.values(), reverse=True)
 
 
-def words_of(workers: str) -> list[str]:
-    """The options of a number of workers; `g4`: of four groups."""
-    return ["--workers", workers.removeprefix("g"), *(["--groups"] if workers.startswith("g") else [])]
-
-
 def once(
     web: plainweb.PlainWeb, args: argparse.Namespace, workers: str, folder: Path, limit: int = 0
 ) -> dict[str, Any]:
     """One crawl; `limit` pages, or all."""
     out = folder / "out"
-    extra = [*words_of(workers), *(("--max-pages", str(limit)) if limit else ())]
+    extra = ["--workers", workers, *(("--max-pages", str(limit)) if limit else ())]
     command = bench_pages.nephila(web, args.nephila.split(), args.concurrency, extra).command(out)
     servers = args.server_pids or measure.named("nginx")
     served = sum(map(cpu_s, servers))
@@ -157,7 +152,7 @@ def main(argv: list[str] | None = None) -> int:
         prog="benchmarks.bench_workers", description="What worker processes cost and gain."
     )
     options.add_argument("--web", type=Path, required=True, help="a plain web (python -m benchmarks.web.plain DIR)")
-    options.add_argument("--workers", default="0,1,2", help="numbers of workers or, with a g, of groups (0,2,g2)")
+    options.add_argument("--workers", default="0,1,2", help="numbers of workers")
     options.add_argument("--repeat", type=int, default=3)
     options.add_argument("--concurrency", type=int, default=100)
     options.add_argument("--cores", default=",".join(map(str, sorted(os.sched_getaffinity(0)))), help="cores to run on")

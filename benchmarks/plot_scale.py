@@ -30,7 +30,7 @@ def by_partitions(folder: Path) -> dict[tuple[int, float], dict[str, float]]:
 
 
 def by_processes(folder: Path) -> dict[str, float]:
-    """Worker processes, or `g` and groups → pages/s, of the newest result."""
+    """Number of workers → pages/s, of the newest result."""
     return {row["workers"]: row["pages_per_s"] for row in results(folder, "workers")[-1]["rows"]}
 
 
@@ -64,8 +64,7 @@ def draw(folder: Path, path: Path) -> None:
     partitions.set_title("CPU-ms of a page by partitions", fontsize=10)
     partitions.legend(fontsize=8, frameon=False)
     speeds = by_processes(folder)
-    names = [f"{name[1:]} groups" if name[0] == "g" else f"{name} workers" for name in speeds]
-    processes.bar(names, list(speeds.values()), 0.5)
+    processes.bar([f"{name} workers" for name in speeds], list(speeds.values()), 0.5)
     processes.set_title("pages/s by processes, two cores", fontsize=10)
     for state, sizes in by_hosts(folder).items():
         hosts.loglog(*zip(*sizes, strict=True), "o-", label=STATES[state])

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.link import WorkerChannel
+from nephila.kernel.bus.pipe.link import Channel
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS, Topic
 from nephila_cluster.kafka.admin import topics as admin
@@ -90,8 +90,8 @@ class TwoProcesses:
 
     def __init__(self, clock: ManualClock) -> None:
         self.here, self.there = LocalBus(clock), LocalBus(clock)
-        self.near = WorkerChannel(self.here, lambda data: self.far.receive(bytes(data)), _at_once, print)
-        self.far = WorkerChannel(self.there, lambda data: self.near.receive(bytes(data)), _at_once, print)
+        self.near = Channel(self.here, lambda data: self.far.receive(bytes(data)), _at_once, print)
+        self.far = Channel(self.there, lambda data: self.near.receive(bytes(data)), _at_once, print)
         for topic in TOPICS:
             self.near.forward(topic, "over there")
         self.subscribe = self.there.subscribe

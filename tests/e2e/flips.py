@@ -73,7 +73,7 @@ def killed_crawl(folder: Path) -> Iterator[tuple[Web, Path]]:
     with serve(answer) as web:
         for attempt in range(ATTEMPTS):
             (cwd := folder / f"{attempt}").mkdir()
-            words = ("http://a.test/0", "--format", FORMATS, "--keep-raw", "--quiet")
+            words = ("http://a.test/0", "--format", FORMATS, "--keep-raw", "--quiet", "--workers", "0")
             done = crawl(web, *words, cwd=cwd, NEPHILA_FAILPOINT="frontier_commit_after:45", **SMALL)
             assert done.returncode == -signal.SIGKILL, done.stderr
             if _committed(cwd / "o"):

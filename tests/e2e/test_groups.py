@@ -15,12 +15,12 @@ import pytest
 from tests.e2e.test_stop_and_resume import FORMATS, expect_whole
 from tests.e2e.test_stop_and_resume import PAGES as PAGES_OF_A_HOST
 from tests.e2e.test_stop_and_resume import answer as one_host
-from tests.e2e.test_workers import QUICK_ADDRESSES, start
+from tests.e2e.test_workers import QUICK_ADDRESSES, start, workers_of
 from tests.e2e.web import Reply, page, rows, run, run_json, serve
 from tests.waits import wait_until
 
 SMALL, HOSTS = 240, 24
-GROUPS = ("--groups", "--workers", "4")
+GROUPS = ("--workers", "4")
 SCOPE = ("http://h0.test/0", "--scope", "any")
 
 
@@ -47,16 +47,6 @@ def town(request):
     number = int(request.path[1:] or 0)
     links = [n for n in (2 * number + 1, 2 * number + 2, (number * 7 + 3) % SMALL) if n < SMALL]
     return page(*[f"/to{n}" if n % 10 == 5 else url(n) for n in links], "/secret")
-
-
-def groups_of(process) -> list[int]:
-    """Process ids of its groups."""
-    try:
-        text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-    except OSError:
-        return []
-    name = b"nephila.programs.groups.group"
-    return [pid for pid in map(int, text.split()) if name in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def stored(tmp_path) -> Counter[str]:
@@ -113,7 +103,7 @@ def test_each_group_killed_in_turn_starts_again_on_its_log(tmp_path):
         for _ in range(4):
             assert turn.wait(LONG_S)
             turn.clear()
-            alive = [pid for pid in groups_of(process) if pid not in killed]
+            alive = [pid for pid in workers_of(process) if pid not in killed]
             first = min(alive)
             os.kill(first, signal.SIGKILL)
             killed.append(first)
@@ -147,15 +137,15 @@ def test_a_killed_program_goes_on_with_another_number_of_groups(tmp_path):
         process = start(web, tmp_path, *SCOPE, *GROUPS)
         for workers in ("2", "3", ""):
             assert happened.wait(LONG_S)
-            groups = groups_of(process)
+            groups = workers_of(process)
             process.kill()
             process.communicate(timeout=30)
             wait_until(lambda groups=groups: not any(Path(f"/proc/{pid}/stat").exists() for pid in groups))
             happened.clear()
             requested = itertools.count(1)
             if workers:
-                process = start(web, tmp_path, "--resume", "--groups", "--workers", workers)
-        done = crawl(web, "--resume", "--groups", "--workers", "7", cwd=tmp_path)
+                process = start(web, tmp_path, "--resume", "--workers", workers)
+        done = crawl(web, "--resume", "--workers", "7", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     expect_town(tmp_path)
 
@@ -169,7 +159,7 @@ def test_a_stopped_crawl_stores_what_it_has_fetched(tmp_path):
         _, err = process.communicate(timeout=LONG_S)
         assert process.returncode == 130, err
         assert len(web.paths()) - 1 == len(rows(tmp_path)) == run_json(tmp_path)["outcomes"]["stored"]
-        done = crawl(web, "--resume", "--groups", "--workers", "2", *FORMATS, cwd=tmp_path)
+        done = crawl(web, "--resume", "--workers", "2", *FORMATS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(rows(tmp_path)) == PAGES_OF_A_HOST
     expect_whole(tmp_path)
@@ -198,7 +188,7 @@ def test_a_budget_is_held_when_groups_are_killed(tmp_path):
         for _ in range(2):
             assert turn.wait(LONG_S)
             turn.clear()
-            os.kill(max(groups_of(process)), signal.SIGKILL)  # perhaps while it starts
+            os.kill(max(workers_of(process)), signal.SIGKILL)  # perhaps while it starts
         _, err = process.communicate(timeout=LONG_S)
     assert process.returncode == 0, err
     assert sum(stored(tmp_path).values()) == 150

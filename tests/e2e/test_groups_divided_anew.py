@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.test_groups import SCOPE, crawl, expect_town, groups_of, stored, town
-from tests.e2e.test_workers import QUICK_ADDRESSES
+from tests.e2e.test_groups import SCOPE, crawl, expect_town, stored, town
+from tests.e2e.test_workers import QUICK_ADDRESSES, workers_of
 from tests.e2e.web import rows, serve
 from tests.waits import wait_until
 
@@ -34,7 +34,7 @@ sys.exit(main())
 
 def start(web, cwd, *words, delay="0", **env):
     """Begin a crawl by groups without a number of them."""
-    line = ["--quiet", "--groups", "--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", delay]
+    line = ["--quiet", "--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", delay]
     return subprocess.Popen(
         [sys.executable, "-c", FIVE_CORES, "crawl", *words, *line],
         cwd=cwd,
@@ -77,8 +77,8 @@ def test_a_loaded_crawl_gets_more_groups_and_fetches_nothing_twice(tmp_path):
     groups: set[int] = set()
     with serve(Slow()) as web:
         process = start(web, tmp_path, *SCOPE)
-        wait_until(lambda: len(groups_of(process)) == 1)
-        wait_until(lambda: groups.update(groups_of(process)) or process.poll() is not None)
+        wait_until(lambda: len(workers_of(process)) == 1)
+        wait_until(lambda: groups.update(workers_of(process)) or process.poll() is not None)
         _, err = process.communicate(timeout=ENDS_S)
         twice = [where for where, times in requested(web).items() if times > 1]
     assert process.returncode == 0, err
@@ -92,7 +92,7 @@ def test_delays_hold_over_a_new_division(tmp_path):
     slow = Slow(0.4)
     with serve(slow) as web:
         process = start(web, tmp_path, *SCOPE, delay="0.2", **QUICK_ADDRESSES)
-        wait_until(lambda: len(groups_of(process)) > 1)
+        wait_until(lambda: len(workers_of(process)) > 1)
         _, err = process.communicate(timeout=ENDS_S)
     assert process.returncode == 0, err
     expect_town(tmp_path)
@@ -105,7 +105,7 @@ def test_delays_hold_over_a_new_division(tmp_path):
 def test_a_crawl_of_one_site_keeps_one_group(tmp_path):
     with serve(lambda request: town(request)) as web:
         process = start(web, tmp_path, "http://h0.test/0", "--max-pages", "3")
-        wait_until(lambda: len(groups_of(process)) == 1)
+        wait_until(lambda: len(workers_of(process)) == 1)
         _, err = process.communicate(timeout=ENDS_S)
     assert process.returncode == 0, err
     assert rows(tmp_path)
@@ -116,15 +116,15 @@ def test_a_process_that_is_killed_during_a_new_division(tmp_path, which):
     """The division begins when there are further processes."""
     with serve(Slow()) as web:
         process = start(web, tmp_path, *SCOPE)
-        wait_until(lambda: len(groups_of(process)) > 1)
-        groups = groups_of(process)
+        wait_until(lambda: len(workers_of(process)) > 1)
+        groups = workers_of(process)
         if which == "reading":
-            wait_until(lambda: groups[0] not in groups_of(process), every_s=0.001)
+            wait_until(lambda: groups[0] not in workers_of(process), every_s=0.001)
         os.kill({"old": groups[0], "main": process.pid}.get(which, groups[-1]), signal.SIGKILL)
         _, err = process.communicate(timeout=ENDS_S)
         if which == "main":
             wait_until(lambda: not any(os.path.exists(f"/proc/{pid}/stat") for pid in groups))
-            done = crawl(web, "--resume", "--groups", "--workers", "3", cwd=tmp_path)
+            done = crawl(web, "--resume", "--workers", "3", cwd=tmp_path)
             assert done.returncode == 0, done.stderr
         else:
             assert process.returncode == 0, err
@@ -134,12 +134,12 @@ def test_a_process_that_is_killed_during_a_new_division(tmp_path, which):
 def test_a_signal_during_a_new_division_ends_the_crawl(tmp_path):
     with serve(Slow()) as web:
         process = start(web, tmp_path, *SCOPE)
-        wait_until(lambda: len(groups_of(process)) > 1)
+        wait_until(lambda: len(workers_of(process)) > 1)
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=ENDS_S)
         assert process.returncode == 130, err
         before = stored(tmp_path)
-        done = crawl(web, "--resume", "--groups", "--workers", "2", cwd=tmp_path)
+        done = crawl(web, "--resume", "--workers", "2", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     expect_town(tmp_path)
     assert {requested(web)[host, path] for host, path in map(parts, before)} == {1}

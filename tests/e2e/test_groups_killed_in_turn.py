@@ -15,8 +15,8 @@ from nephila_control.commands.client import ControlTarget, call
 from nephila_control.job_types import ExcludeUrls
 
 from tests.e2e.test_explain_a_crawl import program
-from tests.e2e.test_groups import GROUPS, LONG_S, SCOPE, expect_gaps, expect_town, groups_of, town
-from tests.e2e.test_workers import QUICK_ADDRESSES, start
+from tests.e2e.test_groups import GROUPS, LONG_S, SCOPE, expect_gaps, expect_town, town
+from tests.e2e.test_workers import QUICK_ADDRESSES, start, workers_of
 from tests.e2e.web import page, run, serve
 from tests.waits import wait_until
 
@@ -39,15 +39,15 @@ def test_no_gap_is_shorter_than_the_delay_whoever_is_killed(tmp_path):
     pace = {"delay": str(DELAY_S), **QUICK_ADDRESSES}
     with serve(watched) as web:
         process = start(web, tmp_path, *SCOPE, *GROUPS, **pace)
-        wait_until(lambda: len(groups_of(process)) == 4)
-        for pid in (*groups_of(process), process.pid):
+        wait_until(lambda: len(workers_of(process)) == 4)
+        for pid in (*workers_of(process), process.pid):
             assert turn.wait(LONG_S)
             turn.clear()
-            groups = groups_of(process)
+            groups = workers_of(process)
             os.kill(pid, signal.SIGKILL)
         process.communicate(timeout=LONG_S)
         wait_until(lambda: not any(Path(f"/proc/{pid}/stat").exists() for pid in groups))
-        process = start(web, tmp_path, "--resume", "--groups", "--workers", "3", **pace)
+        process = start(web, tmp_path, "--resume", "--workers", "3", **pace)
         _, err = process.communicate(timeout=LONG_S)
     assert process.returncode == 0, err
     expect_town(tmp_path)

@@ -46,6 +46,7 @@ def expect_whole(tmp_path):
 
 
 FORMATS = ("--format", "sqlite,jsonl,warc", "--quiet")
+ONE = ("--workers", "0")
 
 
 @pytest.mark.parametrize(
@@ -59,10 +60,10 @@ FORMATS = ("--format", "sqlite,jsonl,warc", "--quiet")
     ],
 )
 def test_killed_at_a_failpoint(tmp_path, failpoint):
-    """SIGKILL exactly there, then --resume."""
+    """SIGKILL exactly there, then --resume. With workers the log is in a process that is started again."""
     small = {"NEPHILA_SCHEDULER__SEGMENT_BYTES": "20000", "NEPHILA_STORAGE__BATCH_ROWS": "32"}
     with serve(answer) as web:
-        killed = crawl(web, "http://a.test/0", *FORMATS, cwd=tmp_path, NEPHILA_FAILPOINT=failpoint, **small)
+        killed = crawl(web, "http://a.test/0", *ONE, *FORMATS, cwd=tmp_path, NEPHILA_FAILPOINT=failpoint, **small)
         assert killed.returncode == -signal.SIGKILL
         done = crawl(web, "--resume", *FORMATS, cwd=tmp_path, **small)
     assert done.returncode == 0, done.stderr
@@ -72,9 +73,9 @@ def test_killed_at_a_failpoint(tmp_path, failpoint):
 def test_killed_during_the_restore(tmp_path):
     """A crash while recovering from a crash changes nothing."""
     with serve(answer) as web:
-        crawl(web, "http://a.test/0", *FORMATS, cwd=tmp_path, NEPHILA_FAILPOINT="frontier_commit_after:50")
+        crawl(web, "http://a.test/0", *ONE, *FORMATS, cwd=tmp_path, NEPHILA_FAILPOINT="frontier_commit_after:50")
         for _ in range(2):
-            killed = crawl(web, "--resume", *FORMATS, cwd=tmp_path, NEPHILA_FAILPOINT="restore")
+            killed = crawl(web, "--resume", *ONE, *FORMATS, cwd=tmp_path, NEPHILA_FAILPOINT="restore")
             assert killed.returncode == -signal.SIGKILL
         done = crawl(web, "--resume", *FORMATS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

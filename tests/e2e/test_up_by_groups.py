@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections import Counter
+from functools import partial
 
 import pytest
 from nephila_control.commands.client import ControlTarget, call
@@ -15,7 +16,7 @@ from nephila_control.job_types import ExcludeUrls
 
 from tests.e2e.program import QUICK, Program, job
 from tests.e2e.test_forget import test_an_expression_is_looked_up_in_the_rows_of_a_program_that_runs  # noqa: F401
-from tests.e2e.test_groups import HOSTS, SMALL, groups_of, town, url
+from tests.e2e.test_groups import HOSTS, SMALL, town, url
 from tests.e2e.test_groups_divided_anew import FIVE_CORES
 from tests.e2e.test_rules import test_jobs_of_up_name_their_rules  # noqa: F401
 from tests.e2e.test_tenants_and_quotas import (
@@ -33,9 +34,10 @@ from tests.e2e.test_up import (
     test_two_jobs_to_their_end,  # noqa: F401
 )
 from tests.e2e.test_update_monitoring import test_a_monitored_site  # noqa: F401
-from tests.e2e.web import Reply, run, serve
+from tests.e2e.test_workers import workers_of
+from tests.e2e.web import Reply, serve
 
-GROUPS = ("--groups", "--workers", "3")
+GROUPS = ("--workers", "3")
 
 
 @pytest.fixture
@@ -51,9 +53,9 @@ def test_a_job_over_many_hosts_survives_a_kill_of_each_group(tmp_path, up):
         program.apply(job("a", seeds=seeds, scope={"mode": "any"}))
         program.apply(job("b", seeds=[url(n) for n in range(HOSTS)], scope={"mode": "any", "maxDepth": 0}))
         for number in range(3):
-            groups = groups_of(program.process)
+            groups = workers_of(program.process)
             os.kill(groups[number], signal.SIGKILL)
-            program.until(lambda jobs: len(groups_of(program.process)) == 3 and jobs["a"]["stored"] > 0)
+            program.until(lambda jobs: len(workers_of(program.process)) == 3 and jobs["a"]["stored"] > 0)
         found = program.until(lambda jobs: {jobs[name]["state"] for name in "ab"} == {"idle"})
         assert (found["a"]["stored"] >= SMALL, found["b"]["stored"]) == (True, HOSTS)
         program.end()
@@ -103,12 +105,13 @@ def test_a_program_without_a_number_of_groups_gets_more_with_the_load(tmp_path):
 
     with serve(slow) as web:
         command = [sys.executable, "-c", FIVE_CORES]
-        program = Program(tmp_path, "--groups", "--host-map", web.host_map, command=command, **QUICK)
+        program = Program(tmp_path, "--host-map", web.host_map, command=command, **QUICK)
         try:
-            (first,) = groups_of(program.process)
+            (first,) = workers_of(program.process)
             program.apply(job("a", seeds=seeds, scope={"maxPages": 900}))
             program.apply(job("b", seeds=seeds, scope={"maxPages": 100}))
-            program.until(lambda jobs: len(groups_of(program.process)) > 1 and first not in groups_of(program.process))
+            workers = partial(workers_of, program.process)
+            program.until(lambda jobs: len(workers()) > 1 and first not in workers())
             released.set()
             program.until(lambda jobs: {jobs[name]["state"] for name in "ab"} == {"limit"})
             assert program.end()[0] == 0
@@ -166,11 +169,18 @@ def test_a_quarantine_is_listed_and_released_over_groups(tmp_path, up):
         program.end()
 
 
-def test_the_other_kind_of_frontier_is_refused(tmp_path, up):
+def test_one_process_continues_a_divided_frontier(tmp_path, up):
     with serve(answer) as web:
         program = up(web)
-        program.apply(job("a", scope={"maxPages": 1}))
+        program.apply(job("a", scope={"maxPages": 5}))
+        program.until(lambda jobs: jobs["a"]["state"] == "limit")
         program.end()
-        done = run("up", "--out", "o", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "nephila: the frontier in o belongs to groups: add --groups\n")
-    assert rows(tmp_path) == {"a": 1}
+        program = Program(tmp_path, "--workers", "0", "--host-map", web.host_map, **QUICK)
+        try:
+            assert workers_of(program.process) == []
+            program.apply(job("a", scope={"maxPages": 12}))
+            program.until(lambda jobs: jobs["a"]["state"] == "limit" and jobs["a"]["stored"] == 12)
+            assert program.end()[0] == 0
+        finally:
+            program.process.kill()
+    assert rows(tmp_path, "select job, count(*) from pages where outcome = 'stored' group by job") == {"a": 12}

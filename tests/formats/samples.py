@@ -80,7 +80,7 @@ def crawl(web: Web, *words: str, cwd: Path, **env: str) -> subprocess.CompletedP
 def killed_crawl(cwd: Path, **env: str) -> None:
     """A crawl that is killed when a part of its rows is written."""
     with site() as web:
-        done = crawl(web, SEED, cwd=cwd, NEPHILA_FAILPOINT="frontier_commit_after:45", **env)
+        done = crawl(web, SEED, "--workers", "0", cwd=cwd, NEPHILA_FAILPOINT="frontier_commit_after:45", **env)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 

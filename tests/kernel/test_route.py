@@ -18,7 +18,7 @@ WITHIN_ONE_PROGRAM = {"crawl", "groups", "main", "one", "progress", "workers"}
 """Groups that read the bus of one program, or of a program and its workers or groups of partitions."""
 PASSED_ON = (
     *(
-        "nephila/kernel/bus/workers/",
+        "nephila/kernel/bus/pipe/",
         "nephila/programs/groups/",
         "nephila/programs/outlink_router.py",
         "nephila_cluster/service/fetchparse.py",

@@ -10,6 +10,7 @@ import pytest
 import warcio
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from nephila.kernel.messages import Capture, Outlinks
+from nephila.kernel.topics import PAGES
 from nephila_stores.warcs import warc_records
 
 from tests.storage.storage_rig import page, record, rows, running
@@ -301,3 +302,16 @@ async def test_warcio_check_passes(tmp_path):
                 assert item.digest_checker.passed is not False, item.digest_checker.problems
                 kinds.append(item.rec_type)
     assert sorted(set(kinds)) == ["metadata", "request", "response", "revisit", "warcinfo"]
+
+
+async def test_pages_of_a_dead_process_are_written_alone(tmp_path):
+    """Their records do not come any more; pages of other partitions wait for theirs."""
+    async with running(tmp_path, formats=WARC) as rig:
+        lost, kept = (rig.bus.publish(PAGES, number, page(number)) for number in (1, 2))
+        rig.storage.abandon_pages(range(2))
+        await rig.storage.flush()
+        assert lost.done
+        assert not kept.done
+        rig.send(record(2))
+        await rig.storage.flush()
+    assert len(read(tmp_path)) == 4

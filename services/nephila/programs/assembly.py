@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
 
 from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.refusal import RefuseBrowserRequests
@@ -26,9 +25,6 @@ from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs, n
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage
-
-if TYPE_CHECKING:
-    from nephila.programs.workers.supervisor import WorkerProcesses
 
 
 class Assembly:
@@ -52,50 +48,34 @@ class Assembly:
         self._directory = configs.storage.directory
         self._downloader_config = configs.downloader
         self._configs = {name: getattr(configs, name) for name in ("scheduler", "downloader", "parser", "storage")}
-        self._on_fatal = on_fatal
         self.bus = bus
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(configs.storage, self.bus, clock, on_fatal)
         self.judge: RuleJudge = make_judge(self.bus, clock) if rules else NoJudge()
         """Whether rules still fit their sites, whichever process has read the pages."""
-        self.workers = self._worker_processes(configs) if configs.workers else None
         budget = make_budget(configs.downloader.admission, clock)
         read_pages = ReadPages(configs.parser)
         # The parser subscribes first: a page has to find it.
-        self.parser = (
-            None
-            if self.workers
-            else build_parser(
-                configs.parser, bus, clock, with_judge=False, rules=rules, budget=budget, read_pages=read_pages
-            )
+        self.parser = build_parser(
+            configs.parser, bus, clock, with_judge=False, rules=rules, budget=budget, read_pages=read_pages
         )
-        self.downloader = (
-            None
-            if self.workers
-            else build_downloader(configs.downloader, bus, clock, budget=budget, read_pages=read_pages)
-        )
-        """Parser and downloader are None where worker processes fetch and parse."""
+        self.downloader = build_downloader(configs.downloader, bus, clock, budget=budget, read_pages=read_pages)
         self.browser = (
             build_browser(configs.downloader, bus, clock, budget=budget) if configs.downloader.browser.enabled else None
         )
         """The downloader whose pages a browser renders; None where there is none."""
         self.fetching: tuple[Service, ...] = tuple(
-            service for service in (self.workers, self.browser, self.downloader, self.parser) if service is not None
+            service for service in (self.browser, self.downloader, self.parser) if service is not None
         )
         """What fetches and parses, in the order in which it is drained."""
         self._no_browser = "" if self.browser is not None else no_browser(configs.downloader)
         self.scheduler: Scheduler = build_scheduler(
-            configs.scheduler, self.bus, clock, self._on_wider, on_turn=on_turn, on_fatal=on_fatal
+            configs.scheduler, self.bus, clock, on_turn=on_turn, on_fatal=on_fatal
         )
-
-    def _on_wider(self, uid: str) -> None:
-        if self.workers is not None:
-            self.workers.bus.forget(uid)
 
     @property
     def control_parts(self) -> Parts:
         """What the control API needs of the services."""
-        workers = self.workers
         return Parts(
             self.bus,
             self.clock,
@@ -105,25 +85,8 @@ class Assembly:
             store=lambda: self.storage.store,
             no_browser=self._no_browser,
             downloader=self._downloader_config,
-            processes=(lambda: workers.pids) if workers is not None else tuple,
-            downloaders=[fetching for fetching in (self.downloader, self.browser) if fetching is not None],
+            downloaders=lambda: [self.downloader, *([self.browser] if self.browser is not None else [])],
             configs=self._configs,
-        )
-
-    def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
-        # Their protocol has a decoder for each message: it is loaded only where there are worker processes.
-        from nephila.programs.workers.supervisor import WorkerProcesses
-
-        return WorkerProcesses(
-            configs.workers,
-            configs.downloader,
-            configs.parser,
-            self.bus,
-            self.clock,
-            first=configs.workers_first,
-            on_fatal=self._on_fatal,
-            late_address_check=lambda *attempt: self.scheduler.check_late_address(*attempt),  # built after the workers
-            on_request_sent=lambda address, at: self.scheduler.sent(address, at),
         )
 
     @contextlib.asynccontextmanager

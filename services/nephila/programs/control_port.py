@@ -74,7 +74,7 @@ class Parts(msgspec.Struct, frozen=True):
     """Why pages cannot be rendered, with the remedy; empty: they can."""
     downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
     """How the program fetches: its name, addresses that it may ask."""
-    downloaders: Sequence[Downloader] = ()
+    downloaders: Callable[[], Sequence[Downloader]] = tuple
     """What fetches in this process; none where worker processes do."""
     store: Callable[[], StoreStatus | None] = lambda: None
     """The state of the file or server of the rows; None: nothing is stored here."""

@@ -414,7 +414,7 @@ class CommandOptions(Options, total=False):
     workers: Annotated[
         Count | None,
         Option(
-            "Processes that fetch and parse; 0 = all in one; default: automatic, at most CPU cores - 1.",
+            "Processes that fetch and parse; 0 = all in one; default: automatic, at most CPU cores - 1 and 16.",
             POLITENESS,
             {"plan.workers": None},
             N,
@@ -422,9 +422,6 @@ class CommandOptions(Options, total=False):
             least=0,
             most=256,
         ),
-    ]
-    groups: Annotated[
-        bool, Option("Experimental: each process has a part of the frontier.", POLITENESS, "", commands=CRAWL_UP)
     ]
     browser: Annotated[
         bool,

@@ -1,8 +1,4 @@
-"""/metrics of one program on this machine: the metrics of all its services, by the same names as over a broker.
-
-Services of this process are read directly. Worker processes send their values on request; their metrics have the label
-`worker`, so a counter of a worker that is replaced starts at 0 like one of any new process.
-"""
+"""/metrics of one process with all services: the metrics of all of them, by the same names as over a broker."""
 
 from __future__ import annotations
 
@@ -19,15 +15,9 @@ async def program_metrics(assembly: Assembly, beside: Callable[[], list[Collecto
     """The text for Prometheus, and its content type. `beside`: the metrics of what runs beside the services."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
     from nephila.downloader.metrics import BROWSER_METRICS as BROWSER
-    from nephila.downloader.metrics import METRICS as DOWNLOADER
     from nephila.downloader.metrics import PLAIN_METRICS as PLAIN
     from nephila.kernel.bus.metrics import DEAD_LETTERS
-    from nephila.kernel.runtime.metrics import (
-        MetricsCollector,
-        WorkerMetricsCollector,
-        exposition,
-        registry_of,
-    )
+    from nephila.kernel.runtime.metrics import MetricsCollector, exposition, registry_of
     from nephila.parser.metrics import JUDGE_METRICS, PAGE_METRICS
     from nephila.scheduler.metrics import FRONTIER_METRICS
     from nephila.storage.metrics import METRICS as STORAGE
@@ -37,15 +27,8 @@ async def program_metrics(assembly: Assembly, beside: Callable[[], list[Collecto
         MetricsCollector("parser", assembly.judge, JUDGE_METRICS),
         MetricsCollector("storage", assembly.storage, STORAGE),
         MetricsCollector("bus", assembly.bus, (DEAD_LETTERS,)),
+        MetricsCollector("downloader", assembly.downloader, PLAIN),
+        MetricsCollector("downloader", assembly.browser or assembly.downloader, BROWSER),
+        MetricsCollector("parser", assembly.parser, PAGE_METRICS),
     ]
-    if assembly.downloader is not None:
-        collectors.append(MetricsCollector("downloader", assembly.downloader, PLAIN))
-        collectors.append(MetricsCollector("downloader", assembly.browser or assembly.downloader, BROWSER))
-    if assembly.parser is not None:
-        collectors.append(MetricsCollector("parser", assembly.parser, PAGE_METRICS))
-    if assembly.workers is not None:
-        sent = await assembly.workers.metrics()
-        for service, table in (("downloader", DOWNLOADER), ("parser", PAGE_METRICS)):
-            values = {worker: metrics.services[service] for worker, metrics in sent.items()}
-            collectors.append(WorkerMetricsCollector(service, table, values))
     return exposition(registry_of([*collectors, *beside()]))

@@ -51,11 +51,11 @@ class ServiceConfigs(msgspec.Struct, frozen=True):
     parser: ParserConfig
     storage: StorageConfig
     workers: int = 0
-    """Processes that fetch and parse; 0: this one does."""
+    """Processes that have parts of the frontier, fetch and parse; 0: this one does."""
     workers_first: int = 0
     """How many of them begin at once, the others when there is enough to do; 0: all."""
-    groups: bool = False
-    """The processes have partitions of the frontier of their own."""
+    divided: bool = False
+    """The frontier has a log for each partition, as workers have left it."""
 
 
 def archive_name(name: str, run: RunFile) -> str:
@@ -102,10 +102,12 @@ def make_configs(
     pictures: bool = False,
     seeds: Sequence[str] = (),
     archive: str = "",
+    divided: bool = False,
 ) -> ServiceConfigs:
     """The configuration of every service. `paced`: there is a delay between fetches of a host. `recrawls`: pages are
     fetched again when they are due. `renders`: a browser renders pages; `pictures`: with their pictures. `seeds`: whose
-    hosts get the headers that may be secrets. `archive`: in the names of WARC files."""
+    hosts get the headers that may be secrets. `archive`: in the names of WARC files. `divided`: each partition of the
+    directory's frontier has a log."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
@@ -132,11 +134,6 @@ def make_configs(
     # A variable of the services, as images set it, must not move a part of the directory.
     scheduler = structs.replace(scheduler, directory=str(directory / "frontier"))
     workers = _workers(options.get("workers"), downloader)
-    groups = bool(options.get("groups"))
-    if groups and workers == 0:
-        if downloader.browser.enabled:
-            raise UsageError("--groups: a program that renders pages has no groups; leave the option out")
-        raise UsageError("--groups needs processes: leave --workers out, or give their largest number")
     _check_values(scheduler, downloader)
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, SOURCE, "storage")
@@ -146,8 +143,6 @@ def make_configs(
         extension("rule-functions")(parser.rule_functions_dir, time.monotonic)
     # Without --workers, the main process keeps one core, and workers start as the load grows.
     processes = usable_cores() - 1 if workers is None and can_have_workers() else workers or 0
-    if groups:
-        processes = max(processes, 1)
     return ServiceConfigs(
         scheduler=scheduler,
         downloader=replaced(downloader, {"admission.processes": max(processes, 1)}),
@@ -155,7 +150,7 @@ def make_configs(
         storage=structs.replace(storage, store=store, directory=directory),
         workers=processes,
         workers_first=1 if workers is None else 0,
-        groups=groups,
+        divided=divided,
     )
 
 

@@ -327,9 +327,8 @@ def build(
     config: SchedulerConfig,
     bus: Bus,
     clock: Clock,
-    on_wider: Callable[[str], None] = lambda uid: None,
     *,
     on_turn: Callable[[], None] | None = None,
     on_fatal: Callable[[BaseException], None] | None = None,
 ) -> Scheduler:
-    return Scheduler(config, bus, clock, on_wider=on_wider, on_turn=on_turn, on_fatal=on_fatal)
+    return Scheduler(config, bus, clock, on_turn=on_turn, on_fatal=on_fatal)

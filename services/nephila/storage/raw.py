@@ -7,7 +7,7 @@ writes a page alone if its record was flushed before (the group had no credit), 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Final
 
 import msgspec
@@ -82,6 +82,15 @@ class RawPages:
             twin[1].ack()
         self._waiting[key] = (self._clock.monotonic(), delivery)
         self._start_timer()
+
+    def abandon(self, partitions: Container[int]) -> None:
+        """The process that fetched from these partitions is dead: the records of its pages do not come any more."""
+        for key, (_, delivery) in list(self._waiting.items()):
+            if delivery.partition in partitions:
+                del self._waiting[key]
+                self.late.append(delivery)
+        if self.late:
+            self._on_late()
 
     def close(self) -> None:
         self._timer.cancel()

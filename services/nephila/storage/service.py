@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import attrgetter
@@ -194,6 +194,11 @@ class Storage:
             if self._task is None:
                 raise RuntimeError("storage has not been started")
             await asyncio.shield(self._task)
+
+    def abandon_pages(self, partitions: Container[int]) -> None:
+        """No further record comes of what was fetched from these partitions so far: write its raw pages alone."""
+        if self._raw is not None:
+            self._raw.abandon(partitions)
 
     async def drain(self, grace_s: float) -> None:
         """Make received records durable, within `grace_s` seconds; a resumed crawl fetches the rest again."""

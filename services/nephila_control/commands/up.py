@@ -77,7 +77,6 @@ def run_up(
     of changes, `beside` gives metrics of the companion, `sites` is the file of the sites (default: that of the
     directory)."""
     from nephila.kernel.runtime.config import secret_variable
-    from nephila.programs.groups.limits import check_kind
     from nephila.programs.headers import redacted
     from nephila.programs.service_configs import archive_name, formats_of, make_configs, new_writer, with_store
     from nephila.storage.source import ENVIRONMENT
@@ -101,9 +100,8 @@ def run_up(
         writer=run.writer,
         renders=browser,
         archive=archive_name("up", run),
+        divided=directory.has_parts,
     )
-    if directory.has_log:
-        check_kind(out, has_parts=directory.has_parts, groups=configs.groups)
     if rules := options.get("rules", ""):
         check_functions(read_all([Path(rules)]), configs.parser.rule_functions_dir)
     changed = {"browser": browser, "header": redacted(options["header"]), "proxy": proxies.redacted(options["proxy"])}

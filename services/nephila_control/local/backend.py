@@ -415,9 +415,10 @@ class LocalBackend(Backend):
         return self._parts.configs
 
     def downloaders(self) -> Sequence[Downloader]:
-        if not self._parts.downloaders and self._parts.processes():
+        downloaders = self._parts.downloaders()
+        if not downloaders and self._parts.processes():
             raise UserError("worker processes fetch here, each with its own DNS cache and proxies; see /metrics")
-        return self._parts.downloaders
+        return downloaders
 
     async def complete(self, status: system_types.Status) -> None:
         status.in_flight, _, status.hosts_waiting, errors = self._numbers()

@@ -20,7 +20,6 @@ OF_VERSION_1 = """
     disconnected dns encoding excluded expired internal lease_expired login lost memory middleware navigation near_copy
     no_browser no_tunnel not_consumed not_modified not_resolved protocol proxy proxy_auth redirect requisite robots
     second_fetch sitemap_chain sitemap_limit slow stale step throttle timeout tls too_large too_many_redirects trap
-    worker_died
 """
 MADE = [status_reason(status) for status in (404, 410, 429, 500, 503, 599, 799)] + [tunnel_reason(403)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import protocol as p
+from nephila.kernel.bus.pipe import protocol as p
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import QuotaUse, Seed

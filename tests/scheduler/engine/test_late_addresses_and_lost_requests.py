@@ -39,7 +39,7 @@ def lost(world: World, url: str, *, attempt: int = 1, fetch_no: int = 1, job: st
         fetch_no,
         attempt,
         result=FetchResult.LOST,
-        reason="worker_died",
+        reason="downloader_gone",
         started_at=now - 0.1,
         ended_at=now,
         lease_until=lease_of(world, url, job),

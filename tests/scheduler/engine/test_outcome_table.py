@@ -71,7 +71,7 @@ TABLE = {
         {"result": FetchResult.EXPIRED, **UNDIALLED}, "queued, fetch 1, tries 0", "queued, fetch 1, tries 2", 0.0
     ),
     "lost": Row(
-        {"result": FetchResult.LOST, "reason": "worker_died"},
+        {"result": FetchResult.LOST, "reason": "downloader_gone"},
         "queued, fetch 1, tries 0",
         "queued, fetch 1, tries 2",
         1.0,

@@ -1,1 +1,1 @@
-"""The bus: one contract (`contract`) and three implementations: `local`, `workers` and `kafka`."""
+"""The bus: one contract (`contract`) and two implementations, `local` and `kafka`, and `pipe` that joins two of the first."""

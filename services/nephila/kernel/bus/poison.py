@@ -1,6 +1,6 @@
 """When a message counts as the cause of crashes: it is probed, and only crashes while it is probed count. Pure.
 
-Used for a URL in worker processes (workers/poison.py) and for a record of members over Kafka (kafka/consumer/). A kill
+Used for a URL in worker processes (nephila/programs/groups/crash_suspects.py) and for a record of members over Kafka (kafka/consumer/). A kill
 from outside or a lack of memory must not make a message poison: therefore two crashes, and a crash of a member without
 any message clears the suspicion.
 """

@@ -356,7 +356,6 @@ class Reason(StrEnum):
     THROTTLE = "throttle", Row(None, "the rate of its resource is reached: its host waits")
     SLOW = "slow", Row(None, "its host answers slowly, and other hosts need the slot: its host pauses", behind=True)
     MEMORY = "memory", Row(None, "there was no memory for its body", behind=True)
-    WORKER_DIED = "worker_died", Row(None, "its worker process ended with it")
     EXPIRED = "expired", Row(None, "it was not started in time")
 
 

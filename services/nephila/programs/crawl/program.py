@@ -91,9 +91,9 @@ class Result(msgspec.Struct):
 
 def assembly_class(configs: ServiceConfigs) -> type[Assembly] | type[GroupAssembly]:
     """The parts of a program with one scheduler, or with groups of partitions."""
-    if not configs.groups:
+    if not (configs.workers or configs.divided):
         return Assembly
-    # Loaded only where there are groups.
+    # Their protocol has a decoder for each message: it is loaded only where there are groups.
     from nephila.programs.groups.group_assembly import GroupAssembly
 
     return GroupAssembly

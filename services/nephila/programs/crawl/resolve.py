@@ -112,11 +112,6 @@ def resolve(request: CrawlRequest, stored: Stored) -> Plan:
     if draft.spec.parse.requisites and WARC not in draft.formats:
         raise UsageError("--page-requisites (spec.parse.requisites) stores into archives: add --format warc")
     refetch, incomplete = again_of(request, draft, stored)
-    if configs.groups or earlier.has_parts:
-        from nephila.programs.groups.limits import check_kind
-
-        if draft.continues and earlier.has_log:
-            check_kind(request.out, has_parts=earlier.has_parts, groups=configs.groups)
     notice = ""
     if incomplete and COPIES not in refetch:
         notice, incomplete = _what_is_incomplete(stored.copies, incomplete)

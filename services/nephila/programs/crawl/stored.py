@@ -40,7 +40,7 @@ def read_stored(request: CrawlRequest) -> Stored:
     earlier = read_earlier(request)
     draft = draft_of(request, earlier)
     run, rows = draft.run, draft.store or request.out
-    configs = _read_configs(draft, request.out)
+    configs = _read_configs(draft, request.out, divided=draft.continues and earlier.has_parts)
     rules = run.options.get("rules", "")
     stored = Stored(
         earlier=earlier,
@@ -110,7 +110,7 @@ def check_packages(spec: JobSpec) -> None:
         raise UsageError(trafilatura_text.MISSING)
 
 
-def _read_configs(draft: Draft, directory: Path) -> ServiceConfigs:
+def _read_configs(draft: Draft, directory: Path, *, divided: bool) -> ServiceConfigs:
     """The settings of the services, whose outputs and libraries can work."""
     run, spec = draft.run, draft.spec
     configs = make_configs(

@@ -21,12 +21,12 @@ from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.coordination import Coordination
 from nephila.downloader.refusal import RefuseBrowserRequests
-from nephila.downloader.service import Downloader
+from nephila.downloader.service import Downloader, build_browser
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel, later
-from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
+from nephila.kernel.bus.pipe import protocol as p
+from nephila.kernel.bus.pipe.link import Channel, later
+from nephila.kernel.bus.pipe.socket_pipe import Pipe, connect
 from nephila.kernel.layout import layout_of
 from nephila.kernel.messages import FetchRequest, FetchResult, QuotaUse
 from nephila.kernel.outcomes import given_back
@@ -35,16 +35,17 @@ from nephila.kernel.reasons.table import Reason
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.extensions import extension
+from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.waits import OneTimer, sleep
 from nephila.kernel.topics import EXCHANGES, OUTCOMES, PAGES, REQUESTS, Topic
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
+from nephila.programs.groups.child_process import run_on_pipe
 from nephila.programs.groups.group_bus import GroupBus
 from nephila.programs.groups.refetch import Requeue
 from nephila.programs.groups.suspect_gate import SuspectGate
 from nephila.programs.outlink_router import OutlinkRouter
-from nephila.programs.workers.child_process import run_on_pipe
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.address_leases import HeldAddresses
 from nephila.scheduler.group.scheduler import GroupScheduler
@@ -70,7 +71,7 @@ class Group:
         self._own: set[int] = set()
         self.bus = GroupBus(self.clock, self._own, self._send, self._note)
         clock = self.clock
-        self.link = WorkerChannel(
+        self.link = Channel(
             self.bus, self.pipe.write, clock.call_soon, self._on_control, self.bus.take, later(clock, GATHER_S)
         )
         self._services: _Services | None = None
@@ -90,6 +91,11 @@ class Group:
         """Work until the main process is gone, or has ended this one."""
         await connect(end, self.pipe)
         await self._over.wait()
+
+    @property
+    def downloaders(self) -> list[Downloader]:
+        """What fetches, once the logs are read."""
+        return list(self._services.downloaders) if self._services is not None else []
 
     def _send(self, topic: Topic, partition: int, message: Any) -> Receipt:
         return self.link.send(topic, partition, message)
@@ -129,7 +135,7 @@ class Group:
             restored = services.scheduler.recover()
             await services.start()
         except UserError as error:
-            self.link.send_control(p.WorkerRefused(str(error), isinstance(error, UsageError)))
+            self.link.send_control(p.GroupRefused(str(error), isinstance(error, UsageError)))
             return
         # Main reads the pages in use from the report before it grants any.
         self.report()
@@ -214,7 +220,11 @@ class _Services:
             parser, self._router, clock, with_judge=False, budget=budget, read_pages=pages
         )
         coordination = Coordination(self._check_late_address, self._on_sent)
-        self.downloader: Downloader = build_downloader(downloader, bus, clock, coordination, budget, pages)
+        self.downloaders: tuple[Downloader, ...] = (
+            build_downloader(downloader, bus, clock, coordination, budget, pages),
+        )
+        if downloader.browser.enabled:
+            self.downloaders = (build_browser(downloader, bus, clock, coordination, budget), *self.downloaders)
         self._handlers: dict[type[Any], Callable[[Any], None]] = {
             p.Begin: self._begin,
             p.Hold: lambda control: self.scheduler.hold(control.held),
@@ -231,14 +241,17 @@ class _Services:
             "control": self._control_answer,
             "refetch": self._requeue_part,
             "durable": self._durable,
+            "begin-after": self._begin_after,
         }
 
     async def start(self) -> None:
         """Read jobs and pages; the partitions are held until `Begin`."""
         self.scheduler.start(held=True)
         await self.parser.start()
-        await self.downloader.start()
-        RefuseBrowserRequests(self._bus, self._clock).start()
+        for downloader in reversed(self.downloaders):
+            await downloader.start()
+        if len(self.downloaders) == 1:
+            RefuseBrowserRequests(self._bus, self._clock).start()
 
     def on_control(self, control: Any) -> None:
         self._handlers[type(control)](control)
@@ -304,7 +317,7 @@ class _Services:
 
     async def _metrics(self, question: bytes) -> bytes:
         # Imported here: most groups never send metrics.
-        from nephila.downloader.metrics import METRICS
+        from nephila.downloader.metrics import BROWSER_METRICS, PLAIN_METRICS
         from nephila.kernel.runtime.metrics import read_values
         from nephila.parser.metrics import PAGE_METRICS
         from nephila.scheduler.metrics import FRONTIER_METRICS
@@ -312,7 +325,10 @@ class _Services:
         return msgspec.msgpack.encode(
             {
                 "scheduler": read_values(self.scheduler, FRONTIER_METRICS),
-                "downloader": read_values(self.downloader, METRICS),
+                "downloader": {
+                    **read_values(self.downloaders[-1], PLAIN_METRICS),
+                    **read_values(self.downloaders[0], BROWSER_METRICS),
+                },
                 "parser": read_values(self.parser, PAGE_METRICS),
             }
         )
@@ -323,6 +339,10 @@ class _Services:
     async def _durable(self, question: bytes) -> bytes:
         self._requeue.end()
         await self.scheduler.durable()
+        return b""
+
+    async def _begin_after(self, last_fetches: bytes) -> bytes:
+        self.scheduler.begin_after(msgspec.msgpack.decode(last_fetches, type=dict[str, int]))
         return b""
 
     async def _control_answer(self, question: bytes) -> bytes:
@@ -340,7 +360,8 @@ class _Services:
         """Dispatch nothing more; fetches in flight end within this time."""
         self.scheduler.stop_dispatch()
         until = self._clock.monotonic() + grace_s
-        for service in (self.downloader, self.parser):
+        services: tuple[Service, ...] = (*self.downloaders, self.parser)
+        for service in services:
             await service.drain(max(until - self._clock.monotonic(), 0.0))
         # Links are confirmed by other groups, which drain as well; credit comes back when main has written rows.
         while self._bus.rows_to_come and self._clock.monotonic() < until:
@@ -348,7 +369,8 @@ class _Services:
 
     async def close(self) -> None:
         """Close the logs."""
-        await self.downloader.close()
+        for downloader in self.downloaders:
+            await downloader.close()
         await self.parser.close()
         await self.scheduler.close()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ import msgspec
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.layout import layout_of
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge
 from nephila.programs.control_port import Parts
 from nephila.programs.groups.group_member import GroupMember
@@ -30,12 +29,17 @@ from nephila.scheduler.frontier.frontier import address_limits
 from nephila.scheduler.group.divide import divide
 from nephila.scheduler.group.partition_logs import PARTITIONS
 from nephila.scheduler.group.scheduler import ranges
+from nephila.storage.ledgers.read_connection import NoTables, open_each
 from nephila.storage.service import build as build_storage
+from nephila.storage.source import Source
 
 LOADED_AT = 8
 """Requests in flight per group above which further groups are worth their start; a crawl of one site needs one."""
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
+
+    from nephila.downloader.service import Downloader
+    from nephila.programs.groups.group import Group
 
 SETTLE_S = 5.0
 """Longest wait, at the end, for groups that write the receipts of the last flush."""
@@ -43,9 +47,6 @@ SETTLE_S = 5.0
 
 class GroupAssembly:
     """The main process of a crawl by groups, while it runs."""
-
-    browser = None
-    """Pages are not rendered."""
 
     def __init__(
         self,
@@ -63,13 +64,14 @@ class GroupAssembly:
         self.bus = bus
         self.grace_s = grace_s
         self._directory = configs.storage.directory
+        self._rows: Source = configs.storage.store or self._directory
         storage = msgspec.structs.replace(configs.storage, partitions=PARTITIONS)
         self.storage = build_storage(storage, bus, clock, on_fatal)
         self.judge: RuleJudge = make_judge(bus, clock) if rules else NoJudge()
         frontier = Path(configs.scheduler.directory)
         self._most = min(configs.workers, PARTITIONS, configs.scheduler.concurrency)
         self._on_turn = on_turn
-        parts = ranges(min(configs.workers_first or self._most, self._most))
+        parts = ranges(min(configs.workers_first or self._most, self._most) or 1)
         self.groups = Groups(
             bus,
             clock,
@@ -79,11 +81,16 @@ class GroupAssembly:
             frontier,
             self._on_report,
             on_fatal,
+            on_lost=self.storage.abandon_pages,
             fsync=configs.storage.fsync,
         )
-        self.processes = GroupProcesses(partial(group_configs, configs), self.groups, bus, clock, on_fatal)
+        self._here = None if configs.workers else _group()
+        """The group, where it runs in this process."""
+        self.processes = GroupProcesses(
+            partial(group_configs, configs), self.groups, bus, clock, on_fatal, here=self._here
+        )
         self.frontier = GroupedFrontier(self.groups, self.processes)
-        self._no_browser = no_browser(configs.downloader)
+        self._no_browser = "" if configs.downloader.browser.enabled else no_browser(configs.downloader)
         self._configs = {name: getattr(configs, name) for name in ("scheduler", "downloader", "parser", "storage")}
 
     def _on_report(self) -> None:
@@ -93,6 +100,15 @@ class GroupAssembly:
             if count > groups and self.processes.whole:
                 self.processes.divide(count, lambda: self.storage.drain(FLUSH_S))
         self._on_turn()
+
+    def downloaders(self) -> Sequence[Downloader]:
+        """What fetches in this process."""
+        return self._here.downloaders if self._here is not None else ()
+
+    @property
+    def browser(self) -> Downloader | None:
+        """The downloader whose pages a browser renders in this process."""
+        return next((fetching for fetching in self.downloaders() if fetching.browser is not None), None)
 
     @property
     def control_parts(self) -> Parts:
@@ -107,6 +123,7 @@ class GroupAssembly:
             no_browser=self._no_browser,
             downloader=self._configs["downloader"],
             processes=lambda: self.processes.pids,
+            downloaders=self.downloaders,
             configs=self._configs,
             groups=self.frontier,
         )
@@ -151,10 +168,8 @@ class GroupAssembly:
             self.frontier.recovered(recovered)
             await self.storage.start(self.frontier.all_ended)
             started = True
-            if self.storage.last_fetches and not any(group.commits for group in recovered):
-                raise UserError(
-                    f"the logs in {self.groups.relay.path.parent} are gone, the rows are not: crawl into a new --out"
-                )
+            if not any(group.commits for group in recovered):
+                await self.processes.begin_after(self.storage.last_fetches)
             self.groups.start()
             self.processes.begin()
             self.judge.load(self._directory)
@@ -167,9 +182,11 @@ class GroupAssembly:
             self.groups.relay.close()
 
     def _divide(self) -> None:
-        """The frontier of one process is divided before groups read it."""
+        """The frontier of one process is divided before groups read it, unless the rows beside it are refused."""
         frontier, clock = self.groups.relay.path.parent, self.clock
         if any(frontier.glob("*.log")):
+            with contextlib.suppress(NoTables), open_each(self._rows):
+                pass
             divide(frontier, self._configs["scheduler"], clock.monotonic(), clock.now())
 
     def skip_grace(self) -> None:
@@ -196,6 +213,13 @@ def groups_for(in_flight: int, groups: int, most: int) -> int:
     if in_flight <= LOADED_AT * groups:
         return groups
     return min(max(2 * groups, in_flight // LOADED_AT), most)
+
+
+def _group() -> Group:
+    # Most main processes fetch nothing: they do not load what fetches.
+    from nephila.programs.groups.group import Group
+
+    return Group()
 
 
 async def _resolved(groups: Groups) -> None:

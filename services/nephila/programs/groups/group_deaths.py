@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from nephila.kernel.bus.workers.poison import CrashSuspects, Key
+from nephila.programs.groups.crash_suspects import CrashSuspects, Key
 
 RECORDED = 2048
 """Rows of a process that are remembered. More than the requests without a receipt that a group may have."""
@@ -36,7 +36,7 @@ class GroupDeaths:
         """The log of a dead process has these URLs without a receipt; returns how many of them may have killed it."""
         in_flight = frozenset(leased) - frozenset(self._recorded)
         alone = self.suspects.probing is not None
-        poison = self.suspects.worker_crashed(in_flight & self._before, alone)
+        poison = self.suspects.died(in_flight & self._before, alone)
         if poison is not None:
             self.poison.add(poison)
         self._before = in_flight

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel
+from nephila.kernel.bus.pipe import protocol as p
+from nephila.kernel.bus.pipe.link import Channel
 from nephila.kernel.messages import QuotaUse
 from nephila.kernel.topics import OUTLINKS, RECEIPTS, SEEDS, Topic
 from nephila.programs.groups.group_deaths import GroupDeaths
@@ -39,7 +39,7 @@ class GroupMember:
         self._requests = self._wire_bytes = 0
         self._errors: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
-        self.link: WorkerChannel | None = None
+        self.link: Channel | None = None
         """None while no process of it is ready."""
         self.quotas_elsewhere: dict[str, QuotaUse] = {}
         """What its process knows of the other groups."""
@@ -102,7 +102,7 @@ class GroupMember:
             topic, partition, message, _ = self._unconfirmed[number]
             self.link.send(topic, partition, message).add_done_callback(partial(self._confirmed, number, self.link))
 
-    def _confirmed(self, number: int, link: WorkerChannel) -> None:
+    def _confirmed(self, number: int, link: Channel) -> None:
         if link is self.link:
             self._unconfirmed.pop(number)[3].resolve_one()
 
@@ -116,7 +116,7 @@ class GroupMember:
         if self.link is not None:
             self.link.send_control(control)
 
-    def join(self, link: WorkerChannel) -> None:
+    def join(self, link: Channel) -> None:
         """A process of the group is ready: send what is not confirmed."""
         self.link = link
         for number in list(self._unconfirmed):

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel, later
-from nephila.kernel.bus.workers.socket_pipe import Pipe
+from nephila.kernel.bus.pipe import protocol as p
+from nephila.kernel.bus.pipe.link import Channel, later
+from nephila.kernel.bus.pipe.socket_pipe import Pipe
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
+from nephila.programs.groups.child_process import ChildProcess
 from nephila.programs.groups.group_member import GroupMember
 from nephila.programs.groups.members import Groups
-from nephila.programs.workers.child_process import ChildProcess
 
 GATHER_S = 0.005
 """Longest wait of links and receipts for others that are written to the pipe with them."""
@@ -37,9 +37,9 @@ class GroupProcess(ChildProcess):
         on_control: Callable[[GroupProcess, Any], None],
         on_gone: Callable[[GroupProcess, Exception | None], None],
     ) -> None:
-        super().__init__(f"group {member.number}", Pipe(self._on_bytes, partial(on_gone, self)))
+        super().__init__(f"worker {member.number + 1}", Pipe(self._on_bytes, partial(on_gone, self)))
         self.member = member
-        self.link = WorkerChannel(
+        self.link = Channel(
             bus, self.pipe.write, clock.call_soon, partial(on_control, self), groups.take, later(clock, GATHER_S)
         )
         self.recovered: asyncio.Future[p.Recovered] = asyncio.get_running_loop().create_future()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from nephila.kernel.bus.workers import protocol as p
+from nephila.kernel.bus.pipe import protocol as p
 from nephila.kernel.messages import CrawlJob, JobStatus, Outcome
 from nephila.programs.groups.job_status import counts_of, job_status
 from nephila.programs.groups.members import Groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from nephila.kernel.bus.workers.protocol import JobReport
+from nephila.kernel.bus.pipe.protocol import JobReport
 from nephila.kernel.messages import JobStatus, Outcome
 
 

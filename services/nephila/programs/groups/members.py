@@ -15,8 +15,8 @@ from typing import Any
 from nephila.kernel.bus.contract import Delivery, Receipt, all_of
 from nephila.kernel.bus.latest import Latest
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import UNBOUNDED, WorkerChannel
+from nephila.kernel.bus.pipe import protocol as p
+from nephila.kernel.bus.pipe.link import UNBOUNDED, Channel
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, Outcome, Outlinks, QuotaUse, Seed
@@ -51,10 +51,12 @@ class Groups:
         on_report: Callable[[], None],
         on_fatal: Callable[[BaseException], None],
         *,
+        on_lost: Callable[[range], None] = lambda partitions: None,
         fsync: bool = False,
     ) -> None:
-        """`on_report` is called when a group has reported; `on_fatal`, when seeds cannot be written down. `fsync`: a
-        power cut may not keep the end of a page and lose its links."""
+        """`on_report` is called when a group has reported; `on_fatal`, when seeds cannot be written down; `on_lost`,
+        when the process that had these partitions is dead. `fsync`: a power cut may not keep the end of a page and lose
+        its links."""
         self.members = members
         self.budgets: dict[str, Granted] = {}
         """Job → its page budget."""
@@ -73,6 +75,7 @@ class Groups:
         self._addresses = AddressLeases(limits)
         self._on_report = on_report
         self._on_fatal = on_fatal
+        self._on_lost = on_lost
         files = LogFiles([directory_of(directory, number) for number in self._owners])
         self._after_logs: After = DiskSync(files.sync, on_fatal).after if fsync else at_once
         self._receipts: dict[int, Receipt] = {}
@@ -223,7 +226,7 @@ class Groups:
         """A control message of a group."""
         self._handlers[type(control)](member, control)
 
-    def begin(self, member: GroupMember, link: WorkerChannel) -> None:
+    def begin(self, member: GroupMember, link: Channel) -> None:
         """A process of the group has read its logs: it gets rules, jobs, its pages, and what was not confirmed."""
         for topic, messages in self._latest.items():
             for message in messages.values():
@@ -241,6 +244,7 @@ class Groups:
     def lost(self, member: GroupMember) -> None:
         """The process of a group is gone, and everything it sent was taken."""
         member.leave()
+        self._on_lost(member.partitions)
         for budget in self.budgets.values():
             budget.requested.pop(member.number, None)
         self._send_leases(self._addresses.lost(member.number, self._clock.monotonic()))

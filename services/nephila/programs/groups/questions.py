@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from nephila.kernel.bus.workers import protocol as p
-from nephila.kernel.bus.workers.link import WorkerChannel
+from nephila.kernel.bus.pipe import protocol as p
+from nephila.kernel.bus.pipe.link import Channel
 from nephila.kernel.runtime.errors import NotReadyError, UserError
 
 ANSWER_S = 10.0
@@ -17,7 +17,7 @@ class Answering(Protocol):
     """A process that answers."""
 
     name: str
-    link: WorkerChannel
+    link: Channel
 
     @property
     def ready(self) -> bool:

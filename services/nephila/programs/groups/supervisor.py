@@ -16,26 +16,29 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import protocol as p
+from nephila.kernel.bus.pipe import protocol as p
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.waits import Backoff, OneTimer, sleep
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
+from nephila.programs.groups.child_process import CHECK_S, KILL_MARGIN_S
 from nephila.programs.groups.group_member import GroupMember
 from nephila.programs.groups.group_process import EndedAtStartError, GroupProcess
 from nephila.programs.groups.members import Groups
 from nephila.programs.groups.questions import ANSWER_S, Questions, all_answers
-from nephila.programs.workers.child_process import CHECK_S, KILL_MARGIN_S
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.partition_logs import PARTITIONS
 from nephila.scheduler.group.scheduler import ranges
+
+if TYPE_CHECKING:
+    from nephila.programs.groups.group import Group
 
 log = logging.getLogger(__name__)
 
@@ -75,13 +78,16 @@ class GroupProcesses:
         bus: LocalBus,
         clock: Clock,
         on_fatal: Callable[[BaseException], None],
+        *,
+        here: Group | None = None,
     ) -> None:
-        """`configs`: the settings of each of so many groups."""
+        """`configs`: the settings of each of so many groups. `here`: the one group, where it runs in this process."""
         self._configs = configs
         self._groups = groups
         self._bus = bus
         self._clock = clock
         self._on_fatal = on_fatal
+        self._here = here
         self._processes: dict[int, GroupProcess] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._questions = Questions()
@@ -143,9 +149,9 @@ class GroupProcesses:
         return anchors, of_seeds
 
     async def metrics(self) -> dict[str, dict[str, dict[str, float | dict[str, float]]]]:
-        """Group → service → metric → value; groups that do not answer are left out."""
+        """Number of a worker → service → metric → value; those that do not answer are left out."""
         answers = await self._answers_of_each("metrics", b"")
-        return {str(number): msgspec.msgpack.decode(answer) for number, answer in answers.items()}
+        return {str(number + 1): msgspec.msgpack.decode(answer) for number, answer in answers.items()}
 
     async def _answers_of_each(self, kind: str, question: bytes) -> dict[int, bytes]:
         """Group → its answer, of those that answer."""
@@ -159,6 +165,13 @@ class GroupProcesses:
     async def ask(self, numbers: Iterable[int], kind: str, question: bytes) -> list[bytes]:
         """The answers of these groups. Raises `NotReadyError` when one does not answer, `UserError` for a refusal."""
         return await all_answers([self._questions.ask(self._processes[number], kind, question) for number in numbers])
+
+    async def begin_after(self, last_fetches: Mapping[str, int]) -> None:
+        """The logs are lost, and the table of rows is not. These jobs number their fetches from the highest number of a
+        row, so that the row stays and later fetches count."""
+        later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
+        if later:
+            await self.ask(self._processes, "begin-after", msgspec.msgpack.encode(later))
 
     async def refetch(self, parts: Mapping[int, bytes]) -> list[bytes]:
         """Send a part of the URLs to fetch again to each of these groups."""
@@ -223,7 +236,7 @@ class GroupProcesses:
                 processes, new = new, []
                 await self._go_on(processes)
         except UserError as error:
-            log.warning("%s; the crawl goes on with groups as before: %d", error, len(before))
+            log.warning("%s; the crawl goes on with as many workers as before: %d", error, len(before))
         except Exception as error:
             self._fatal(error)
         finally:
@@ -275,7 +288,10 @@ class GroupProcesses:
     async def _start(self, member: GroupMember) -> GroupProcess:
         """A process that waits for its settings."""
         process = GroupProcess(member, self._groups, self._bus, self._clock, self._on_control, self._on_gone)
-        await process.start(MODULE)
+        if self._here is None:
+            await process.start(MODULE)
+        else:
+            await process.start_here(self._here.run)
         return process
 
     async def _spawn(self, member: GroupMember) -> GroupProcess:
@@ -307,7 +323,7 @@ class GroupProcesses:
             process.drained.set()
         elif isinstance(control, p.Answer):
             self._questions.answered(control)
-        elif isinstance(control, p.WorkerRefused):
+        elif isinstance(control, p.GroupRefused):
             error = UsageError(control.text) if control.usage else UserError(control.text)
             if process.recovered.done():
                 self._fatal(error)
@@ -323,7 +339,7 @@ class GroupProcesses:
     def _on_gone(self, process: GroupProcess, error: Exception | None) -> None:
         """The pipe is closed: the process has ended."""
         if isinstance(error, ValueError):
-            log.error("group %d: its message could not be read: %s", process.member.number, error)
+            log.error("%s: its message could not be read: %s", process.name, error)
         recovered = process.recovered.done()
         process.set_gone()
         if self._processes.get(process.member.number) is not process:
@@ -349,9 +365,9 @@ class GroupProcesses:
         while not self._ending:
             how = await process.reap()
             self._count_crash()
-            log.warning("group %d %s; it is started again on its log", process.member.number, how)
+            log.warning("%s %s; it is started again on its log", process.name, how)
             if self._idle_crashes >= MAX_IDLE_CRASHES or self._fruitless_crashes >= MAX_FRUITLESS_CRASHES:
-                self._fatal(UserError(f"group processes keep dying ({how}); see nephila doctor"))
+                self._fatal(UserError(f"worker processes keep dying ({how}); see nephila doctor"))
                 return None
             if self._idle_crashes:
                 await sleep(self._clock, START_AGAIN.after(self._idle_crashes))

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from nephila.kernel.bus.workers.in_flight import InFlightRequests
-from nephila.kernel.bus.workers.poison import Key
+
+from nephila.programs.groups.crash_suspects import Key
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult, Record
+from nephila.programs.groups.requests_in_flight import RequestsInFlight
 
 _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)
 
@@ -40,7 +41,7 @@ class SuspectGate:
         self._on_poison = on_poison
         self._on_probe = on_probe
         self._on_probed = on_probed
-        self._in_flight = InFlightRequests()
+        self._in_flight = RequestsInFlight()
         self._probing: Key | None = None
         self._suspect_requests: deque[Request] = deque()
         self._waiting: deque[Request] = deque()
@@ -94,5 +95,5 @@ class SuspectGate:
             self._pass(*self._waiting.popleft())
 
     def _pass(self, partition: int, request: FetchRequest) -> None:
-        self._in_flight.take(partition, request, 0.0)
+        self._in_flight.take(request)
         self._hand_on(partition, request)

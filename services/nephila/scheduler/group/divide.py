@@ -48,8 +48,13 @@ def divide(frontier: Path, config: SchedulerConfig, now: float, utc_now: float) 
 def _build(frontier: Path, config: SchedulerConfig, now: float, utc_now: float) -> None:
     parts = frontier / "parts.tmp"
     shutil.rmtree(parts, ignore_errors=True)
-    for number in range(PARTITIONS):
-        _write_part(frontier, parts, PartitionSlice(number, PARTITIONS), config, now, utc_now)
+    try:
+        for number in range(PARTITIONS):
+            _write_part(frontier, parts, PartitionSlice(number, PARTITIONS), config, now, utc_now)
+    except BaseException:
+        # The log belongs to another version, or is damaged: the frontier stays as it was.
+        shutil.rmtree(parts, ignore_errors=True)
+        raise
     for number in range(PARTITIONS):
         if number == PARTITIONS - 1:
             sync_directory(frontier)

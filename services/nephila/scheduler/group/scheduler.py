@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
-from nephila.kernel.bus.workers.protocol import JobReport
+from nephila.kernel.bus.pipe.protocol import JobReport
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, Outcome, QuotaUse
 from nephila.kernel.runtime.clock import Clock
@@ -120,6 +120,13 @@ class GroupScheduler(Member):
             total.attempts.update(restored.attempts)
             owner.begin(0, restored.to_republish)
         return total
+
+    def begin_after(self, last_fetches: Mapping[str, int]) -> None:
+        """The logs are lost, and the table of rows is not: these jobs number their fetches after those of the rows."""
+        for owner in self.owners.values():
+            owner.frontier.jobs.restore_counts(0, last_fetches)
+            owner.take_snapshot()
+            owner.advance()
 
     def start(self, *, held: bool) -> None:
         """Serve the partitions. `held`: dispatch nothing before `hold(False)`."""

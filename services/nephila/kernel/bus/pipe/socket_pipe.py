@@ -1,4 +1,4 @@
-"""A socket pair for a `WorkerChannel`: ordered bytes in both directions, and a callback when the other end is gone.
+"""A socket pair for a `Channel`: ordered bytes in both directions, and a callback when the other end is gone.
 
 Invariant: everything the other end wrote before it died is passed on before `on_gone`, which is called once. Unread
 bytes are buffered here; the requests in flight bound them.

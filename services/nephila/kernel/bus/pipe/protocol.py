@@ -31,21 +31,8 @@ class _Control(msgspec.Struct, array_like=True, tag=True):
     """A control message between the two ends; not from service to service."""
 
 
-class WorkerSettings(_Control):
-    """Main → worker, first: the configuration of its services, each as MessagePack."""
-
-    downloader: bytes
-    parser: bytes
-    pages: bool = False
-    """The main process reads `pages`: bodies are sent there too."""
-
-
-class Ready(_Control):
-    """Worker → main: ready for requests."""
-
-
-class WorkerRefused(_Control):
-    """Worker → main: it cannot start; one line with the reason."""
+class GroupRefused(_Control):
+    """Group → main: it cannot start; one line with the reason."""
 
     text: str
     usage: bool = False
@@ -53,61 +40,27 @@ class WorkerRefused(_Control):
 
 
 class Drain(_Control):
-    """Main → worker or group: take nothing more, finish within this time."""
+    """Main → group: take nothing more, finish within this time."""
 
     grace_s: float
 
 
 class Drained(_Control):
-    """Worker → main: nothing is in flight, and all results were sent before this message."""
+    """Group → main: nothing is in flight, and all results were sent before this message."""
 
 
 class Forget(_Control):
-    """Main → worker, and between groups: links of this job that were sent before may be wanted now."""
+    """Between groups, over main: links of this job that were sent before may be wanted now."""
 
     job: str
 
 
 class Ping(_Control):
-    """Main → worker: health check."""
+    """Main → group: health check."""
 
 
 class Pong(_Control):
-    """Worker → main: the event loop runs."""
-
-
-class AddressCheck(_Control):
-    """Worker → main: may this attempt start on an address that it was not counted on?"""
-
-    number: int
-    job: str
-    url_key: bytes
-    attempt: int
-    address: str
-
-
-class AddressDecision(_Control):
-    """Main → worker: the answer to the check with this number."""
-
-    number: int
-    allowed: bool
-
-
-class ReadMetrics(_Control):
-    """Main → worker: send the values of all metrics."""
-
-
-class MetricValues(_Control):
-    """Worker → main: service → metric → value."""
-
-    services: dict[str, dict[str, float | dict[str, float]]]
-
-
-class RequestSent(_Control):
-    """Worker → main: a request has reached a paced address, at this time of the machine's monotonic clock."""
-
-    address: str
-    at: float
+    """Group → main: the event loop runs."""
 
 
 class GroupSettings(_Control):
@@ -277,7 +230,7 @@ class Ask(_Control):
 
     number: int
     kind: str
-    """anchors (of a job), metrics, refetch (URLs of a job), durable, or control
+    """anchors (of a job), metrics, refetch (URLs of a job), durable, begin-after (fetch numbers of jobs), or control
     (`nephila_control.local.group_questions`)."""
     question: bytes
 
@@ -303,6 +256,7 @@ class Failed(_Control):
 
 Control = Union[  # noqa: UP007
     GroupSettings,
+    GroupRefused,
     GroupReport,
     Recovered,
     Begin,
@@ -321,19 +275,11 @@ Control = Union[  # noqa: UP007
     Answer,
     Close,
     Failed,
-    WorkerSettings,
-    Ready,
-    WorkerRefused,
     Drain,
     Drained,
     Forget,
     Ping,
     Pong,
-    AddressCheck,
-    AddressDecision,
-    ReadMetrics,
-    MetricValues,
-    RequestSent,
 ]
 
 

@@ -9,8 +9,8 @@ import socket
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.link import FRAME_BYTES, WorkerChannel
-from nephila.kernel.bus.workers.protocol import (
+from nephila.kernel.bus.pipe.link import FRAME_BYTES, Channel
+from nephila.kernel.bus.pipe.protocol import (
     ACKS,
     CONTROL,
     DECODE,
@@ -23,7 +23,7 @@ from nephila.kernel.bus.workers.protocol import (
     decode_acks,
     decode_control,
 )
-from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.bus.pipe.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECORDS, SEEDS
 
@@ -82,7 +82,7 @@ def test_a_text_may_be_any_buffer():
 
 def test_what_no_end_writes_is_an_error():
     """An unknown kind, a body that is no such message, a word that there is not."""
-    link = WorkerChannel(LocalBus(ManualClock()), print, print, print)
+    link = Channel(LocalBus(ManualClock()), print, print, print)
     for data in (
         HEAD.pack(200, 1, 0, 0),
         HEAD.pack(1, 1, 0, 3) + b"\xc1\xc1\xc1",
@@ -96,7 +96,7 @@ def test_one_turn_is_one_write_and_much_does_not_wait():
     """What is sent within a turn goes out together; beyond a frame's size at once."""
     clock = ManualClock()
     writes: list[bytes] = []
-    link = WorkerChannel(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
+    link = Channel(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
     for number in range(3):
         link.send(SEEDS, 0, m.Seed("j", str(number)))
     link.send_control(Forget("j"))
@@ -110,17 +110,16 @@ def test_one_turn_is_one_write_and_much_does_not_wait():
     assert len(writes) == 2
 
 
-def test_an_abandoned_link_keeps_nobody_waiting():
-    """Receipts resolve, and what is sent afterwards goes nowhere."""
+def test_what_is_sent_on_a_closed_link_goes_nowhere():
+    """Its receipt never resolves: the sender keeps the message for the next process."""
     clock = ManualClock()
     writes: list[bytes] = []
-    link = WorkerChannel(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
+    link = Channel(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
+    link.close()
     receipt = link.send(SEEDS, 0, m.Seed())
-    link.abandon()
-    assert receipt.done
-    link.send(SEEDS, 0, m.Seed())
     clock.run_due()
     assert (writes, link.pending) == ([], 0)
+    assert not receipt.done
 
 
 async def test_what_was_written_before_the_end_is_read_before_it():
@@ -160,7 +159,7 @@ async def test_what_nobody_reads_waits_and_is_whole():
     ours, theirs = pair()
     pipe = Pipe(print, lambda error: None)
     await connect(ours, pipe)
-    link = WorkerChannel(LocalBus(clock), pipe.write, lambda callback: callback(), print)
+    link = Channel(LocalBus(clock), pipe.write, lambda callback: callback(), print)
     for number in range(2_000):
         link.send(OUTLINKS, number % 64, m.Outlinks(urls=bytes(2_000)))
     reader, items = Reader(), []

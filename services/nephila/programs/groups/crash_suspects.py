@@ -1,6 +1,6 @@
-"""URLs that were in flight at a worker when it crashed: one of them may have caused the crash. Pure.
+"""URLs that were in flight when a group died: one of them may have caused that. Pure.
 
-They are probed one at a time, each alone in a worker (`bus/poison.py`); one that passes is no suspect any more.
+They are probed one at a time, each alone in the group (`bus/poison.py`); one that passes is no suspect any more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SUSPECTS = 16_384
 
 
 class CrashSuspects:
-    """Suspects are the requests that a crashed worker held. Every operation is O(1) per URL."""
+    """The suspects of one group. Every operation is O(1) per URL."""
 
     def __init__(self) -> None:
         self._probes: OrderedDict[Key, Probe] = OrderedDict()
@@ -33,9 +33,9 @@ class CrashSuspects:
     def __iter__(self) -> Iterator[Key]:
         return iter(self._probes)
 
-    def worker_crashed(self, keys: Iterable[Key], alone: bool) -> Key | None:
-        """A worker crashed with these in flight; returns the poison URL if it is known now. `alone`: the worker that
-        probes suspects."""
+    def died(self, keys: Iterable[Key], alone: bool) -> Key | None:
+        """The group died with these in flight; returns the poison URL if it is known now. `alone`: a suspect was
+        probed."""
         if alone and self.probing is not None:
             key, self.probing = self.probing, None
             self._probes[key] = probe = self._probes.get(key, Probe()).delivered().crashed()

@@ -1,8 +1,8 @@
 """One end of a pipe between two buses: what one bus publishes on some topics is published on the other.
 
 A sent message is acked when the other bus has resolved its receipt, so `ack_after` means the same across processes.
-Invariants: messages arrive in the order in which they were sent; a receipt resolves only by the other end's ack or by
-`abandon`. Messages of one turn of the loop are one write.
+Invariants: messages arrive in the order in which they were sent; a receipt resolves only by the other end's ack.
+Messages of one turn of the loop are one write.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
-from nephila.kernel.bus.workers.protocol import (
+from nephila.kernel.bus.pipe.protocol import (
     ACKS,
     CONTROL,
     DECODE,
@@ -36,7 +36,7 @@ _TOPICS = len(TOPICS)
 Take = Callable[[Topic, int, Any], Receipt]
 
 
-class WorkerChannel:
+class Channel:
     """`write` sends bytes in order; `soon` calls back later in this turn of the loop, or after it."""
 
     def __init__(
@@ -119,13 +119,6 @@ class WorkerChannel:
     def close(self) -> None:
         """Send nothing more; pending messages stay pending."""
         self._open = False
-
-    def abandon(self) -> None:
-        """The other end is gone: close, and resolve all receipts. The caller has dealt with the lost messages."""
-        self.close()
-        pending, self._pending = self._pending, {}
-        for receipt in pending.values():
-            receipt.resolve_one()
 
     def _acked(self, number: int) -> None:
         if self._open:

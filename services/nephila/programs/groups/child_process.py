@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import nephila
-from nephila.kernel.bus.workers.link import WorkerChannel
-from nephila.kernel.bus.workers.protocol import Ping
-from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.bus.pipe.link import Channel
+from nephila.kernel.bus.pipe.protocol import Ping
+from nephila.kernel.bus.pipe.socket_pipe import Pipe, connect, pair
 from nephila.kernel.process.parent_death import die_with
 from nephila.kernel.process.process_setup import raise_open_files, run_loop
 from nephila.kernel.process.stop_signals import STOP_SIGNALS
@@ -42,6 +42,8 @@ class ChildProcess:
         self.name = name
         self.pipe = pipe
         self.popen: subprocess.Popen[bytes] | None = None
+        """None where it runs in this process."""
+        self._run: asyncio.Future[None] | None = None
         self._heard = False
         """Data came from it since the last check."""
         self._missed_checks = 0
@@ -58,11 +60,17 @@ class ChildProcess:
             theirs.close()
         await connect(ours, self.pipe)
 
+    async def start_here(self, run: Callable[[socket.socket], Coroutine[Any, Any, None]]) -> None:
+        """Run in this process what a process of its own would run on its end of the pair."""
+        ours, theirs = pair()
+        self._run = asyncio.ensure_future(run(theirs))
+        await connect(ours, self.pipe)
+
     def heard(self) -> None:
         """Data came from it."""
         self._heard = True
 
-    def check(self, link: WorkerChannel, *, answers: bool) -> None:
+    def check(self, link: Channel, *, answers: bool) -> None:
         """Ping a process that should answer; kill one that has missed too many checks."""
         self._missed_checks = 0 if self._heard or not answers else self._missed_checks + 1
         self._heard = False
@@ -74,8 +82,7 @@ class ChildProcess:
 
     async def reap(self) -> str:
         """Wait for its end; returns how it ended."""
-        assert self.popen is not None
-        return await ending(self.popen)
+        return "ended" if self.popen is None else await ending(self.popen)
 
 
 def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:
