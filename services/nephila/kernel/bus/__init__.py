@@ -1,1 +1,1 @@
-"""The bus: one contract (`contract`) and two implementations, `local` and `kafka`, and `pipe` that joins two of the first."""
+"""The bus: one contract (`contract`), implementations `local` and `kafka`, and `pipe`, which joins two of the first."""

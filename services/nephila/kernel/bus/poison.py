@@ -1,8 +1,8 @@
 """When a message counts as the cause of crashes: it is probed, and only crashes while it is probed count. Pure.
 
-Used for a URL in worker processes (nephila/programs/groups/crash_suspects.py) and for a record of members over Kafka (kafka/consumer/). A kill
-from outside or a lack of memory must not make a message poison: therefore two crashes, and a crash of a member without
-any message clears the suspicion.
+Used for a URL in worker processes (programs/groups/crash_suspects.py) and for a record of members over Kafka
+(kafka/consumer/). A kill from outside or a lack of memory must not make a message poison: therefore two crashes, and a
+crash of a member without any message clears the suspicion.
 """
 
 from __future__ import annotations
