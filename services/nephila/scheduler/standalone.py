@@ -53,7 +53,6 @@ def file_parts(
     files: FileLog,
     clock: Clock,
     rng: random.Random | None = None,
-    on_wider: Callable[[str], None] = lambda uid: None,
 ) -> Build:
     """Builds the parts of a partition on files: one owner, and leases that end with the program."""
 
@@ -62,7 +61,6 @@ def file_parts(
             config,
             rng,
             restarted_at=clock.monotonic() if files.file.exists else -math.inf,
-            on_wider=on_wider,
             counters=counters,
         )
         return Parts(frontier, files, SoleOwner(), FileSnapshots(files, clock, config.segment_bytes))
@@ -79,14 +77,12 @@ class Scheduler(Member):
         bus: Bus,
         clock: Clock,
         rng: random.Random | None = None,
-        on_wider: Callable[[str], None] = lambda uid: None,
         *,
         on_turn: Callable[[], None] | None = None,
         on_fatal: Callable[[BaseException], None] | None = None,
         slots: Slots | None = None,
     ) -> None:
-        """`on_wider(uid)`: the scope of a job has a new anchor. Links that were filtered out because they had been sent
-        before must be sent again. `on_turn` is called after each turn; the program shows progress and ends the crawl
+        """`on_turn` is called after each turn; the program shows progress and ends the crawl
         there. `on_fatal` is called once, when the log can no longer be written. `slots` chooses the job of each fetch;
         None: by the shares of the jobs."""
         super().__init__(config, clock, SchedulerCounters(refused_seeds=deque()), on_fatal=on_fatal)
@@ -95,7 +91,7 @@ class Scheduler(Member):
         self.files = FileLog(self.log, clock, config.fsync_interval_s, self.fatal)
         self._restored: Restored | None = None
         self.on_turn = on_turn
-        build = file_parts(config, self.files, clock, rng, on_wider)
+        build = file_parts(config, self.files, clock, rng)
         self.partition = PartitionOwner(build, bus, clock, self.counts, self, slots)
         self.owners[self.partition.number] = self.partition
         self.frontier = self.partition.frontier
@@ -212,14 +208,6 @@ class Scheduler(Member):
         """A part was queued; a turn commits it."""
         self.partition.begin_turn()
         self.partition.wake()
-
-    def check_late_address(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
-        """Whether a leased fetch may start on an address that was not known before; it counts there from now on."""
-        return self.frontier.in_flight.start_late((job, url_key), attempt, address, self.partition.begin_turn())
-
-    def sent(self, address: str, at: float) -> None:
-        """A request has reached a paced address at this monotonic instant; the gap counts from then."""
-        self.frontier.addresses.sent(address, at)
 
     # ---- views
 

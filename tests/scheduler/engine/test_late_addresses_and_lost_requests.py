@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
 
 from nephila.kernel.documents.job_schema import Scope
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
@@ -49,6 +50,12 @@ def lost(world: World, url: str, *, attempt: int = 1, fetch_no: int = 1, job: st
     check(world.scheduler.dispatcher)
 
 
+def may_start(world: World, job: str, url_key: bytes, attempt: int, address: str) -> bool:
+    """Whether a leased fetch may start on an address that was not known before."""
+    in_flight, owner = world.scheduler.frontier.in_flight, world.scheduler.partition
+    return in_flight.start_late((job, url_key), attempt, address, owner.begin_turn())
+
+
 async def two_hosts(tmp_path) -> World:
     """A request is out for each of two hosts whose addresses nobody knows."""
     world = await World(tmp_path, lambda request: Answer(silent=True), per_address=1, address_gap_s=0.25).start()
@@ -60,7 +67,7 @@ async def two_hosts(tmp_path) -> World:
 async def test_a_first_contact_is_counted(tmp_path):
     """The second one on that address has no room until the first has ended and its gap is over."""
     world = await two_hosts(tmp_path)
-    ask = world.scheduler.check_late_address
+    ask = partial(may_start, world)
     assert ask(JOB, key_of("http://a.test/0"), 1, ADDRESS)
     assert ask(JOB, key_of("http://a.test/0"), 1, ADDRESS), "counted already"
     assert not ask(JOB, key_of("http://b.test/0"), 1, ADDRESS)
@@ -74,7 +81,7 @@ async def test_a_first_contact_is_counted(tmp_path):
 async def test_who_is_not_waited_for_has_no_room(tmp_path):
     """Another attempt, an unknown URL, a deleted job."""
     world = await two_hosts(tmp_path)
-    ask = world.scheduler.check_late_address
+    ask = partial(may_start, world)
     assert not ask(JOB, key_of("http://a.test/0"), 2, ADDRESS)
     assert not ask(JOB, key_of("http://c.test/0"), 1, ADDRESS)
     assert not ask("other", key_of("http://a.test/0"), 1, ADDRESS)
@@ -85,11 +92,11 @@ async def test_the_gap_counts_from_what_was_sent(tmp_path):
     """A dial that took long moves the next start; an address that nobody knows any more moves nothing."""
     world = await two_hosts(tmp_path)
     addresses, begun = world.scheduler.frontier.addresses, world.clock.monotonic()
-    world.scheduler.check_late_address(JOB, key_of("http://a.test/0"), 1, ADDRESS)
-    world.scheduler.sent(ADDRESS, begun + 0.2)
+    may_start(world, JOB, key_of("http://a.test/0"), 1, ADDRESS)
+    addresses.sent(ADDRESS, begun + 0.2)
     lost(world, "http://a.test/0")
     assert addresses.room(ADDRESS, begun + 0.3) == begun + 0.45
-    world.scheduler.sent("192.0.2.9", begun)
+    addresses.sent("192.0.2.9", begun)
     assert len(addresses) == 1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -80,7 +80,6 @@ def open_frontier(
     read_only: bool = False,
     part: PartitionSlice = WHOLE,
     restarted_at: float = -math.inf,
-    on_wider: Callable[[str], None] = lambda uid: None,
     counters: FrontierCounters | None = None,
 ) -> Frontier:
     """An empty frontier over the files of its directory.
@@ -96,7 +95,6 @@ def open_frontier(
         rng,
         part,
         addresses=AddressQueue(address_limits(config), restarted_at),
-        on_wider=on_wider,
         counters=counters,
     )
 
