@@ -12,7 +12,7 @@ import nephila
 import pytest
 
 from tests.api.conftest import PAGES
-from tests.e2e.web import Reply, page, serve
+from tests.e2e.web import Reply, page, run, serve
 
 START = "http://a.test/"
 
@@ -151,6 +151,39 @@ def test_links_added_in_the_loop_are_followed(options):
     assert paths(seen) == ["/", "/1", "/2", "/3"]
     with pytest.raises(nephila.UsageError, match="has ended"):
         seen[0].follow("/4")
+
+
+@pytest.mark.parametrize(("found_links", "expected"), [(True, ["1", "2", "3", "90", "91"]), (False, ["1", "90"])])
+def test_a_directory_of_worker_processes_goes_on(tmp_path, found_links, expected):
+    """Pages have their bodies and links, and links of the consumer are followed, as in a directory of this program."""
+
+    def chain(request):
+        if request.path == "/robots.txt":
+            return None
+        number = int(request.path[1:])
+        return page(f"/{number + 1}") if number not in (3, 91) else page()
+
+    with serve(chain) as web:
+        words = ("--out", "o", "--max-pages", "1", "--workers", "2", "--delay", "0", "--quiet", "--allow-private")
+        assert run("crawl", f"{START}0", *words, "--host-map", web.host_map, cwd=tmp_path).returncode == 0
+        assert (tmp_path / "o/frontier/15").is_dir()
+        crawl = nephila.crawl(
+            out=tmp_path / "o",
+            resume=True,
+            max_pages=0,
+            found_links=found_links,
+            allow_private=True,
+            delay=0,
+            host_map=[web.host_map],
+        )
+        pages = []
+        for one in crawl:
+            assert one.css("title::text").get() == one.title
+            pages.append(one)
+            if one.url == f"{START}1":
+                one.follow("/90")
+    assert paths(pages) == [f"/{number}" for number in expected]
+    assert len(pages[0].links) == 1
 
 
 def test_an_exception_of_a_callback_reaches_the_caller(options):

@@ -357,3 +357,20 @@ def test_frames_of_the_same_site_are_part_of_text_and_links(tmp_path: Path) -> N
         assert words in texts["http://a.test/"]
     assert "foreign words" not in texts["http://a.test/"]
     assert "http://www.a.test/in/deep" in texts
+
+
+def test_a_directory_of_worker_processes_goes_on_with_a_browser(tmp_path: Path) -> None:
+    """The crawl of before had two workers; one process has the partitions and the browser now."""
+    start = "http://history.test/"
+    with serve(answer) as web:
+        words = ("--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0", "--workers", "2")
+        assert run("crawl", start, *words, cwd=tmp_path).returncode == 0
+        assert (tmp_path / "o/frontier/15").is_dir()
+        done = crawl(web, "--resume", "--refresh", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {url: text for url, outcome, text in rows(tmp_path, "url, outcome, text") if outcome == "stored"}
+    assert set(found) == {start} | {start + name for name in PAGES}
+    for name in PAGES:
+        assert text_of("history.test", name) in found[start + name]
+    book = json.loads((tmp_path / "o/run.json").read_text())
+    assert book["state"] == "finished"

@@ -55,7 +55,7 @@ class Handover(LocalBus):
         are followed, not only those that `follow` adds."""
         super().__init__(clock, on_quiet=on_quiet)
         self._all = all_outcomes
-        self._found_links = found_links
+        self.follows_pages = found_links
         self._pages: dict[_Key, m.Page] = {}
         """Pages without their records yet."""
         self._waiting: deque[_Held] = deque()
@@ -77,9 +77,12 @@ class Handover(LocalBus):
             page = self._pages.pop((message.url_key, message.fetch_no, message.attempt), None)
             if self._all or (message.outcome is m.Outcome.STORED and not message.not_modified):
                 return self._hold(partition, message, page)
-        elif topic is OUTLINKS and not self._found_links and not message.source:
+        elif topic is OUTLINKS and not self.follows_pages and not message.source:
             return Receipt(0)
         return super().publish(topic, partition, message)
+
+    def has_reader(self, topic: Topic) -> bool:
+        return topic is PAGES or super().has_reader(topic)
 
     def _hold(self, partition: int, record: m.Record, page: m.Page | None) -> Receipt:
         receipt = Receipt(1)

@@ -38,7 +38,7 @@ def crawl_request(
         explicit["rules"] = str(rules_in(rules, out))
     # No worker processes: `page.links`, `page.css` and others read the body, which must be in this process.
     values = {**defaults(), **explicit, "workers": 0}
-    return request_of(seeds, out, values, explicit.keys() - {"store"}, **modes)  # type: ignore[arg-type]
+    return request_of(seeds, out, values, (explicit.keys() | {"workers"}) - {"store"}, **modes)  # type: ignore[arg-type]
 
 
 def rules_in(rules: Rules, out: Path) -> Path:

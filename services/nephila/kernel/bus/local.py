@@ -26,6 +26,8 @@ class LocalBus:
         self.max_attempts = max_attempts
         self.unacked = 0
         self.on_quiet = on_quiet
+        self.follows_pages = True
+        """The links that the parser finds in pages are wanted."""
         self.dead_letters: Counter[tuple[str, str]] = Counter()
         """(topic, reason) → dead letters published by this program."""
         self._groups: dict[Topic, list[Subscription]] = {}

@@ -40,7 +40,7 @@ def read_stored(request: CrawlRequest) -> Stored:
     earlier = read_earlier(request)
     draft = draft_of(request, earlier)
     run, rows = draft.run, draft.store or request.out
-    configs = _read_configs(draft, request.out, divided=draft.continues and earlier.has_parts)
+    configs = _read_configs(request, draft, divided=draft.continues and earlier.has_parts)
     rules = run.options.get("rules", "")
     stored = Stored(
         earlier=earlier,
@@ -110,21 +110,25 @@ def check_packages(spec: JobSpec) -> None:
         raise UsageError(trafilatura_text.MISSING)
 
 
-def _read_configs(draft: Draft, directory: Path, *, divided: bool) -> ServiceConfigs:
+def _read_configs(request: CrawlRequest, draft: Draft, *, divided: bool) -> ServiceConfigs:
     """The settings of the services, whose outputs and libraries can work."""
     run, spec = draft.run, draft.spec
+    renders = spec.render != "never"
+    # The number of an earlier run, which rendered nothing, is no wish of this one.
+    automatic = {"workers": None} if renders and "workers" not in request.explicit else {}
     configs = make_configs(
-        run.options,
-        directory,
+        {**run.options, **automatic},
+        request.out,
         draft.formats,
         paced=seconds(spec.politeness.delay) > 0,
         store=draft.store,
         writer=run.writer,
         recrawls=False,
-        renders=spec.render != "never",
+        renders=renders,
         pictures=spec.parse.requisites > 0,
         seeds=urls_of(spec),
         archive=archive_name(draft.job.uid, run),
+        divided=divided,
     )
     check_outputs(configs.storage)
     check_packages(spec)

@@ -209,6 +209,7 @@ class _Services:
             on_fatal=group._fatal,
         )
         self._requeue = Requeue(self.scheduler.owners)
+        bus.follows_pages = settings.follows_pages
         if settings.pages:
             # A raw page has to be at main before its record.
             link.forward(PAGES, GROUP)

@@ -54,6 +54,8 @@ class GroupBus(LocalBus):
         return receipt
 
     def _publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        if topic is OUTLINKS and not self.follows_pages and not message.source:
+            return Receipt(0)
         if topic in TO_MAIN or (topic is OUTLINKS and partition not in self._own):
             return self._send(topic, partition, message)
         return super().publish(topic, partition, message)

@@ -29,6 +29,7 @@ from nephila.native import UrlError, parse_url
 from nephila.programs.groups.disk_sync import After, DiskSync, LogFiles, at_once
 from nephila.programs.groups.group_member import GroupMember
 from nephila.programs.groups.seed_relay import SeedRelay
+from nephila.programs.outlink_router import split
 from nephila.scheduler.group.address_leases import AddressLeases, Grant, Recall
 from nephila.scheduler.group.page_grants import Granted
 from nephila.scheduler.group.partition_logs import directory_of
@@ -102,6 +103,7 @@ class Groups:
         for topic in self._latest:
             self._bus.subscribe(topic, GROUP, partial(self._on_latest, topic), credits=UNBOUNDED)
         self._bus.subscribe(SEEDS, GROUP, self._on_seed, credits=UNBOUNDED)
+        self._bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
         self._bus.subscribe(RECEIPTS, GROUP, self._on_receipts, credits=UNBOUNDED)
 
     @property
@@ -172,6 +174,12 @@ class Groups:
             return
         partition = self.layout.of(parts.fingerprint)
         delivery.ack_after([self._owners[partition].send(SEEDS, partition, seed)])
+
+    def _on_outlinks(self, delivery: Delivery) -> None:
+        """Links that this process adds to a page."""
+        links: Outlinks = delivery.message
+        parts = split(links, range(len(links.fingerprints) // 16), self.layout)
+        delivery.ack_after([self._owners[partition].send(OUTLINKS, partition, part) for partition, part in parts])
 
     def _on_receipts(self, delivery: Delivery) -> None:
         """The links of these rows are in the logs of other partitions: they have to be on the disk first."""

@@ -313,6 +313,7 @@ class GroupProcesses:
                 member.partitions.stop,
                 PARTITIONS,
                 self._bus.has_reader(PAGES),
+                self._bus.follows_pages,
             )
         )
 

@@ -77,6 +77,8 @@ class GroupSettings(_Control):
     """Partitions of all groups."""
     pages: bool = False
     """The main process reads `pages`: bodies are sent there too."""
+    follows_pages: bool = True
+    """Links that the parser finds in pages are wanted."""
 
 
 class JobReport(_Control):
