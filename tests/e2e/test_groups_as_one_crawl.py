@@ -128,3 +128,17 @@ def test_a_closed_window_is_waited_for(tmp_path):
         done = run("crawl", "job.yaml", *words, cwd=tmp_path, timeout=240)
     assert run_json(tmp_path)["reason"] == "waiting", done.stderr
     assert not web.requests
+
+
+def test_the_end_comes_by_time_alone(tmp_path):
+    """A try that failed becomes due when the budget of its host is used up: no message says that nothing is left."""
+
+    def breaks(request):
+        if request.path == "/sitemap.xml":
+            raise ConnectionResetError  # the connection ends without an answer
+        return None if request.path == "/robots.txt" else page("/1", "/2", "/3", "/4")
+
+    with serve(breaks) as web:
+        done = crawl(web, "http://a.test/0", "--sitemap", "--host-pages", "4", *GROUPS, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run_json(tmp_path)["reason"] == "done"

@@ -91,7 +91,7 @@ def test_new_options_reach_the_job(tmp_path):
     words = ("--strategy", "best-first", "--keywords", "Solar,wind  power", "--keywords", "tide", "--sitemap")
     budget = ("--host-pages", "5", "--host-bytes", "100000", "--host-time", "60")
     with serve(answer) as web:
-        done = crawl(web, "http://a.test/0", *words, *budget, cwd=tmp_path)
+        done = crawl(web, "http://a.test/0", *words, *budget, "--workers", "0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     from nephila.kernel.documents.job_document import spec_of
     from nephila.scheduler.durability.commit_log import CommitLog

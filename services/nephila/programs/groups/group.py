@@ -175,8 +175,10 @@ class Group:
             self.link.send_control(self._services.report(self._idle))
 
     def on_turn(self) -> None:
-        """A pass of the scheduler has ended."""
+        """A pass of the scheduler has ended. What it did by time alone, as the end of a wait, changes an idle group."""
         self._note()
+        if self._services is not None and self._timer.due is None:
+            self._timer.start(REPORT_S)
 
 
 class _Services:
