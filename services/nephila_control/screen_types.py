@@ -392,6 +392,8 @@ class Host(msgspec.Struct, kw_only=True):
     recent: RecentFetches = msgspec.field(default_factory=RecentFetches)
     domain: str = ""
     """The budget of the domain that holds the host back, in words."""
+    rank: int = 0
+    """Rank of its domain by `domains.ranks`, the highest one of its jobs; 0: none."""
     least_delay_s: float = 0.0
     """Shortest pause between two requests that a person has set; 0 where there is none."""
     held_s: float = 0.0

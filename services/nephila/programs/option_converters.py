@@ -45,6 +45,11 @@ def split_words(value: list[str], present: Any) -> list[str]:
     return [word.strip() for text in value for word in text.split(",") if word.strip()]
 
 
+def as_list(value: list[str] | str, present: Any) -> list[str]:
+    """The items of a file that has been read; an empty value has none."""
+    return list(value)
+
+
 def screenshot_too(value: bool, present: list[str]) -> list[str]:
     return list(dict.fromkeys([*present, *(["screenshot"] if value else [])]))
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, get_args
 
 from nephila.kernel.runtime.config import settings
+from nephila.kernel.runtime.extensions import extension
 from nephila.programs.option_fields import JOB, config_classes
 from nephila.programs.option_table import defaults, is_list, table
 from nephila.programs.options import DIR, FILE, SIZE, TIME, N, Option
@@ -34,7 +35,10 @@ def read(kind: Any, option: Option, value: Any) -> Any:
         value = str(value)
     if not isinstance(value, str):
         raise ValueError(f"{_shown(value)} is no text like {option.metavar.partition('|')[0]!r}")
-    return os.path.abspath(value) if is_path and value else value
+    if not is_path or not value:
+        return value
+    path = os.path.abspath(value)
+    return extension(option.reader)(path) if option.reader else path
 
 
 def settings_of(options: Mapping[str, Any], command: str = "crawl") -> dict[str, dict[str, Any]]:

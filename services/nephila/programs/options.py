@@ -62,6 +62,8 @@ class Option(msgspec.Struct, frozen=True):
     least: int | None = None
     """Smallest number. Left out: that of the field."""
     most: int | None = None
+    reader: str = ""
+    """Extension that reads the file. A run keeps what it returns, so the file is not needed later."""
 
     @property
     def fields(self) -> Mapping[str, Converter | None]:
@@ -137,6 +139,16 @@ class Options(TypedDict, total=False):
         ),
     ]
     strategy: Annotated[str, Option("Order of the URLs of a host.", SCOPE, "job.strategy")]
+    ranks: Annotated[
+        str | os.PathLike[str],
+        Option(
+            "Domains in the order of an earlier crawl, by its graph: the DIR of nephila hosts --graph.",
+            SCOPE,
+            {"job.domains.ranks": convert.as_list},
+            DIR,
+            reader="domain-ranks",
+        ),
+    ]
     keywords: Annotated[
         Sequence[str],
         Option("Words that best-first prefers (repeatable).", SCOPE, {"job.keywords": convert.split_words}, "A,B"),

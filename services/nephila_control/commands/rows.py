@@ -26,8 +26,8 @@ Graph = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="Write hosts.parquet (each host with its harmonic centrality) and host-links.parquet into DIR, from the "
-        "stored links (--links) of the crawl in --out.",
+        help="Write hosts.parquet (each host with its harmonic centrality), host-links.parquet and domains.parquet "
+        "(for crawl --ranks) into DIR, from the stored links (--links) of the crawl in --out.",
     ),
 ]
 
@@ -112,11 +112,12 @@ def hosts(
     if json:
         print_json(answer)
         return
-    rows: list[tuple[str, ...]] = [("host", "waits for", "seconds", "queued", "in flight", "delay")]
+    rank = ("rank",) if any(host.rank for host in answer.hosts) else ()
+    rows: list[tuple[str, ...]] = [("host", "waits for", "seconds", "queued", "in flight", "delay", *rank)]
     for host in answer.hosts:
         numbers = (f"{host.wait_s:.1f}", f"{host.queued:,}", str(host.in_flight), f"{host.delay_s:g}")
         why = f"held back: {sanitize(host.domain)}" if host.domain else host.why
-        rows.append((sanitize(host.name), why, *numbers))
+        rows.append((sanitize(host.name), why, *numbers, *(f"{host.rank:,}" if host.rank else "–" for _ in rank)))
     print_table(rows)
     if answer.total > len(answer.hosts):
         note(f"{answer.total - len(answer.hosts):,} more hosts")

@@ -140,6 +140,10 @@ class HostFact(msgspec.Struct):
     line: int = 0
     """Position in the queue of its server address, 0 for none, and the length of that queue."""
     line_of: int = 0
+    rank: int = 0
+    """Rank of its domain by `domains.ranks` of the job; 0: none."""
+    ranks: int = 0
+    """Domains that have a rank in the job."""
 
 
 class Spend(msgspec.Struct):
@@ -295,6 +299,8 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
         address=host.address,
         in_flight=host.in_flight,
     )
+    if job.compiled.ranks is not None:
+        fact.rank, fact.ranks = job.compiled.ranks.rank(host.key), len(job.compiled.ranks)
     if host.number in frontier.readiness.waiting_for_address:
         numbers = [slot.number for slot in frontier.addresses.line(host.address)]
         fact.line_of = len(numbers)

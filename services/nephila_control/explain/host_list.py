@@ -37,6 +37,8 @@ class ListedHost(msgspec.Struct, kw_only=True):
     recent: RecentNumbers
     domain: str = ""
     """The budget of the domain that holds the host back, in words."""
+    rank: int = 0
+    """Rank of its domain by `domains.ranks`, the highest one of its jobs; 0: none."""
     least_delay_s: float = 0.0
     """Shortest pause between two requests that a person has set; 0 where there is none."""
     held_s: float = 0.0
@@ -153,7 +155,9 @@ def _cause(dispatcher: Dispatcher, number: int) -> Why:
 def _listed(dispatcher: Dispatcher, now: float, number: int, name: str, why: Why, wait_s: float) -> ListedHost:
     frontier = dispatcher.frontier
     host = frontier.hosts.hot.get(number)
-    jobs = [frontier.jobs.numbered[job].uid for job, _ in frontier.store.jobs(number) if job in frontier.jobs.numbered]
+    numbered = frontier.jobs.numbered
+    jobs = [numbered[job] for job, _ in frontier.store.jobs(number) if job in numbered]
+    ranks = [job.compiled.ranks.rank(name) for job in jobs if job.compiled.ranks is not None]
     return ListedHost(
         name=name,
         why=why,
@@ -162,11 +166,12 @@ def _listed(dispatcher: Dispatcher, now: float, number: int, name: str, why: Why
         in_flight=host.in_flight if host is not None else 0,
         delay_s=round(frontier.hosts.delay_s(host, None), 3) if host is not None else 0.0,
         address=host.address if host is not None else "",
-        jobs=sorted(jobs)[:JOBS],
+        jobs=sorted(job.uid for job in jobs)[:JOBS],
         least_delay_s=host.pace.least_delay_s if host is not None else 0.0,
         held_s=round(max(host.pace.held_until - now, 0.0), 3) if host is not None else 0.0,
         recent=host.recent.numbers(now) if host is not None and host.recent is not None else RecentNumbers(),
         domain=_domain(frontier, number, name) if why == "domain" else "",
+        rank=min(filter(None, ranks), default=0),
     )
 
 

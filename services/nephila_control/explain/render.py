@@ -105,6 +105,11 @@ def _host(explanation: Explanation) -> Iterator[Pair]:
     if host is None:
         return
     yield "host", f"delay {host.delay_s:g} s, back-off {host.backoff_s:g} s, {host.queued:,} queued"
+    if host.ranks:
+        yield (
+            "rank",
+            f"{host.rank:,} of {host.ranks:,} domains" if host.rank else f"none; {host.ranks:,} domains have one",
+        )
     if host.wait_s:
         yield "host pause", f"until {utc(host.not_before)} ({host.wait_s:.1f} s, set by: {host.pause})"
     line = f", {host.line:,} of {host.line_of:,} in its line" if host.line else ""

@@ -1,4 +1,4 @@
-"""`nephila hosts --graph DIR`: the host graph as two Parquet files, `hosts.parquet` and `host-links.parquet`."""
+"""`nephila hosts --graph DIR`: the host graph as Parquet files."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.storage.source import Source
 from nephila_stores.formats.parquet_file import require_arrow
 
+from nephila_tools.host_graph.domains import RankedDomain, ranked_domains
 from nephila_tools.host_graph.graph import HostLinks, RankedHost, host_graph
+from nephila_tools.host_graph.ranks import DOMAINS
 
 HOSTS: Final = "hosts.parquet"
 EDGES: Final = "host-links.parquet"
 
 
 def write_host_graph(source: Source, job: str | None, directory: Path) -> None:
-    """Write both files, each at once or not at all. Raises `UserError`."""
+    """Write the files, each at once or not at all. Raises `UserError`."""
     arrow = require_arrow()
     graph = host_graph(source, job)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _write(arrow, directory / EDGES, HostLinks, graph.edges)
         _write(arrow, directory / HOSTS, RankedHost, graph.hosts)
+        _write(arrow, directory / DOMAINS, RankedDomain, ranked_domains(graph.hosts, graph.edges))
     except OSError as error:
         raise UserError(f"{directory}: cannot write the graph: {error.strerror or error}") from None
     mirrors = sum(1 for host in graph.hosts if host.mirror_of)
     note(
         f"{len(graph.hosts):,} hosts and {len(graph.edges):,} links between two of them, written to {directory}/{HOSTS}"
-        f" and {EDGES}" + (f"; {mirrors:,} hosts are mirrors" if mirrors else "")
+        f", {EDGES} and {DOMAINS}" + (f"; {mirrors:,} hosts are mirrors" if mirrors else "")
     )
     for host in graph.hosts[:5]:
         note(f"{host.rank:>4}  {sanitize(host.host)}  {host.harmonic:,.1f}, {host.domains_in:,} domains link to it")

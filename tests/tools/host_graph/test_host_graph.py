@@ -141,7 +141,7 @@ def test_another_job_has_no_links(source):
         host_graph(source, "another")
 
 
-def test_the_command_writes_two_files(source, tmp_path, nephila):
+def test_the_command_writes_its_files(source, tmp_path, nephila):
     ran = nephila("hosts", "--graph", str(tmp_path / "graph"), "--out", str(source))
     assert ran.code == 0, ran.err
     assert "4 hosts and 4 links between two of them" in ran.err
@@ -149,7 +149,8 @@ def test_the_command_writes_two_files(source, tmp_path, nephila):
     assert hosts[1] | {"rank": 2, "host": "hub.test", "domain": "hub.test", "mirror_of": ""} == hosts[1]
     edges = pyarrow.parquet.read_table(tmp_path / "graph" / "host-links.parquet").to_pylist()
     assert edges[0] == {"from_host": "a.test", "to_host": "hub.test", "links": 3}
-    assert sorted(path.name for path in (tmp_path / "graph").iterdir()) == ["host-links.parquet", "hosts.parquet"]
+    files = sorted(path.name for path in (tmp_path / "graph").iterdir())
+    assert files == ["domains.parquet", "host-links.parquet", "hosts.parquet"]
 
 
 def test_the_command_says_what_is_wrong(source, tmp_path, nephila):

@@ -1,14 +1,30 @@
 """Budgets of a job for one host and for one registrable domain. Names below a registered domain are free, so pace and
 budgets of hosts do not bound what a domain gets of a broad crawl."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from nephila.kernel.documents.field_types import Count, Duration, seconds
 from nephila.kernel.documents.struct_reader import Section
+from nephila.native import UrlError, parse_url
 
 DomainOrder = Literal["domain", "host"]
+MOST_RANKS: Final = 20_000
+"""Domains with a rank, at most: some 350 KB of the document, a third of the largest message of Kafka."""
+
+
+def _domain(text: str) -> str:
+    try:
+        parts = parse_url(f"http://{text}/")
+    except UrlError:
+        parts = None
+    if parts is None or parts.path_query != "/" or "*" in parts.host_key or "@" in text:
+        raise ValueError("is no domain like a.example")
+    return parts.host_key
+
+
+Domain = Annotated[str, Meta(min_length=1, max_length=253, extra={"what": "a domain", "check": _domain})]
 
 
 class HostBudget(Section):
@@ -38,8 +54,12 @@ class DomainBudget(Section):
     from_hosts: Count = 1000
     """Known hosts from which on the budget holds: the shares of a small crawl mean nothing."""
     order: DomainOrder = "domain"
-    """Order of hosts under a budget: domain (hosts of a domain that has used its share come later) or host (the domain
-    has no effect)."""
+    """Order of hosts under a budget: domain (hosts of a domain that has used its share come later) or host (the use
+    of the domain has no effect)."""
+    ranks: Annotated[list[Domain], Meta(max_length=MOST_RANKS)] = field(default_factory=list)
+    """Registrable domains in the order of an earlier crawl, the highest rank first: their hosts come first, in steps
+    of twice the rank, and hosts of other domains come last. Holds in every scope. `nephila crawl --ranks DIR` fills
+    it."""
 
     def limit(self, mode: str) -> int:
         """The budget in a scope of this mode; 0: none."""

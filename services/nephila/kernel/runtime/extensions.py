@@ -34,6 +34,7 @@ EXTENSIONS: Final = {
     "chunk-size": Extension("nephila_stores.formats.chunks:check_chunk_size", "--format chunks"),
     "control": Extension("nephila_control.program_control:make_control", "control of a crawl that runs", "starlette"),
     "control-address": Extension("nephila_control.commands.target:tcp_address", "--api"),
+    "domain-ranks": Extension("nephila_tools.host_graph.ranks:domains_by_rank", "--ranks"),
     "export-writer": Extension("nephila_stores.formats.exports:writer_of", "this format"),
     "group-answers": Extension("nephila_control.local.group_questions:GroupAnswers", "control of a crawl by groups"),
     "items-parquet": Extension("nephila_stores.formats.items_parquet:ItemsParquet", "--format parquet"),

@@ -200,7 +200,7 @@ class Dispatcher:
         for head in heads:
             job = numbered.get(head[0])
             if job is not None and not self._is_idle(job, number):
-                late = domain_budgets.lateness(frontier, job.domains, number) if job.domains is not None else 0
+                late = job.lateness(frontier.store.name(number)) if job.orders_hosts else 0
                 going.append((head[0], head[1] + late) if late else head)
         is_prepared = number in prepared.by_number
         if is_prepared and prepared.job(number) not in (job for job, _ in going):

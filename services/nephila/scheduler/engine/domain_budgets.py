@@ -70,11 +70,6 @@ def hold_back(frontier: Frontier, job: Job, table: DomainTable, host: Host) -> b
     return True
 
 
-def lateness(frontier: Frontier, table: DomainTable, number: int) -> int:
-    """Levels by which a host comes later, because of the use of its domain."""
-    return table.lateness(frontier.store.name(number)) if table.orders_hosts else 0
-
-
 def charge(job: Job, host: Host) -> None:
     """A request for a host is sent, after a look-up where its address is unknown."""
     if job.domains is not None:

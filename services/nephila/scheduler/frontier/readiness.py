@@ -111,7 +111,8 @@ class Readiness:
         """A job has queued a URL on a host, which may be one it can take where it could take no other."""
         job.queue.waiting_hosts.pop(number, None)
         if number in self.ready.by_host:
-            self.ready.offer(number, job.number, order)
+            late = job.lateness(self._store.name(number)) if job.orders_hosts else 0
+            self.ready.offer(number, job.number, order + late)
         else:
             self.schedule(number)
 

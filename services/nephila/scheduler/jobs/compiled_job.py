@@ -11,6 +11,7 @@ from nephila.kernel.documents.job_document import keeps_routes, urls_of
 from nephila.kernel.documents.job_schema import RENDERS, JobSpec, Traps
 from nephila.kernel.messages import HostUse, Render
 from nephila.native import UrlError, parse_url
+from nephila.scheduler.domains.domain_ranks import DomainRanks, ranks_of
 from nephila.scheduler.jobs.strategies import STRATEGIES, StrategyRow
 from nephila.scheduler.politeness.host_policy import HostPolicies
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
@@ -59,6 +60,8 @@ class CompiledJob:
     traps: Traps
     recrawl: RecrawlPolicy
     render: Render
+    ranks: DomainRanks | None
+    """Order of domains; None: none."""
 
     @cached_property
     def seed_hosts(self) -> frozenset[str]:
@@ -81,6 +84,7 @@ def compiled_job(document: JobSpec) -> CompiledJob:
         traps=document.traps,
         recrawl=RecrawlPolicy(document.recrawl, document.schedule, document.time_zone),
         render=RENDERS[document.render],
+        ranks=ranks_of(tuple(document.domains.ranks)) if document.domains.ranks else None,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from nephila.kernel.documents.job_document import spec_of
 from nephila.kernel.messages import CrawlJob, Quarantine
 from nephila.native import HostStore
-from nephila.scheduler.domains.domain_table import DomainTable, table_of
+from nephila.scheduler.domains.domain_table import LATEST, DomainTable, table_of
 from nephila.scheduler.jobs.compiled_job import compiled_job
 from nephila.scheduler.jobs.job_holds import Hold, JobHolds
 from nephila.scheduler.jobs.job_queue import JobQueue
@@ -14,9 +16,13 @@ from nephila.scheduler.jobs.queue_entry import SEED, Entry, is_requisite
 from nephila.scheduler.jobs.refused_links import RefusedLinks
 from nephila.scheduler.jobs.scope import CompiledScope
 from nephila.scheduler.jobs.seen import Seen
+from nephila.scheduler.jobs.strategies import MAX_ORDER
 from nephila.scheduler.jobs.url_counts import FetchNumbers, RunCounts, UrlCounts
 from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.tenants.quotas import Room
+
+_RANK_SHIFT: Final = (MAX_ORDER + LATEST).bit_length()
+"""A level of ranks is more than the largest order with the largest lateness by use."""
 
 
 class Job:
@@ -75,6 +81,7 @@ class Job:
         self.scope = CompiledScope(document.scope, ())
         self.budget.max_pages = document.scope.max_pages
         self.domains = table_of(document, self.domains)
+        self.orders_hosts = self.compiled.ranks is not None or (self.domains is not None and self.domains.orders_hosts)
         self.queue.held_back = self.domains.parked if self.domains is not None else {}
         self.holds.pause(spec.paused)
 
@@ -145,6 +152,13 @@ class Job:
         """Whether a fetch is the first one of its URL. URLs that were queued before others were forgotten have a lower
         number than the first one of now."""
         return fetch_no <= self.fetch_numbers.first and url_key not in self.due_table.packed
+
+    def lateness(self, host_key: str) -> int:
+        """Summand of the order of a host among the hosts of the job: its domain's rank counts before all orders of
+        queues, and the use of its domain is some levels of these. O(1)."""
+        late = self.domains.lateness(host_key) if self.domains is not None and self.domains.orders_hosts else 0
+        ranks = self.compiled.ranks
+        return late if ranks is None else late + (ranks.level(host_key) << _RANK_SHIFT)
 
     # ---- scope
 
