@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from lxml import html
 from nephila_control.access.roles import Role
+from nephila_control.job_types import ApplyJob
 from nephila_control.local.backend import LocalBackend
 from nephila_control.screen_types import ChangeHost, HostList, ListHosts
 
 from tests.console.console_rig import console
+from tests.control.documents import document
 
 
 @pytest.fixture
@@ -91,3 +93,12 @@ async def test_partitions_that_did_not_answer_are_named_and_their_hosts_are_not_
     assert screen.status_code == 200
     assert "has not answered" in screen.text
     assert "no URL of it is queued" not in screen.text
+
+
+async def test_a_host_shows_the_rank_of_its_domain_where_a_job_has_ranks(rig):
+    browser = await rig.opened()
+    assert "Rank of its domain" not in (await browser.get("/console/hosts/a.test")).text
+    await rig.control.apply_job(ApplyJob(job=document(paused=True, domains={"ranks": ["b.test", "a.test"]})))
+    screen = html.fromstring((await browser.get("/console/hosts/a.test")).text)
+    (term,) = screen.xpath("//dt[.='Rank of its domain']")
+    assert term.getnext().text_content() == "2"
