@@ -1,4 +1,4 @@
-"""The graph of one crawl orders the next: by ranks of domains, in one process and after a stop, and in groups by partition."""
+"""The graph of one crawl orders the next: in one process, after a stop, and in each partition of groups."""
 
 from __future__ import annotations
 

@@ -17,9 +17,10 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.crawl.job_options import apply_options
 from nephila.programs.option_converters import same
 from nephila.programs.option_fields import JOB, config_classes, field_facts, place_of
+from nephila.programs.option_row import DIR, SIZE, TIME, N, Option
 from nephila.programs.option_table import defaults, rows, table
 from nephila.programs.option_values import read, settings_of
-from nephila.programs.options import DIR, LIMITS, SIZE, TIME, CommandOptions, N, Option, Seconds
+from nephila.programs.options import LIMITS, CommandOptions, Seconds
 from nephila.programs.service_configs import make_configs
 
 REDACTED = "run.json keeps no passwords of proxies"

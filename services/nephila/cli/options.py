@@ -15,9 +15,10 @@ from typing import Annotated, Any, TypeVar, get_args
 import typer
 
 from nephila.cli.terminal import sanitize
+from nephila.programs.option_row import Option
 from nephila.programs.option_table import is_list, table
 from nephila.programs.option_values import read
-from nephila.programs.options import ELSEWHERE, Option
+from nephila.programs.options import ELSEWHERE
 
 DEFAULT_OUT = Path("crawl-out")
 NO_STREAM = "a result is a directory, not a stream; nephila export --out DIR prints its rows (./- is a directory)"

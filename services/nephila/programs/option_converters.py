@@ -45,6 +45,12 @@ def split_words(value: list[str], present: Any) -> list[str]:
     return [word.strip() for text in value for word in text.split(",") if word.strip()]
 
 
+def domains_by_rank(path: str) -> list[str]:
+    """Raises `ValueError` with the reason for a file without ranks."""
+    domains: list[str] = extension("domain-ranks")(path)
+    return domains
+
+
 def as_list(value: list[str] | str, present: Any) -> list[str]:
     """The items of a file that has been read; an empty value has none."""
     return list(value)

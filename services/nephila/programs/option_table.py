@@ -11,7 +11,8 @@ from msgspec import UNSET, structs
 
 from nephila.programs import option_converters as convert
 from nephila.programs.option_fields import field_facts
-from nephila.programs.options import TIME, CommandOptions, Option
+from nephila.programs.option_row import TIME, Option
+from nephila.programs.options import CommandOptions
 
 
 @cache

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, get_args
 
 from nephila.kernel.runtime.config import settings
-from nephila.kernel.runtime.extensions import extension
 from nephila.programs.option_fields import JOB, config_classes
+from nephila.programs.option_row import DIR, FILE, SIZE, TIME, N, Option
 from nephila.programs.option_table import defaults, is_list, table
-from nephila.programs.options import DIR, FILE, SIZE, TIME, N, Option
 
 
 def read(kind: Any, option: Option, value: Any) -> Any:
@@ -38,7 +37,7 @@ def read(kind: Any, option: Option, value: Any) -> Any:
     if not is_path or not value:
         return value
     path = os.path.abspath(value)
-    return extension(option.reader)(path) if option.reader else path
+    return option.reader(path) if option.reader else path
 
 
 def settings_of(options: Mapping[str, Any], command: str = "crawl") -> dict[str, dict[str, Any]]:

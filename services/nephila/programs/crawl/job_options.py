@@ -9,8 +9,8 @@ from nephila.kernel.documents.field_types import duration_text
 from nephila.kernel.documents.job_schema import JobSpec
 from nephila.kernel.runtime.errors import UsageError, none_of
 from nephila.programs.option_fields import JOB, field_facts, place_of
+from nephila.programs.option_row import TIME
 from nephila.programs.option_table import table
-from nephila.programs.options import TIME
 
 BROWSER = ("wait_for", "screenshot")
 """Options of rendered pages."""
