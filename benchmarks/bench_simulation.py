@@ -5,7 +5,12 @@ members are in the ring with the real membership and write their messages, and `
 member's cost depends on what is written. Stand-ins: the broker (simulated_group.py), frontiers and hosts
 (simulated_member.py). A pause of a partition ends when all members know its new owner.
 
+Broad crawls by members with real frontiers (simulated_crawl.py): what link farms take of pages and requests, and what
+the tables of domains cost. `--crawls MEMBERS:PARTITIONS:FARMS`, partitions of each member, registrable domains of the
+farm; the web and the pages grow with the members.
+
     python -m benchmarks.bench_simulation [--members 100 1000 10000] [--whole 1000] [--plot docs/simulation.svg]
+    python -m benchmarks.bench_simulation --members --crawls 1:1:1 1:16:1
 """
 
 from __future__ import annotations
@@ -25,7 +30,9 @@ from nephila.kernel.messages import AddressAnnouncement
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import ADDRESSES
 
+from benchmarks.bench_farm import WAYS, WEBS, crawl
 from benchmarks.report import save, table
+from benchmarks.simulated_crawl import GOOD_HOSTS
 from benchmarks.simulated_group import SITES_S, Group, SharedLog, Traffic
 from benchmarks.simulated_member import Pauses, Whole, Writer
 
@@ -40,6 +47,9 @@ CLAIMS = 10
 SHARED = 4
 """Addresses that several whole members want."""
 SHARERS = 8
+CRAWLS = ("1:1:1", "1:16:1", "4:16:1", "16:16:1", "4:16:10", "4:16:100")
+PAGES = 20_000
+"""Pages of a crawl for each member."""
 
 
 class Cluster:
@@ -201,6 +211,39 @@ def last(cluster: Cluster, count: int) -> list[Whole | Writer]:
     return list(cluster.members.values())[-count:]
 
 
+def crawls(size: str) -> list[dict[str, Any]]:
+    """The crawls of one size: without the farm, without budgets of domains, with budgets."""
+    members, partitions, farms = map(int, size.split(":"))
+    hosts = GOOD_HOSTS * members
+    web = WEBS["addresses"]._replace(good_hosts=hosts, seeds=hosts, farms=farms)
+    rows: list[dict[str, Any]] = []
+    for way in WAYS:
+        figures = crawl(web, way, PAGES * members, members, partitions)
+        rate = rows[0]["good_per_s"] if rows else figures["good_per_s"]
+        row = {"members": members, "partitions": members * partitions, "farms": farms, "way": way, **figures}
+        rows.append({**row, "of_no_farm": figures["good_per_s"] / rate})
+        print("  " + ", ".join(f"{key} {shown(rows[-1][key])}" for key in CRAWL_COLUMNS), flush=True)
+    return rows
+
+
+def shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+CRAWL_COLUMNS = {
+    "members": "members",
+    "partitions": "partitions",
+    "farms": "farm domains",
+    "way": "way",
+    "pages": "pages",
+    "farm_pages": "farm, pages",
+    "farm_requests": "farm, requests",
+    "of_no_farm": "good pages/s of no farm",
+    "hosts_known": "hosts",
+    "held_back": "held back",
+    "domains_mb": "domains MB",
+    "cpu_us_per_page": "CPU µs/page",
+}
 COLUMNS = {
     "step": "step",
     "moved": "partitions moved",
@@ -218,7 +261,8 @@ COLUMNS = {
 def main() -> None:
     """Simulate, print the tables, save the result, draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--members", type=int, nargs="+", default=[100, 1000, 10_000])
+    parser.add_argument("--members", type=int, nargs="*", default=[100, 1000, 10_000])
+    parser.add_argument("--crawls", nargs="*", default=CRAWLS, help="members:partitions of each:domains of the farm")
     parser.add_argument("--whole", type=int, default=100, help="members that read everything")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--plot", type=Path)
@@ -229,9 +273,12 @@ def main() -> None:
     for members in [] if found else options.members:
         found.append(simulate(members, options.whole, options.jobs))
         show(found[-1])
+    rows = [row for size in ([] if options.results else options.crawls) for row in crawls(size)]
+    if rows:
+        print(table(list(CRAWL_COLUMNS.values()), [[shown(row[key]) for key in CRAWL_COLUMNS] for row in rows]))
     if options.save:
-        print(save("simulation", {"runs": found}))
-    if options.plot:
+        print(save("simulation", {"runs": found, "crawls": rows}))
+    if options.plot and found:
         draw(found, options.plot)
 
 

@@ -151,6 +151,44 @@ def test_a_domain_takes_no_more_hosts_than_it_may_use() -> None:
     assert len(table.parked) == int(table.budget(farm)) + 1
 
 
+def in_partition(count: int) -> DomainTable:
+    """The table of one of so many partitions that have 200 domains of one host between them, and a farm with 20 hosts
+    in each."""
+    table = table_of(JobSpec(scope=Scope(mode="any"), domains=DomainBudget(2)), None, count)
+    assert table is not None
+    table.note_broad()
+    for number in range(0, 200, count):
+        spend(table, f"good-{number}.test", 1, 1000)
+        link(table, f"good-{number}.test", SOURCES)
+    link(table, "farm.test", SOURCES)
+    spend(table, "farm.test", 20, 1)
+    return table
+
+
+@pytest.mark.parametrize("count", [4, 20])
+def test_a_domain_with_hosts_in_all_partitions_has_the_budget_of_one_partition(count: int) -> None:
+    whole, part = in_partition(1), in_partition(count)
+    farm = part.of("farm.test")
+    assert part.budget(farm) * count == pytest.approx(whole.budget(whole.of("farm.test")), rel=0.15)
+    spend(part, "farm.test", 20, int(part.budget(farm)) // 20 + 1)
+    assert part.is_over(farm)
+    # A domain of one host is in one partition.
+    assert part.lateness("x0.good-0.test") == whole.lateness("x0.good-0.test")
+    part.park(farm, 7)
+    assert part.release() == []
+    spend(part, "good-0.test", 1, 1000 * count * int(farm.requests))
+    assert part.release() == [7]
+    part.check()
+
+
+def test_requests_that_are_always_allowed_are_divided_among_the_partitions() -> None:
+    table = table_of(JobSpec(scope=Scope(mode="any"), domains=DomainBudget(2)), None, 10)
+    assert table is not None
+    table.note_broad()
+    spend(table, "farm.test", 20, 0)
+    assert table.budget(table.of("farm.test")) == FLOOR / 10
+
+
 def test_new_limits_release_all_hosts() -> None:
     table = held_farm()
     assert table.release_all() == list(range(300))

@@ -88,6 +88,8 @@ class DomainTable:
         self.from_hosts = 0
         """Known hosts from which on budgets hold."""
         self.orders_hosts = False
+        self.partitions = 1
+        """Partitions of the system. A domain of many hosts has hosts in each of them, and other domains in one."""
         self.broad = False
         """Budgets hold."""
         self.domains: dict[str, Domain] = {}
@@ -185,7 +187,11 @@ class DomainTable:
         """Requests that the domain may use for now; infinite where it is not held back."""
         if not self.broad or len(domain.hosts) <= FEW_HOSTS:
             return math.inf
-        return max(FLOOR, self._level() * domain.weight)
+        return max(FLOOR / self.partitions, self._level() * self._weight_here(domain))
+
+    def _weight_here(self, domain: Domain) -> float:
+        """The part of the weight that belongs to this partition."""
+        return domain.weight / self.partitions if len(domain.hosts) > FEW_HOSTS else domain.weight
 
     def _level(self) -> float:
         return self.limit * self.requests / max(self.weight, 1)
@@ -215,7 +221,7 @@ class DomainTable:
         domain = self.get(host_key) if self.broad else None
         if domain is None or domain.requests < FLOOR:
             return 0
-        used = domain.requests * self.weight // (self.requests * domain.weight)
+        used = int(domain.requests * self.weight / (self.requests * self._weight_here(domain)))
         return min(used.bit_length(), LATEST)
 
     # ---- hosts that are held back
@@ -260,7 +266,7 @@ class DomainTable:
         return numbers
 
     def _push(self, domain: Domain, requests: int) -> None:
-        heapq.heappush(self._by_level, (requests / domain.weight, domain.name))
+        heapq.heappush(self._by_level, (requests / self._weight_here(domain), domain.name))
 
     # ---- log
 
@@ -322,12 +328,14 @@ class DomainTable:
         assert set(parked.values()) <= waiting, "a domain is never released"
 
 
-def table_of(document: JobSpec, table: DomainTable | None) -> DomainTable | None:
-    """The table of a job with this document; `table`: the one before. None where the job has no budget of domains."""
+def table_of(document: JobSpec, table: DomainTable | None, partitions: int = 1) -> DomainTable | None:
+    """The table of a job with this document in one of so many partitions; `table`: the one before. None where the job
+    has no budget of domains."""
     domains = document.domains
     limit = domains.limit(document.scope.mode)
     if not limit:
         return None
     table = DomainTable() if table is None else table
+    table.partitions = partitions
     table.limit, table.from_hosts, table.orders_hosts = limit, domains.from_hosts, domains.order == "domain"
     return table

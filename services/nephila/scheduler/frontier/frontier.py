@@ -135,7 +135,7 @@ class Frontier:
         self.arc = self._layout.arc(partition_slice.number)
         """The top bits of its fingerprints, as many as the layout has."""
         self.restart = restart
-        self.jobs = Jobs(store, new_seen, page_quota)
+        self.jobs = Jobs(store, new_seen, page_quota, partition_slice.of)
         prepared = PreparedHosts()
         self.hosts = HostTable(store, config, self.jobs.numbered, prepared, self.time)
         self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))

@@ -38,10 +38,12 @@ class Job:
         first_fetch_no: int = 1,
         page_quota: int | None = None,
         changed: set[str] | None = None,
+        partitions: int = 1,
     ) -> None:
         """`page_quota`: the share of one of many partitions in the page budget; None where one frontier has
-        all of it. `changed`: the uid is added at each `note_change`."""
+        all of it. `changed`: the uid is added at each `note_change`. `partitions`: those of the system."""
         self._changed = set() if changed is None else changed
+        self._partitions = partitions
         self.uid = spec.uid
         self.number = number
         self.seen = seen
@@ -80,7 +82,7 @@ class Job:
         self.tenant, self.weight = document.tenant, document.weight
         self.scope = CompiledScope(document.scope, ())
         self.budget.max_pages = document.scope.max_pages
-        self.domains = table_of(document, self.domains)
+        self.domains = table_of(document, self.domains, self._partitions)
         self.orders_hosts = self.compiled.ranks is not None or (self.domains is not None and self.domains.orders_hosts)
         self.queue.held_back = self.domains.parked if self.domains is not None else {}
         self.holds.pause(spec.paused)

@@ -13,8 +13,10 @@ from nephila.scheduler.jobs.seen import Seen
 class Jobs(dict[str, Job]):
     """Jobs by uid. Only `add` and `remove` change the mapping."""
 
-    def __init__(self, store: HostStore, new_seen: Callable[[int], Seen], page_quota: int | None) -> None:
-        """`page_quota` is the share of a new job in its page budget, see `Job`."""
+    def __init__(
+        self, store: HostStore, new_seen: Callable[[int], Seen], page_quota: int | None, partitions: int
+    ) -> None:
+        """`page_quota` is the share of a new job in its page budget, see `Job`; `partitions`: those of the system."""
         super().__init__()
         self.numbered: dict[int, Job] = {}
         self.changed: set[str] = set()
@@ -28,6 +30,7 @@ class Jobs(dict[str, Job]):
         self._store = store
         self._new_seen = new_seen
         self._page_quota = page_quota
+        self._partitions = partitions
 
     def restore_counts(self, next_number: int, deleted: Mapping[str, int]) -> None:
         """Set the next job number and the fetch numbers of deleted jobs, from a snapshot or from the table of rows."""
@@ -40,7 +43,16 @@ class Jobs(dict[str, Job]):
             number = self.next_number
         self.next_number = max(self.next_number, number + 1)
         first_fetch_no = self.deleted.pop(spec.uid, 0) + 1
-        job = Job(spec, number, self._store, self._new_seen(number), first_fetch_no, self._page_quota, self.changed)
+        job = Job(
+            spec,
+            number,
+            self._store,
+            self._new_seen(number),
+            first_fetch_no,
+            self._page_quota,
+            self.changed,
+            self._partitions,
+        )
         self[spec.uid] = self.numbered[number] = job
         self.note_domains(job)
         return job
