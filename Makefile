@@ -181,7 +181,7 @@ plot-scale: $(DEV)  ##+ the plots of docs/scale.md from the raw results that are
 bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 
-bench-simulation: $(DEV)  ##+ 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone (some minutes, 3 GB)
+bench-simulation: $(DEV)  ##+ 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone; link farms by members (half an hour, 3 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_simulation --plot docs/simulation.svg $(ARGS)
 
 bench-farm: $(DEV)  ##+ a broad crawl beside a link farm on a virtual clock, four webs, with and without budgets of domains (two minutes)

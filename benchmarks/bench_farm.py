@@ -2,7 +2,8 @@
 
 The real frontier and dispatcher on a virtual clock (simulated_crawl.py). 500 good hosts of 200 pages link to each
 other, and one page in `every` has three links into a wildcard domain of 10^5 hosts, of which each page links to 20
-others. Each web is crawled with budgets of domains, without, and without the farm.
+others. Each web is crawled with budgets of domains, without, and without the farm. A further crawl has ranks of
+domains (ADR 278).
 
     python -m benchmarks.bench_farm [--pages 20000] [--webs address delay-0 addresses few-seeds] [--save]
 """
@@ -31,6 +32,17 @@ def crawl(web: Web, way: str, pages: int, members: int = 1, partitions: int = 1)
     farm, budget = WAYS[way]
     with tempfile.TemporaryDirectory() as directory:
         run = Crawl(directory, web._replace(farm=farm), budget=budget, members=members, partitions=partitions)
+        run.run(pages)
+        return run.figures()
+
+
+def crawl_by_ranks(pages: int, partitions: int, *, ranks: bool) -> dict[str, Any]:
+    """A crawl of 2,000 good hosts, four times as many as it can fetch from, of which a tenth has ranks."""
+    web = WEBS["addresses"]._replace(good_hosts=2000, seeds=2000)
+    hosts = [number * 7 % 2000 for number in range(200)]
+    with tempfile.TemporaryDirectory() as directory:
+        run = Crawl(directory, web, budget=2, partitions=partitions, ranked=hosts if ranks else ())
+        run.ranked = frozenset(f"www.good-{host}.test" for host in hosts)
         run.run(pages)
         return run.figures()
 
@@ -66,8 +78,16 @@ def main() -> None:
         "CPU µs/page",
     ]
     print(table(heads, rows))
+    ranks = [
+        {"partitions": partitions, "ranks": ranks, **crawl_by_ranks(options.pages // 2, partitions, ranks=ranks)}
+        for partitions in (1, 16)
+        for ranks in (False, True)
+    ]
+    heads = ["partitions", "ranks", "pages of the ranked tenth", "CPU µs/page"]
+    shown = [[r["partitions"], r["ranks"], f"{r['ranked_pages']:.1%}", f"{r['cpu_us_per_page']:.0f}"] for r in ranks]
+    print(table(heads, shown))
     if options.save:
-        print(save("farm", {"runs": results}))
+        print(save("farm", {"runs": results, "ranks": ranks}))
 
 
 if __name__ == "__main__":

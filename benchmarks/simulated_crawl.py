@@ -15,6 +15,7 @@ import struct
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,8 +147,20 @@ def message(request: FetchRequest, urls: list[UrlParts]) -> Outlinks:
 class Crawl:
     """One crawl of one web by `members` of `partitions` partitions each."""
 
-    def __init__(self, directory: str, web: Web, *, budget: int, members: int = 1, partitions: int = 1) -> None:
+    def __init__(
+        self,
+        directory: str,
+        web: Web,
+        *,
+        budget: int,
+        members: int = 1,
+        partitions: int = 1,
+        ranked: Sequence[int] = (),
+    ) -> None:
+        """`ranked`: good hosts whose domains have a rank, the highest first."""
         self.web = web
+        self.ranked = frozenset(f"www.good-{host}.test" for host in ranked)
+        self.ranked_pages = 0
         self.now = START_S
         self.pages: Counter[bool] = Counter()
         """Whether a host is of the farm → its pages."""
@@ -164,7 +177,7 @@ class Crawl:
             seeds=[Seed(url=good(host, 0)) for host in range(web.seeds)],
             scope=Scope(mode="any", max_depth=-1),
             politeness=Politeness(delay=web.delay),
-            domains=DomainBudget(budget),
+            domains=DomainBudget(budget, ranks=[f"good-{host}.test" for host in ranked]),
         )
         self.woken = set(range(count))
         self.dispatchers: list[Dispatcher] = []
@@ -265,6 +278,7 @@ class Crawl:
             add_links(self.frontiers[other], links)
         if not robots:
             self.pages[is_farm(request.host)] += 1
+            self.ranked_pages += request.host in self.ranked
             receipt = Receipt(request.url_key, request.fetch_no, Outcome.STORED)
             dispatcher.endings.receipts(Receipts(JOB, [receipt]))
         self.cpu_s += time.process_time() - began
@@ -284,6 +298,7 @@ class Crawl:
         return {
             "pages": self.pages.total(),
             "farm_pages": self.pages[True] / max(self.pages.total(), 1),
+            "ranked_pages": self.ranked_pages / max(self.pages.total(), 1),
             "farm_requests": self.requests[True] / max(self.requests.total(), 1),
             "virtual_s": self.now - START_S,
             "good_per_s": self.pages[False] / (self.now - START_S),
