@@ -167,9 +167,15 @@ class Walk:
         """Schedule, move or unschedule."""
         name, at = self.rng.choice(self.names), float(self.rng.randrange(100))
         self.model.hosts.add(name)
-        if self.rng.random() < 0.2:
+        draw = self.rng.random()
+        if draw < 0.2:
             self.model.ready.pop(name, None)
             self.do(lambda s: s.unschedule(s.host(name)))
+        elif draw < 0.4:
+            names = list(dict.fromkeys([name, self.rng.choice(self.names)]))
+            self.model.hosts.update(names)
+            self.model.ready.update({other: at for other in names if other not in self.model.ready})
+            self.do(lambda s: s.schedule_idle([s.host(other) for other in names], at))
         else:
             self.model.ready[name] = at
             self.do(lambda s: s.schedule(s.host(name), at))

@@ -146,6 +146,8 @@ WRONG = [
     lambda s: s.pop(1, 0),
     lambda s: s.state(-1),
     lambda s: s.schedule(0, float("nan")),
+    lambda s: s.schedule_idle([0], float("nan")),
+    lambda s: s.schedule_idle([0, 9], 1.0),
     lambda s: s.host("x" * 65536),
     lambda s: s.checkpoint(),
     lambda s: s.restore(b""),

@@ -262,6 +262,13 @@ class HostStore:
             self._heap = [(at, host) for host, at in self._ready.items()]
             heapq.heapify(self._heap)
 
+    def schedule_idle(self, hosts: Sequence[int], at: float) -> None:
+        """Schedule all of these hosts that are not scheduled."""
+        if math.isnan(at):
+            raise ValueError("a host cannot be ready at NaN")
+        for host in [host for host in hosts if self.ready_at(host) is None]:
+            self.schedule(host, at)
+
     def unschedule(self, host: int) -> None:
         """Remove the ready time of a host."""
         self._at(host)

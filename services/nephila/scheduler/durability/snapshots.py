@@ -70,7 +70,7 @@ def _job_state(job: Job) -> JobState:
         job.spec,
         job.number,
         job.seen.checkpoint(),
-        sorted(job.scope.anchors),
+        list(job.scope.anchors),
         list(job.quarantines.values()),
         job.fetch_numbers.first,
         job.fetch_numbers.last,

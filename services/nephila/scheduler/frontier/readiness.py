@@ -118,13 +118,17 @@ class Readiness:
 
     def newly_queued_all(self, firsts: Iterable[tuple[int, int]], job: Job) -> None:
         """The same for hosts with their best orders. Most are new, idle and known by their number alone."""
-        store, now, ready, hot = self._store, self._time.now, self.ready.by_host, self._hosts.hot
-        held, paced, prepared = job.queue.waiting_hosts, self.waiting_for_address, self.prepared.by_number
-        for number, order in firsts:
-            if number in held or number in ready or number in hot or number in paced or number in prepared:
-                self.newly_queued(number, job, order)
-            elif store.ready_at(number) is None:
-                store.schedule(number, now)
+        numbers = [number for number, _ in firsts]
+        held, ready, hot = job.queue.waiting_hosts, self.ready.by_host, self._hosts.hot
+        elsewhere = (held, ready, hot, self.waiting_for_address, self.prepared.by_number)
+        if not all(hosts.keys().isdisjoint(numbers) for hosts in elsewhere):
+            numbers = []
+            for number, order in firsts:
+                if any([number in hosts for hosts in elsewhere]):
+                    self.newly_queued(number, job, order)
+                else:
+                    numbers.append(number)
+        self._store.schedule_idle(numbers, self._time.now)
 
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Put a host into the queue of its server address; `head`: it was the first there before."""

@@ -267,6 +267,20 @@ impl HostStore {
         Ok(())
     }
 
+    /// Schedule all of these hosts that are not scheduled. O(hosts log n).
+    fn schedule_idle(&mut self, hosts: Vec<i64>, at: f64) -> PyResult<()> {
+        if at.is_nan() {
+            return Err(PyValueError::new_err("a host cannot be ready at NaN"));
+        }
+        let known = hosts.into_iter().map(|host| self.0.known(host));
+        for host in known.collect::<Result<Vec<_>, _>>()? {
+            if self.0.bench.at(host).is_none() {
+                self.0.bench.schedule(host, at);
+            }
+        }
+        Ok(())
+    }
+
     /// The host waits for nothing.
     fn unschedule(&mut self, host: i64) -> PyResult<()> {
         let host = self.0.known(host)?;
