@@ -120,11 +120,11 @@ class Readiness:
         """The same for hosts with their best orders. Most are new, idle and known by their number alone."""
         numbers = [number for number, _ in firsts]
         held, ready, hot = job.queue.waiting_hosts, self.ready.by_host, self._hosts.hot
-        elsewhere = (held, ready, hot, self.waiting_for_address, self.prepared.by_number)
-        if not all(hosts.keys().isdisjoint(numbers) for hosts in elsewhere):
+        paced, prepared = self.waiting_for_address, self.prepared.by_number
+        if not all(hosts.keys().isdisjoint(numbers) for hosts in (held, ready, hot, paced, prepared)):
             numbers = []
             for number, order in firsts:
-                if any([number in hosts for hosts in elsewhere]):
+                if number in held or number in ready or number in hot or number in paced or number in prepared:
                     self.newly_queued(number, job, order)
                 else:
                     numbers.append(number)
