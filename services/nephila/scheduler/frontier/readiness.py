@@ -7,7 +7,7 @@ in use, or held back for a job or a spent budget.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nephila.native import HostStore
 from nephila.scheduler.frontier.host_state import Host, QueueSlot
@@ -116,7 +116,7 @@ class Readiness:
         else:
             self.schedule(number)
 
-    def newly_queued_all(self, firsts: Iterable[tuple[int, int]], job: Job) -> None:
+    def newly_queued_all(self, firsts: Sequence[tuple[int, int]], job: Job) -> None:
         """The same for hosts with their best orders. Most are new, idle and known by their number alone."""
         numbers = [number for number, _ in firsts]
         held, ready, hot = job.queue.waiting_hosts, self.ready.by_host, self._hosts.hot
