@@ -67,7 +67,7 @@ def test_a_stopped_crawl_goes_on_in_the_order_of_the_graph_though_that_is_gone(g
 
 
 def test_each_partition_of_the_groups_has_the_order(graph):
-    words = ("--groups", "--workers", "2", "--concurrency", "2")
+    words = ("--workers", "2", "--concurrency", "2")
     with serve(town) as web:
         crawl(web, "--seeds", "seeds", "--ranks", "graph", "--max-pages", "4", *words, cwd=graph)
         before = len(web.requests)
