@@ -20,7 +20,7 @@ def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
     anchor_ends: list[int] = []
     spans: list[int] = []
     ends = memoryview(message.url_ends).cast("I")
-    texts = memoryview(message.anchor_ends).cast("I")
+    texts = memoryview(message.anchor_ends).cast("I")  # seeds of a file have none
     hosts = memoryview(message.host_spans).cast("I")
     at = text_at = 0
     for i in chosen:
@@ -30,10 +30,11 @@ def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
         spans += (hosts[2 * i] - start + at, hosts[2 * i + 1] - start + at)
         at += end - start
         url_ends.append(at)
-        start, end = texts[i - 1] if i else 0, texts[i]
-        anchors.append(message.anchors[start:end])
-        text_at += end - start
-        anchor_ends.append(text_at)
+        if texts:
+            start, end = texts[i - 1] if i else 0, texts[i]
+            anchors.append(message.anchors[start:end])
+            text_at += end - start
+            anchor_ends.append(text_at)
     return Outlinks(
         job=message.job,
         parent_key=message.parent_key,
@@ -45,7 +46,7 @@ def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
         host_spans=_packed(spans),
         anchors=b"".join(anchors),
         anchor_ends=_packed(anchor_ends),
-        flags=bytes([message.flags[i] for i in chosen]),
+        flags=bytes([message.flags[i] for i in chosen]) if message.flags else b"",
         lastmods=b"".join([message.lastmods[8 * i : 8 * i + 8] for i in chosen]) if message.lastmods else b"",
         priorities=bytes([message.priorities[i] for i in chosen]) if message.priorities else b"",
         source=message.source,

@@ -193,6 +193,8 @@ class _Services:
             lambda address, free_at: link.send_control(p.AddressReleased(address, free_at)),
         )
         self._on_answer = group.report
+        self._wider: set[str] = set()
+        """Jobs whose scope has new anchors in this turn of the loop."""
         self._elsewhere: list[QuotaUse] = []
         """What other groups have spent of quotas."""
         layout = layout_of(settings.count)
@@ -206,7 +208,7 @@ class _Services:
             clock,
             held,
             count=settings.count,
-            on_wider=lambda uid: link.send_control(p.Forget(uid)),
+            on_wider=self._on_wider,
             on_turn=group.on_turn,
             on_fatal=group._fatal,
         )
@@ -352,6 +354,17 @@ class _Services:
         answers = extension("group-answers")(self.scheduler, self._clock)
         answer: bytes = await answers.answer(question)
         return answer
+
+    def _on_wider(self, uid: str) -> None:
+        """A file of seeds widens the scope of a job many times in a turn of the loop: it is one message."""
+        if not self._wider:
+            self._clock.call_soon(self._send_wider)
+        self._wider.add(uid)
+
+    def _send_wider(self) -> None:
+        wider, self._wider = self._wider, set()
+        for uid in sorted(wider):
+            self._link.send_control(p.Forget(uid))
 
     def _check_late_address(self, request: FetchRequest, address: str, answer: Any) -> None:
         answer(self.scheduler.check_late_address(request.job, request.url_key, request.attempt, address))

@@ -23,7 +23,6 @@ from nephila.kernel.messages import CrawlJob, Outcome, Outlinks, QuotaUse, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
-from nephila.kernel.seeds import link_urls
 from nephila.kernel.topics import JOBS, OUTLINKS, RECEIPTS, RECORDS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url
 from nephila.programs.groups.disk_sync import After, DiskSync, LogFiles, at_once
@@ -159,9 +158,9 @@ class Groups:
         return {member.number: member.jobs[uid].claimed if uid in member.jobs else 0 for member in self.members}
 
     def add_seeds(self, links: Outlinks) -> None:
-        """Publish seeds of a file one by one: each goes to the group of its partition."""
-        for url in link_urls(links):
-            self._bus.publish(SEEDS, 0, Seed(links.job, url, "file"))
+        """Send seeds of a file, packed, to the groups of their partitions."""
+        for partition, part in split(links, range(len(links.fingerprints) // 16), self.layout):
+            self._owners[partition].send(OUTLINKS, partition, part)
 
     def _on_seed(self, delivery: Delivery) -> None:
         seed: Seed = delivery.message

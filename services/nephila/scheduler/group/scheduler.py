@@ -136,7 +136,7 @@ class GroupScheduler(Member):
         for topic, handler in (
             (JOBS, self._on_job),
             (SEEDS, self._on_seed),
-            (OUTLINKS, lambda delivery: self.owners[delivery.partition].outlinks(delivery)),
+            (OUTLINKS, self._on_outlinks),
             (OUTCOMES, lambda delivery: self.owners[delivery.partition].outcome(delivery)),
             (RECEIPTS, lambda delivery: self.owners[delivery.partition].receipts(delivery)),
         ):
@@ -210,6 +210,14 @@ class GroupScheduler(Member):
             owner.taken(delivery)
         else:
             owner.seed(delivery, job)
+
+    def _on_outlinks(self, delivery: Delivery) -> None:
+        owner, links = self.owners[delivery.partition], delivery.message
+        if links.parent_key:
+            owner.outlinks(delivery)
+        else:  # seeds of a file
+            owner.seeds(links)
+            owner.taken(delivery)
 
     def check_late_address(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
         """Whether a leased fetch may start on an address that was not known before; it counts there from now on."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import re2
@@ -34,13 +35,20 @@ def bare_host(host_key: str) -> str:
     return host_key.removeprefix("www.")
 
 
-def anchored_in(mode: Mode, anchor: str, layout: Layout) -> set[int]:
+def anchored_in(mode: Mode, anchor: str, layout: Layout) -> frozenset[int]:
     """Partitions that may have URLs inside this anchor: all for a domain, else those of the host and its
     www variant."""
     if mode == "domain":
-        return set(range(layout.count))
-    bare = anchor.partition("/")[0]
-    return {layout.of(hashlib.md5(host.encode(), usedforsecurity=False).digest()) for host in (bare, f"www.{bare}")}
+        return frozenset(range(layout.count))
+    return _partitions_of(anchor.partition("/")[0], layout)
+
+
+@lru_cache(maxsize=4096)
+def _partitions_of(bare: str, layout: Layout) -> frozenset[int]:
+    """An anchor is asked for twice in a turn of its partition, and a file of seeds has thousands of them."""
+    return frozenset(
+        layout.of(hashlib.md5(host.encode(), usedforsecurity=False).digest()) for host in (bare, f"www.{bare}")
+    )
 
 
 def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:

@@ -20,6 +20,7 @@ from nephila.kernel.runtime.states import checked
 from nephila.kernel.runtime.waits import OneTimer
 from nephila.scheduler.config import LOOK_S, SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters
+from nephila.scheduler.jobs.scope import anchored_in
 from nephila.scheduler.partition.commit_pipeline import SchedulerCounters
 from nephila.scheduler.partition.owner import PartitionOwner
 from nephila.scheduler.partition.owner_state import OwnerState
@@ -219,9 +220,10 @@ class Member:
 
     def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
         """Partitions of this program need not wait for the message."""
-        for other in self.owners.values():
-            if other is not owner:
-                other.anchor(uid, anchor)
+        mode = owner.frontier.jobs[uid].scope.mode
+        for number in anchored_in(mode, anchor, owner.layout) - {owner.number}:
+            if number in self.owners:
+                self.owners[number].anchor(uid, anchor)
 
     def fatal(self, error: BaseException) -> None:
         self.enter(MemberState.DEAD)
