@@ -31,8 +31,10 @@ PARTITIONS = 4
 class FakeKafka:
     """The logs by topic and partition, and the offsets that groups have committed."""
 
-    def __init__(self, partitions: int = PARTITIONS) -> None:
+    def __init__(self, partitions: int = PARTITIONS, lanes: int = 0) -> None:
+        """`lanes`: of the topics that a scheduler reads; 0: they have the partitions of the system."""
         self.partitions = partitions
+        self.lanes = lanes
         self.layout = layout_of(partitions)
         self.logs: dict[tuple[str, int], list[Any]] = defaultdict(list)
         self.first: dict[tuple[str, int], int] = defaultdict(int)
@@ -51,9 +53,15 @@ class FakeKafka:
 
     def append(self, topic: Topic, partition: int, message: Any) -> int:
         """Take a message; returns its offset."""
-        log = self.logs[topic.name, partition_in(topic, partition)]
-        log.append(frame_of(topic.message, message))
+        frame = frame_of(topic.message, message)
+        frame.partition = partition + 1
+        log = self.logs[topic.name, self.lane(topic, partition)]
+        log.append(frame)
         return len(log) - 1
+
+    def lane(self, topic: Topic, partition: int) -> int:
+        """The log of a partition. Compacted topics have one."""
+        return 0 if topic.key else partition % self.lanes if topic.owned and self.lanes else partition
 
     def all(self, topic: Topic, partition: int, start: int = 0) -> list[Any]:
         """Messages of a log from an offset on."""
@@ -61,8 +69,12 @@ class FakeKafka:
 
     def records(self, topic: Topic, partition: int, start: int = 0, end: int | None = None) -> list[tuple[int, Any]]:
         """(offset, message) of the records in a range of a log."""
-        frames = enumerate(self.logs[topic.name, partition][start:end], start)
-        return [(offset, message_of(topic.message, frame)) for offset, frame in frames if frame is not None]
+        frames = enumerate(self.logs[topic.name, self.lane(topic, partition)][start:end], start)
+        return [
+            (offset, message_of(topic.message, frame))
+            for offset, frame in frames
+            if frame is not None and (topic.key or frame.partition == partition + 1)
+        ]
 
     def compact(self, topic: Topic, partition: int = 0) -> int:
         """Remove the records of a compacted topic that a later one of their key replaces, as the broker's cleaner does
@@ -162,17 +174,18 @@ class FakeKafkaBus:
 
     def last_offset(self, topic: Topic, partition: int) -> int:
         """See `LogReader`."""
-        return self._last.get((topic.name, partition), -1)
+        return self._last.get((topic.name, self.broker.lane(topic, partition)), -1)
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """See `LogReader`."""
         self.broker.fail_once()
-        return {p: (self.broker.first[topic.name, p], len(self.broker.logs[topic.name, p])) for p in partitions}
+        lanes = {p: (topic.name, self.broker.lane(topic, p)) for p in partitions}
+        return {p: (self.broker.first[lane], len(self.broker.logs[lane])) for p, lane in lanes.items()}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """See `LogReader`."""
         for p, (start, end) in ranges.items():
-            if start < self.broker.first[topic.name, p] and not topic.key:
+            if start < self.broker.first[topic.name, self.broker.lane(topic, p)] and not topic.key:
                 raise TemporaryError(f"{topic.name}/{p}: the beginning of the log was deleted while it was read")
             if end > start:
                 yield p, self.broker.records(topic, p, start, end)
@@ -187,17 +200,19 @@ class FakeKafkaBus:
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
         """See `LogReader`. A failure counts for each call, since callers repeat it."""
-        return await self.read_up_to(group, topic, {p: len(self.broker.logs[topic.name, p]) for p in partitions})
+        ends = {p: len(self.broker.logs[topic.name, self.broker.lane(topic, p)]) for p in partitions}
+        return await self.read_up_to(group, topic, ends)
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
         """See `LogReader`."""
         self.broker.fail_once()
-        return frozenset(p for p, end in ends.items() if self.broker.committed[group, topic.name, p] >= end)
+        lanes = {p: self.broker.lane(topic, p) for p in ends}
+        return frozenset(p for p, end in ends.items() if self.broker.committed[group, topic.name, lanes[p]] >= end)
 
     async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
         """See `LogReader`."""
         self.broker.fail_once()
-        found = {p: self.broker.committed.get((group, topic.name, p)) for p in partitions}
+        found = {p: self.broker.committed.get((group, topic.name, self.broker.lane(topic, p))) for p in partitions}
         return {p: offset for p, offset in found.items() if offset is not None}
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
@@ -212,7 +227,7 @@ class FakeKafkaBus:
         done = 0
         while self.unsent and done < count and self.alive:
             topic, partition, message, receipt = self.unsent.pop(self._next())
-            self._last[topic.name, partition] = self.broker.append(topic, partition, message)
+            self._last[topic.name, self.broker.lane(topic, partition)] = self.broker.append(topic, partition, message)
             receipt.resolve_one()
             done += 1
         return done
@@ -229,20 +244,23 @@ class FakeKafkaBus:
         count = 0
         for (name, group), subscription in list(self._subscriptions.items()):
             topic = subscription.topic
-            for p in [0] if topic.key else sorted(self.held):
+            for p in sorted({self.broker.lane(topic, partition) for partition in ([0] if topic.key else self.held)}):
                 position = self._position(group, name, p, 0 if topic.key else self.broker.committed[group, name, p])
                 log = self.broker.logs[name, p]
                 while position.next < len(log) and self._positions.get((group, name, p)) is position:
                     if log[position.next] is None:
                         position.next += 1
                         continue
+                    partition = 0 if topic.key else log[position.next].partition - 1
+                    if not topic.key and partition not in self.held:
+                        break  # it waits in its lane
                     message = message_of(topic.message, log[position.next])
                     receipt = Receipt()
                     commit = self._committing(group, name, p, position)
                     commit() if topic.leased else receipt.add_done_callback(commit)
                     self.unacked += 1
                     count += 1
-                    subscription.offer(p, message, receipt)
+                    subscription.offer(partition, message, receipt)
         return count
 
     def forget(self, partitions: set[int]) -> None:
@@ -252,8 +270,10 @@ class FakeKafkaBus:
             if not subscription.topic.key:
                 subscription.drop(frozenset(partitions))
         topics = {name: one.topic for (name, _), one in self._subscriptions.items()}
-        for key in [key for key in self._positions if key[2] in partitions and not topics[key[1]].key]:
-            del self._positions[key]
+        for group, name, lane in list(self._positions):
+            topic = topics[name]
+            if not topic.key and lane in {self.broker.lane(topic, partition) for partition in partitions}:
+                del self._positions[group, name, lane]
 
     def _next(self) -> int:
         """Index in `unsent` of the message that is taken next."""
@@ -274,8 +294,3 @@ class FakeKafkaBus:
                 self.broker.committed[group, name, partition] = position.committed_to
 
         return acked
-
-
-def partition_in(topic: Topic, partition: int) -> int:
-    """Compacted topics have one partition."""
-    return 0 if topic.key else partition

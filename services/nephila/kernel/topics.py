@@ -6,10 +6,10 @@
                             └──────────────────────receipts────────────────────────────────────┘
 
 A message's partition is the top bits of its URL's fingerprint, of `rule-stats` those of the MD5 of the rule's name, and
-is set explicitly when it is published. Topics whose readers keep no state of a partition have fewer partitions than the
-others, lanes: messages of partition p travel in lane p mod their number, so a record holds those of several. `frontier`
-is read by no group: it is the log of a partition's owner, which its successor replays. A compacted topic holds the
-whole desired state of things by their keys on one partition: every member reads all of it before it works.
+is set explicitly when it is published. Many topics have fewer partitions than the system, lanes: messages of partition p
+travel in lane p mod their number, so a record holds those of several. `frontier` is read by no group: it is the log of a
+partition's owner, which its successor replays. A compacted topic holds the whole desired state of things by their keys
+on one partition: every member reads all of it before it works.
 """
 
 from __future__ import annotations
@@ -51,9 +51,14 @@ class Topic:
     leased: bool = False
     """Losing a message is harmless: its lease repeats it, or it is not needed. So its offset is committed when read."""
     laned: bool = False
-    """Its readers keep no state of a partition: it has lanes."""
+    """It has lanes. A reader that keeps state of partitions owns all partitions of its lanes."""
     waiting: Waiting = Waiting.HOST
     """Who waits for these messages: over a broker a reader that no other waits for fetches them in larger batches."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether its reader keeps state of partitions and owns whole lanes: such topics have the same lanes."""
+        return self.laned and "scheduler" in self.readers
 
     def partitions(self, keyed: int, lanes: int) -> int:
         """How many partitions it has in a new system with so many partitions and lanes."""
@@ -74,19 +79,19 @@ RULES = Topic(
     ("parser", "judge", "browser", "storage", "control"),
     key="name",
 )
-SEEDS = Topic("seeds", m.Seed, ("control", "programs", "scheduler"), ("scheduler",))
+SEEDS = Topic("seeds", m.Seed, ("control", "programs", "scheduler"), ("scheduler",), laned=True)
 REQUESTS = Topic("requests", m.FetchRequest, ("scheduler",), ("downloader",), retention_s=3600.0, leased=True)
 REQUESTS_BROWSER = Topic(
     "requests.browser", m.FetchRequest, ("scheduler",), ("browser",), retention_s=3600.0, leased=True
 )
 """Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
-OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader", "scheduler"), ("scheduler",))
+OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader", "scheduler"), ("scheduler",), laned=True)
 PAGES = Topic("pages", m.Page, ("downloader",), ("parser", "raw"), laned=True, waiting=Waiting.LINKS)
 EXCHANGES = Topic("exchanges", m.Page, ("downloader",), ("raw",), laned=True, waiting=Waiting.LINKS)
 """Answers that are not pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
-OUTLINKS = Topic("outlinks", m.Outlinks, ("parser", "scheduler"), ("scheduler",))
+OUTLINKS = Topic("outlinks", m.Outlinks, ("parser", "scheduler"), ("scheduler",), laned=True)
 RECORDS = Topic("records", m.Record, ("parser", "scheduler", "tools"), ("storage",), laned=True, waiting=Waiting.ROW)
-RECEIPTS = Topic("receipts", m.Receipts, ("storage", "scheduler"), ("scheduler",))
+RECEIPTS = Topic("receipts", m.Receipts, ("storage", "scheduler"), ("scheduler",), laned=True)
 FRONTIER = Topic("frontier", m.FrontierRecord, ("scheduler",), ())
 RULE_STATS = Topic(
     "rule-stats", m.RuleStats, ("rules",), ("parser",), retention_s=3600.0, leased=True, laned=True, waiting=Waiting.ROW

@@ -9,7 +9,6 @@ subscribe first, then `start` is called; messages published before are kept.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import uuid
 from collections import Counter
@@ -37,6 +36,7 @@ from nephila_cluster.kafka.compacted import CompactedTopics
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.consumer_group import ConsumerGroup
 from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila_cluster.kafka.consumer.start_position import has_committed_to
 from nephila_cluster.kafka.group import agreement
 from nephila_cluster.kafka.group.agreement import BEAT
 from nephila_cluster.kafka.group.rebalance import OnMemberCrash, RebalanceListener
@@ -46,6 +46,7 @@ from nephila_cluster.kafka.wire import FORMATS, frame_of, seal
 
 log = logging.getLogger(__name__)
 
+LOOK_S = 1.0
 CLOSE_S = 5.0
 """Longest time to send the remaining messages at the end."""
 
@@ -123,7 +124,8 @@ class KafkaBus:
         group = self.groups.get(name)
         if group is None:
             group = self.groups[name] = ConsumerGroup(
-                name, self.config, self.clock, self.claim_store, self._on_fatal, self.agreed, self.beat
+                *(name, self.config, self.clock, self.claim_store, self._on_fatal, self.agreed, self.beat),
+                lanes=self.producer.lanes,
             )
         return group
 
@@ -145,7 +147,7 @@ class KafkaBus:
 
     def watch_partitions(self, group: str, listener: RebalanceListener) -> None:
         """Notify a service of its partitions; only before `start`."""
-        self._group(group).listener = listener
+        self._group(group).owned.listener = listener
 
     def watch_crashes(self, group: str, on_member_crash: OnMemberCrash) -> None:
         """Notify a service of requests that crashed members may have had in flight; only before `start`."""
@@ -173,9 +175,18 @@ class KafkaBus:
         """Let the clients see the new partitions before anything is published on them."""
         consumers = [group.consumer for group in self.groups.values() if group.consumer is not None]
         await asyncio.gather(self.producer.refresh(), *map(client.refresh, consumers))
-        with contextlib.suppress(UserError):  # the lanes of before are there as well
-            self.producer.lanes.set(await admin.existing(self.config))
+        await self._count_lanes()
         self._report_layout()
+        await asyncio.gather(*(group.grow() for group in self.groups.values()))
+
+    async def _count_lanes(self) -> None:
+        """Look at the topics until their lanes are those of the layout: they were there before it was published."""
+        while self.producer.lanes.partitions < (partitions := self.layout.count):
+            try:
+                self.producer.lanes.set(await admin.existing(self.config), partitions)
+            except UserError as error:
+                log.info("the lanes cannot be counted: %s", error)
+                await asyncio.sleep(LOOK_S)
 
     def _report_layout(self) -> None:
         for on_change in self._on_layout:
@@ -186,8 +197,12 @@ class KafkaBus:
         return self.groups[group].held if group in self.groups else frozenset()
 
     def has_all(self, group: str) -> bool:
-        """Whether this member owns all partitions of a group."""
-        return len(self.groups[group].held) >= self.topic_partitions
+        """Whether this member owns all partitions of a group, or all lanes."""
+        inbox = self.groups[group].inbox
+        return len(inbox.held) >= max(map(self._partitions, inbox.route))
+
+    def _partitions(self, topic: Topic) -> int:
+        return self.producer.lanes.count(topic) or self.topic_partitions
 
     def may_emit(self, group: str) -> bool:
         """False when the broker may have assigned this member's partitions to others."""
@@ -223,8 +238,15 @@ class KafkaBus:
         bounds = await self._log_reader.bounds(topic, set(lanes.values()))
         return {partition: bounds[lane] for partition, lane in lanes.items()}
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        return self._log_reader.read(topic, ranges)
+    async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        parts: dict[int, tuple[int, int]] = {}
+        for partition, lane in self.producer.lanes.of(topic, ranges).items():
+            start, end = parts.get(lane, ranges[partition])
+            parts[lane] = min(start, ranges[partition][0]), max(end, ranges[partition][1])
+        async for partition, records in self._log_reader.read(topic, parts):
+            start, end = ranges.get(partition, (0, 0))
+            if within := [record for record in records if start <= record[0] < end]:
+                yield partition, within
 
     async def end_offsets(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
         """Partitions without records are left out."""
@@ -232,16 +254,17 @@ class KafkaBus:
         # While a growth is prepared, some topics may not have their new partitions yet.
         there = await admin.existing(self.config) if self.topic_partitions > self.layout.count else {}
         for topic in topics:
-            bounds = await self._log_reader.bounds(topic, range(there.get(topic.name, self.topic_partitions)))
+            bounds = await self._log_reader.bounds(topic, range(there.get(topic.name, self._partitions(topic))))
             name = f"{self.config.prefix}{topic.name}"
             ends.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
         return ends
 
     async def has_read_to(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
-        return await self.groups[group].has_read_to(ends)
+        return await has_committed_to(self.groups[group].consumer, ends)
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        return await self._log_reader.fully_read(group, topic, partitions)
+        bounds = await self.bounds(topic, partitions)
+        return await self.read_up_to(group, topic, {partition: end for partition, (_, end) in bounds.items()})
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
         lanes = self.producer.lanes.of(topic, ends)
@@ -252,7 +275,9 @@ class KafkaBus:
         return frozenset(partition for partition, lane in lanes.items() if lane in read)
 
     async def committed(self, group: str, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
-        return await self._log_reader.committed(group, topic, partitions)
+        lanes = self.producer.lanes.of(topic, partitions)
+        offsets = await self._log_reader.committed(group, topic, set(lanes.values()))
+        return {partition: offsets[lane] for partition, lane in lanes.items() if lane in offsets}
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         await self._log_reader.delete_before(topic, offsets)
@@ -291,9 +316,10 @@ class KafkaBus:
         self._started = True
         mend()
         grown, partitions = await admin.check(self.config, TOPICS)
-        self.producer.lanes.set(partitions)
+        self.producer.lanes.set(partitions, self.layout.count)
         if grown is not None:
             self.set_layout(grown)
+            await self._count_lanes()
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claim_store is not None:
             await self._reach(self.claim_store)
@@ -303,6 +329,7 @@ class KafkaBus:
         try:
             await self.producer.start()
             await self.compacted.start()
+            await self._count_lanes()
             for group in self.groups.values():
                 await group.start()
             if self.claim_store is not None:

@@ -72,7 +72,7 @@ async def grow(
         await bus.start()
         try:
             await _publish(bus, LayoutSetting(before.base, before.count, to))
-            await _add_partitions(config, to)
+            await _add_partitions(config, before.count, to)
             await _publish(bus, LayoutSetting(before.base, to, to))
         finally:
             await bus.close()
@@ -84,10 +84,12 @@ async def _publish(bus: KafkaBus, layout: LayoutSetting) -> None:
     await bus.publish(SETTINGS, 0, Setting(LAYOUT, msgspec.json.encode(layout), bus.clock.now()))
 
 
-async def _add_partitions(config: KafkaConfig, to: int) -> None:
+async def _add_partitions(config: KafkaConfig, count: int, to: int) -> None:
+    """Give the topics of a system of `count` partitions their new ones. Lanes that are fewer than the partitions stay:
+    each message is in the lane of its partition, and partitions stay at the owners of their lanes."""
     there = await admin.existing(config)
-    counts = {topic.name: topic.partitions(to, config.lanes) for topic in TOPICS}
-    growing = {name: count for name, count in counts.items() if there.get(name, count) < count}
+    counts = {t.name: t.partitions(to, config.lanes) for t in TOPICS if not t.laned or there.get(t.name, 0) >= count}
+    growing = {name: number for name, number in counts.items() if there.get(name, number) < number}
     new_partitions = {config.prefix + name: NewPartitions(count) for name, count in growing.items()}
     if new_partitions:
         try:

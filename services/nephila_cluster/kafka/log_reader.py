@@ -24,7 +24,7 @@ from nephila.kernel.topics import Topic
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.wire import UnknownFormat, message_of, unseal
+from nephila_cluster.kafka.wire import UnknownFormat, message_of, partition_of, unseal
 
 READ_RECORDS = 500
 LARGE_BYTES = 16 << 10
@@ -91,7 +91,8 @@ class KafkaLogReader:
                     for record in records:
                         is_removed = topic.key and record.value is None
                         if record.offset < ends.get(tp, 0) and not is_removed:
-                            yield tp.partition, await self._messages(topic, record)
+                            for part in await self._messages(topic, record):
+                                yield part
                 for tp in list(ends):
                     if await consumer.position(tp) >= ends[tp]:
                         del ends[tp]
@@ -105,13 +106,17 @@ class KafkaLogReader:
             if now[tp] < end:
                 raise TemporaryError(f"{tp.topic}/{tp.partition} was deleted while it was read: it ends at {now[tp]}")
 
-    async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[tuple[int, Any]]:
+    async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[LogRecords]:
+        """The messages of a record by partition."""
         if len(record.value or b"") > LARGE_BYTES:
             await asyncio.sleep(0)  # let heartbeats and timers run
         where = f"{record.topic}/{record.partition} at {record.offset}"
         try:
-            frames = [await self._whole(frame) for frame in unseal(topic.message, record.value, record.headers)]
-            return [(record.offset, message_of(topic.message, frame)) for frame in frames]
+            parts: dict[int, list[tuple[int, Any]]] = {}
+            for frame in unseal(topic.message, record.value, record.headers):
+                messages = parts.setdefault(partition_of(frame, record.partition), [])
+                messages.append((record.offset, message_of(topic.message, await self._whole(frame))))
+            return list(parts.items())
         except PermanentError as error:
             raise UserError(f"{where} cannot be read: {error}") from None
         except UnknownFormat as error:
@@ -125,10 +130,6 @@ class KafkaLogReader:
         if self._claim_store is None:
             raise PermanentError(f"object {frame.claim} is in a blob store, and none is configured")
         return Frame(await asyncio.to_thread(self._claim_store.get, frame.claim), frame.encoding)
-
-    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        bounds = await self.bounds(topic, partitions)
-        return await self.read_up_to(group, topic, {partition: end for partition, (_, end) in bounds.items()})
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
         offsets = await self.committed(group, topic, ends)

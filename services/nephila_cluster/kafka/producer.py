@@ -153,10 +153,11 @@ class BatchingProducer:
         if len(frame.message) > self.config.inline_bytes and topic.key:
             raise PermanentError(f"a message of {len(frame.message)} bytes is too large for the table {topic.name}")
         key = getattr(message, topic.key).encode() if topic.key else None
-        partition = self.lanes.lane(topic, partition)
-        queue = self._queues.get((topic.name, partition))
+        lane = self.lanes.lane(topic, partition)
+        frame.partition = partition + 1 if lane != partition else 0
+        queue = self._queues.get((topic.name, lane))
         if queue is None:
-            queue = self._queues[(topic.name, partition)] = _PartitionQueue(topic, partition)
+            queue = self._queues[(topic.name, lane)] = _PartitionQueue(topic, lane)
         receipt = Receipt()
         self.unsent += 1
         if after:
@@ -246,7 +247,7 @@ class BatchingProducer:
         while True:
             try:
                 name = await asyncio.to_thread(self.claim_store.put, frame.message, self._clock.now() + keep_s)
-                return Frame(b"", frame.encoding, name)
+                return Frame(b"", frame.encoding, name, frame.partition)
             except TemporaryError as error:
                 self._say(f"the blob store refuses messages: {error}")
                 failures += 1

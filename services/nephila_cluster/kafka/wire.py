@@ -205,7 +205,7 @@ def message_of(struct: type, frame: Frame) -> Any:
 
 
 _ENVELOPE = CODECS[Envelope]
-_FRAME, _MESSAGE, _ENCODING, _CLAIM = b"\x0a", b"\x0a", b"\x10", b"\x1a"
+_FRAME, _MESSAGE, _ENCODING, _CLAIM, _PARTITION = b"\x0a", b"\x0a", b"\x10", b"\x1a", b"\x20"
 """Tags of Envelope.frames and of the fields of a Frame, as in bus.proto."""
 
 
@@ -219,8 +219,15 @@ def seal(frames: Sequence[Frame]) -> bytes:
         if frame.claim:
             claim = frame.claim.encode()
             fields += (_CLAIM, varint(len(claim)), claim)
+        if frame.partition:
+            fields += (_PARTITION, varint(frame.partition))
         parts += (_FRAME, varint(sum(map(len, fields))), *fields)
     return b"".join(parts)
+
+
+def partition_of(frame: Frame, lane: int) -> int:
+    """The partition of a message that a record of this lane holds."""
+    return frame.partition - 1 if frame.partition else lane
 
 
 def headers_of(struct: type) -> list[tuple[str, bytes]]:

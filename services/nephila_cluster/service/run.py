@@ -102,10 +102,8 @@ def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) ->
     from nephila.storage.service import build
 
     from nephila_cluster.kafka.item_topics import ItemTopics
-    from nephila_cluster.service.receipt_router import ReceiptRouter
 
-    route = ReceiptRouter(bus, lambda: bus.layout)
-    return build(config, route, clock, on_fatal, ItemTopics(bus.config), publish_changes=True)
+    return build(config, bus, clock, on_fatal, ItemTopics(bus.config), publish_changes=True)
 
 
 def _build_api(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:

@@ -91,12 +91,14 @@ class Site:
 class World:
     """Schedulers over one broker, and all that is not a scheduler."""
 
-    def __init__(self, root: Path, site: Site, *, took_s: float = 0.1, beat_s: float = 0.0, **config: Any) -> None:
+    def __init__(
+        self, root: Path, site: Site, *, took_s: float = 0.1, beat_s: float = 0.0, lanes: int = 0, **config: Any
+    ) -> None:
         self.root = root
         self.site = site
         self.took_s = took_s
         self.clock = ManualClock()
-        self.broker = FakeKafka()
+        self.broker = FakeKafka(lanes=lanes)
         self.broker.beat_s = beat_s
         self.outside = FakeKafkaBus(self.broker, self.clock, "outside")
         self.config = {"partitions": PARTITIONS, "blobs": str(root / "blobs"), "status_interval_s": 0.0, **config}

@@ -21,6 +21,8 @@ class Frame(msgspec.Struct, array_like=True, gc=False):
     encoding: FrameEncoding = FrameEncoding.UNSPECIFIED
     # Name of the object in the blob store, in the encoding above.
     claim: str = ""
+    # The partition of the message plus one, where the record is in a lane with another number; else 0.
+    partition: int = 0
 
 
 class Envelope(msgspec.Struct, array_like=True, gc=False):

@@ -204,7 +204,7 @@ async def apply(
             config = msgspec.structs.replace(config, partitions=grown.topics)
         missing = [topic for topic in topics if topic.name not in there]
         if missing:
-            await _create(client, config, missing, replication, choices)
+            await _create(client, config, missing, there, replication, choices)
             await _visible(client, config, topics)
         old = {change.name: change for change in await _drift(client, config, there, choices, topics)}
         await alter(
@@ -215,7 +215,8 @@ async def apply(
                 if change.changes
             },
         )
-    return [old.get(t.name) or TopicChange(t.name, t.partitions(config.partitions, config.lanes), True) for t in topics]
+    now = await existing(config, topics)
+    return [old.get(topic.name) or TopicChange(topic.name, now[topic.name], True) for topic in topics]
 
 
 async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
@@ -231,12 +232,16 @@ async def _create(
     client: AIOKafkaAdminClient,
     config: KafkaConfig,
     topics: Sequence[Topic],
+    there: Mapping[str, int],
     replication: int,
     choices: Mapping[str, Settings],
 ) -> None:
+    """`there`: the partitions of the existing topics."""
     new = []
     for topic in topics:
         full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions, config.lanes)
+        if topic.owned:
+            count = next((there[other.name] for other in TOPICS if other.owned and other.name in there), count)
         new_topic = NewTopic(full, count, 1, topic_configs={**settings(topic), **choices.get(topic.name, {})})
         new_topic.replication_factor = replication  # its constructor refuses -1, the broker's default
         new.append(new_topic)
@@ -250,7 +255,7 @@ async def _create(
 async def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]) -> LayoutSetting | None:
     """The layout of a system that has grown. Raises `UsageError` when the topics have another number of partitions than
     the system was created with, and it has not grown."""
-    # Any number of lanes is right: a system keeps those that it was created with.
+    # Any number of lanes is right: a system keeps that with which it was created.
     counts = {topic: topic.partitions(config.partitions, config.lanes) for topic in topics if not topic.laned}
     others = [topic for topic, count in counts.items() if there.get(topic.name, count) != count]
     if not others:
@@ -272,6 +277,10 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> tuple[LayoutSet
     and how many partitions each topic has. Raises `UserError`."""
     there = await existing(config, topics)
     grown = await _compare(config, there, topics)
+    owned = {topic.name: there[topic.name] for topic in topics if topic.owned and topic.name in there}
+    if len(set(owned.values())) > 1 and (grown is None or grown.topics == grown.count):
+        counts = ", ".join(f"{config.prefix}{name} {count}" for name, count in sorted(owned.items()))
+        raise UsageError(f"topics that a scheduler reads must have the same number of partitions, not {counts}")
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
         raise NotReadyError(

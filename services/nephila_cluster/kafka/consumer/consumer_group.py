@@ -19,7 +19,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import TemporaryError, UserError
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.histogram import NETWORK_S, Histogram
 
 from nephila_cluster.kafka.beat import Beat
@@ -28,14 +28,15 @@ from nephila_cluster.kafka.client import consumer as client
 from nephila_cluster.kafka.client.fetch_client import IDLE_WAIT_MS, gather_fetches
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.commit_metadata import CommitMetadata
-from nephila_cluster.kafka.consumer.inbox import Inbox, PartitionState, Phase
+from nephila_cluster.kafka.consumer.inbox import Inbox
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
+from nephila_cluster.kafka.consumer.owned_partitions import OwnedPartitions
+from nephila_cluster.kafka.consumer.partition_state import PartitionState, Phase
 from nephila_cluster.kafka.consumer.pauses import Pauses
 from nephila_cluster.kafka.consumer.poll_size import PollSize
 from nephila_cluster.kafka.consumer.start_position import (
     StartPosition,
     crashed_partitions,
-    has_committed_to,
     mark_held,
     open_partition,
     pardon,
@@ -44,8 +45,9 @@ from nephila_cluster.kafka.consumer.start_position import (
 from nephila_cluster.kafka.group.assignor import assignor_for
 from nephila_cluster.kafka.group.member_session import MemberSession
 from nephila_cluster.kafka.group.membership import Membership
-from nephila_cluster.kafka.group.rebalance import OnMemberCrash, RebalanceListener, finish, report_crash
+from nephila_cluster.kafka.group.rebalance import OnMemberCrash, report_crash
 from nephila_cluster.kafka.group.watchdog import Watchdog
+from nephila_cluster.kafka.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
@@ -64,14 +66,15 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         fatal: Callable[[UserError], None],
         settings: Mapping[str, str] | None = None,
         beat: Beat | None = None,
+        lanes: Lanes | None = None,
     ) -> None:
-        """`settings`: what all members of the system must share; other members read it."""
+        """`settings`: what all members of the system must share; other members read it. `lanes`: of the system."""
         self.name = name
         self.config = config
         self._clock = clock
-        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, beat)
+        self.owned = OwnedPartitions(lanes or Lanes())
+        self.inbox = Inbox(config, clock, claim_store, self._commit_metadata, beat, self.owned)
         self._pauses = Pauses(self.inbox)
-        self.listener: RebalanceListener | None = None
         self.on_member_crash: OnMemberCrash | None = None
         self.membership = Membership(config.name, clock.now(), settings)
         self.restarts = self.evictions = 0
@@ -101,6 +104,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     async def start(self) -> None:
         """Connect and join. Raises `KafkaError`."""
         self._closing = False
+        self.owned.read(self.inbox.route)
         for left in (2, 1, 0):
             try:
                 await self._connect()
@@ -159,7 +163,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     @property
     def held(self) -> frozenset[int]:
         """Partitions that this member owns and has opened."""
-        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.is_opened)
+        return self.owned.of(self.inbox.held)
 
     @property
     def may_emit(self) -> bool:
@@ -178,12 +182,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             self.membership.able = able
             if self.consumer is not None:
                 self.consumer._coordinator.request_rejoin()
-
-    async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
-        if self.consumer is None:
-            raise TemporaryError("the consumer is being replaced")
-        return await has_committed_to(self.consumer, ends)
 
     # ---- reading
 
@@ -295,8 +293,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             return
         log.warning("%s: the group removed this member; %d partitions lost", self.name, len(lost))
         self.inbox.drop(lost)
-        if self.listener is not None:
-            self.listener.on_lost(lost)
+        self.owned.lose(lost)
 
     def _duplicate_member(self) -> None:
         if not self._closing:
@@ -353,8 +350,7 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             state.position, state.metadata = PartitionPosition(positions[tp].start), positions[tp].metadata
             if (refused := positions[tp].refused) is not None:
                 self._stop_partition(refused)
-        if self.listener is not None:
-            await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
+        await self.owned.assign({tp.partition for tp in mine})
         await self._mark(mine, positions)
         if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, positions)):
             self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s, self._clock))
@@ -366,6 +362,11 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
         if self.inbox.isolation.active and (self._poison_task is None or self._poison_task.done()):
             self._poison_task = self._spawn(self.inbox.isolation.run())
         self._pauses.apply(self.consumer)
+
+    async def grow(self) -> None:
+        """The system may have more partitions: open the new ones of the lanes here, then read what waited for them."""
+        await self.owned.grow(self.inbox.staying)
+        self._pauses.resume(self.consumer)
 
     async def _mark(
         self, mine: dict[TopicPartition, PartitionState], positions: dict[TopicPartition, StartPosition]
@@ -388,20 +389,21 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _revoke(self, leaving: frozenset[int]) -> None:
         """Finish, commit, release, and request the plan that assigns them to the next member."""
-        fresh = self.inbox.leave(leaving, self.listener is not None)
+        fresh = self.inbox.leave(leaving, self.owned.listener is not None)
         if not fresh:
             return
         await self._finish(fresh)
         self.inbox.drop(fresh)
+        self.owned.end(fresh)
         self.membership.release(fresh)
         self.partitions_lost += len(fresh)
         if self.consumer is not None:
             self.consumer._coordinator.request_rejoin()
 
     async def _finish(self, partitions: frozenset[int]) -> None:
-        self.inbox.leave(partitions, self.listener is not None)
+        self.inbox.leave(partitions, self.owned.listener is not None)
         self._pauses.apply(self.consumer)
-        if not await finish(self.listener, self.inbox, partitions, self.config.drain_s):
+        if not await self.owned.finish(self.inbox, partitions, self.config.drain_s):
             log.warning("%s: work on %s was not finished in time; it is delivered again", self.name, sorted(partitions))
         await self.commit(partitions)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition
@@ -20,71 +19,23 @@ from nephila.kernel.bus.dead_letters import UNREADABLE, dead_letter_for
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import DEAD, REQUESTS, REQUESTS_BROWSER, Waiting
+from nephila.kernel.topics import DEAD, REQUESTS, REQUESTS_BROWSER, Topic, Waiting
 
 from nephila_cluster.kafka.beat import DIAL, READ, Beat
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata
-from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription, Routed
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
+from nephila_cluster.kafka.consumer.owned_partitions import OwnedPartitions, Route
+from nephila_cluster.kafka.consumer.partition_state import PartitionState, Phase
 from nephila_cluster.kafka.consumer.poison import PoisonIsolation, Suspect
-from nephila_cluster.kafka.wire import FORMATS, UnknownFormat, message_of, seal, unseal
+from nephila_cluster.kafka.lanes import Lanes
+from nephila_cluster.kafka.wire import FORMATS, UnknownFormat, message_of, partition_of, seal, unseal
 
 log = logging.getLogger(__name__)
 
 CLAIM_RETRY_S = 1.0
-
-
-class Phase(Enum):
-    """A partition at one member, from its assignment to its revocation."""
-
-    OPENING = "opening"
-    """Its start offset is looked up, and the service loads what it needs."""
-    OPEN = "open"
-    LEAVING = "leaving"
-    """Another member will own it: nothing more is delivered, messages in handlers finish."""
-    REVOKED = "revoked"
-    """Another member owns it: messages that finish now change nothing."""
-
-
-NEXT_PHASES: dict[Phase, tuple[Phase, ...]] = {
-    Phase.OPENING: (Phase.OPEN, Phase.LEAVING, Phase.REVOKED),
-    Phase.OPEN: (Phase.LEAVING, Phase.REVOKED),
-    Phase.LEAVING: (Phase.REVOKED,),
-    Phase.REVOKED: (),
-}
-
-
-class PartitionState:
-    """One partition of one topic while this member owns it."""
-
-    __slots__ = ("held_bytes", "metadata", "missing_objects", "objects", "pardons", "phase", "position", "stopped")
-
-    def __init__(self) -> None:
-        self.position: PartitionPosition | None = None
-        self.phase = Phase.OPENING
-        self.metadata = HELD
-        """Committed with the offset."""
-        self.pardons = 0
-        """Crashes to take back once its metadata is read (`Share.pardoned`)."""
-        self.held_bytes = 0
-        self.stopped = False
-        """This program must not read the next record."""
-        self.missing_objects: tuple[int, list[str]] | None = None
-        """The record that waits for objects of the blob store, and their names."""
-        self.objects: dict[str, bytes | None] = {}
-        """Objects fetched for that record; None: the object is gone."""
-
-    @property
-    def is_opened(self) -> bool:
-        """Whether its records were read, and it is still owned."""
-        return self.phase in (Phase.OPEN, Phase.LEAVING)
-
-    def enter(self, phase: Phase) -> None:
-        """Change the phase as far as `NEXT_PHASES` allows; else nothing happens."""
-        if phase in NEXT_PHASES[self.phase]:
-            self.phase = phase
 
 
 class Inbox:
@@ -97,12 +48,14 @@ class Inbox:
         claim_store: ClaimStore | None,
         commit_metadata: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
         beat: Beat | None = None,
+        owned: OwnedPartitions | None = None,
     ) -> None:
         """`commit_metadata` stores metadata with a partition's offset; see `PoisonIsolation`. `beat`: of this member;
-        None: there is never one."""
+        None: there is never one. `owned`: the partitions of the group; None: no topic has lanes."""
         self.beat = beat or Beat(clock, 0.0)
         self.config = config
         self.claim_store = claim_store
+        self._owned = owned or OwnedPartitions(Lanes())
         self.topics: dict[str, KafkaSubscription] = {}
         """The readers, by the broker's names of their topics."""
         self.partition_states: dict[TopicPartition, PartitionState] = {}
@@ -113,6 +66,22 @@ class Inbox:
         self.patient = False
         """The service has stated that no host waits for its messages at present."""
         self._changed = asyncio.Event()
+
+    @property
+    def route(self) -> list[Topic]:
+        """The topics that the group reads."""
+        return [reader.topic for reader in self.topics.values()]
+
+    @property
+    def held(self) -> set[int]:
+        """Lanes that are owned and opened."""
+        return {tp.partition for tp, state in self.partition_states.items() if state.is_opened}
+
+    @property
+    def staying(self) -> set[int]:
+        """Lanes that are owned and do not leave."""
+        states = self.partition_states.items()
+        return {tp.partition for tp, state in states if state.phase in (Phase.OPENING, Phase.OPEN)}
 
     @property
     def waiting(self) -> Waiting:
@@ -159,7 +128,7 @@ class Inbox:
             return None
         reader = self.topics[tp.topic]
         for record in records:
-            if state.stopped or state.missing_objects is not None:
+            if state.is_held_up:
                 return None
             if record.offset < state.position.next:
                 continue
@@ -176,16 +145,25 @@ class Inbox:
         self, reader: KafkaSubscription, state: PartitionState, position: PartitionPosition, record: ConsumerRecord
     ) -> UserError | None:
         where = f"{record.topic}/{record.partition} at {record.offset}"
-        messages, unreadable = [], []
+        messages: list[Routed] = []
+        others: list[Routed] = []
+        unreadable = []
         try:
             frames = unseal(reader.topic.message, record.value, record.headers)
+            partitions = [partition_of(frame, record.partition) for frame in frames]
+            routes = [self._owned.route(record.partition, partition) for partition in partitions]
+            if Route.WAIT in routes:
+                log.info("%s: a message of a partition that is not served yet waits", where)
+                state.waits_at = record.offset
+                return None
             missing = [f.claim for f in frames if f.claim and f.claim not in state.objects]
             if missing:
                 state.missing_objects = (record.offset, missing)
                 return None
-            for frame in frames:
+            for frame, partition, route in zip(frames, partitions, routes, strict=True):
                 try:
-                    messages.append(self._message(reader, state, frame))
+                    routed = Routed(partition, self._message(reader, state, frame))
+                    (messages if route is Route.DELIVER else others).append(routed)
                 except PermanentError as error:
                     unreadable.append((seal([frame]), str(error)))
         except PermanentError as error:
@@ -200,6 +178,7 @@ class Inbox:
         for data, reason in unreadable:
             log.error("%s: dead letter: %s", where, reason)
             letters.append(self._dead_letter(reader, record.partition, data, reason))
+        letters += [reader.bus.publish(reader.topic, *routed) for routed in others]
         self._offer(reader, state, position, record, messages, letters)
         return None
 
@@ -217,11 +196,11 @@ class Inbox:
         state: PartitionState,
         position: PartitionPosition,
         record: ConsumerRecord,
-        messages: list[Any],
+        messages: list[Routed],
         letters: list[Receipt],
     ) -> None:
-        """Offer the readable messages of a record. It is done when they are, and when the letters of the others are
-        published."""
+        """Offer the readable messages of a record. It is done when they are, and when `letters`, which replace the
+        others, are published."""
         finish = position.take(record.offset, record.timestamp)
         size = len(record.value or b"")
         reader.held_bytes += size
@@ -240,8 +219,8 @@ class Inbox:
         if messages and tp in self.isolation:
             self.isolation.take(Suspect(tp, reader, record.offset, messages, receipt))
             return
-        for message in messages:
-            reader.offer(record.partition, message, receipt)
+        for routed in messages:
+            reader.offer(record.partition, routed, receipt)
 
     def _dead_letter(self, reader: KafkaSubscription, partition: int, data: bytes, error: str) -> Receipt:
         """Publish bytes that are no message as a dead letter, if they fit."""
@@ -321,11 +300,18 @@ class Inbox:
     def open(self, tp: TopicPartition) -> bool:
         """Whether a partition may be read now."""
         state = self.partition_states.get(tp)
-        if state is None or state.phase is not Phase.OPEN or state.stopped or state.missing_objects is not None:
+        if state is None or state.phase is not Phase.OPEN or state.is_held_up:
             return False
         if self.isolation.exclusive and tp not in self.isolation:
             return False
         return not self._full(self.topics[tp.topic])
+
+    def resume(self) -> dict[TopicPartition, int]:
+        """More partitions may be served now: records that wait are read again. Returns their offsets."""
+        offsets = {tp: state.waits_at for tp, state in self.partition_states.items() if state.waits_at >= 0}
+        for tp in offsets:
+            self.partition_states[tp].waits_at = -1
+        return offsets
 
     def gates(self) -> tuple[bool, ...]:
         """What `open` asks beyond the state of a partition: whether a message is accused, and whether each topic is

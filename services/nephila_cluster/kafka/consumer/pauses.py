@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from nephila_cluster.kafka.client.consumer import seek_back
 from nephila_cluster.kafka.consumer.inbox import Inbox
 
 
@@ -28,6 +29,12 @@ class Pauses:
             assigned = consumer.assignment()
             if stop := [tp for tp in read if tp in assigned and not self._inbox.open(tp)]:
                 consumer.pause(*stop)
+
+    def resume(self, consumer: AIOKafkaConsumer | None) -> None:
+        """Read the records again that waited for their partitions."""
+        if (offsets := self._inbox.resume()) and consumer is not None:
+            seek_back(consumer, offsets)
+        self.apply(consumer)
 
     def apply(self, consumer: AIOKafkaConsumer | None) -> None:
         """Pause partitions that must not be read now, resume the others; None: the consumer is being replaced.

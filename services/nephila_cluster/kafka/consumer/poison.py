@@ -22,7 +22,6 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from aiokafka import TopicPartition
 from nephila.kernel.bus.contract import Receipt
@@ -30,7 +29,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.waits import sleep, wait
 
 from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata
-from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription, Routed
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class Suspect:
     tp: TopicPartition
     reader: KafkaSubscription
     offset: int
-    messages: list[Any]
+    messages: list[Routed]
     receipt: Receipt
     """Receipt of the whole record."""
     begun: int = 0
@@ -197,13 +196,13 @@ class PoisonIsolation:
         del self._isolated[last.tp]
         self._done(last.tp)
         for suspect in [last, *(suspect for suspect in self._suspects if suspect.tp == last.tp)]:
-            for message in suspect.messages[suspect.begun :]:
-                suspect.reader.offer(suspect.tp.partition, message, suspect.receipt)
+            for routed in suspect.messages[suspect.begun :]:
+                suspect.reader.offer(suspect.tp.partition, routed, suspect.receipt)
         self._suspects = deque(suspect for suspect in self._suspects if suspect.tp != last.tp)
 
     async def _probe(self, suspect: Suspect) -> bool:
         """True when the record was processed; False when its partition is not held any more."""
-        for index, message in enumerate(suspect.messages):
+        for index, routed in enumerate(suspect.messages):
             if suspect.dropped:
                 return False
             if not await self._control(suspect, index):
@@ -214,13 +213,13 @@ class PoisonIsolation:
             through = Receipt()
             through.add_done_callback(suspect.receipt.resolve_one)
             suspect.begun += 1
-            url = ascii(getattr(message, "url", ""))[1:-1][:300]
+            url = ascii(getattr(routed.message, "url", ""))[1:-1][:300]
             if metadata.is_poison:
                 error = PoisonMessage(f"{metadata.solo_crashes} members ended while this was all they had in hand")
-                suspect.reader.dead_letter(suspect.tp.partition, message, through, error, metadata.crashes)
+                suspect.reader.dead_letter(*routed, through, error, metadata.crashes)
             else:
                 log.warning("%s at %d is probed alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
-                suspect.reader.offer(suspect.tp.partition, message, through)
+                suspect.reader.offer(suspect.tp.partition, routed, through)
             if await self._within(self._blame_s, through):
                 continue
             if suspect.dropped or not await self._commit(suspect, self._isolated[suspect.tp][0].survived()):

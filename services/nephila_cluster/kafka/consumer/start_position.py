@@ -12,7 +12,8 @@ from nephila.kernel.runtime.errors import TemporaryError, UserError
 
 from nephila_cluster.kafka.client.consumer import commit_offsets
 from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata, encode_metadata, parse_metadata
-from nephila_cluster.kafka.consumer.inbox import Inbox, PartitionState, Phase
+from nephila_cluster.kafka.consumer.inbox import Inbox
+from nephila_cluster.kafka.consumer.partition_state import PartitionState, Phase
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +86,10 @@ async def mark_held(
         await commit_offsets(consumer, marked)
 
 
-async def has_committed_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
+async def has_committed_to(consumer: AIOKafkaConsumer | None, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the group of a consumer has committed offsets at or behind these. Raises `TemporaryError`."""
+    if consumer is None:
+        raise TemporaryError("the consumer is being replaced")
     try:
         committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
     except KafkaError as error:

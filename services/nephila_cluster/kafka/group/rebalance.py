@@ -27,7 +27,8 @@ async def report_crash(on_member_crash: OnMemberCrash, starts: dict[int, int], s
 
 
 class RebalanceListener(Protocol):
-    """A service that follows its partitions. All topics of a group share the partition numbers."""
+    """A service that follows its partitions. All topics of a group share the partition numbers. Where its topics have
+    lanes, it gets the partitions of the system in its lanes."""
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
         """This member owns these partitions; nothing of them is delivered before this returns."""
@@ -44,26 +45,30 @@ class RebalanceListener(Protocol):
 class Deliveries(Protocol):
     """The records of a group at this member."""
 
-    def force_deliver(self, partitions: frozenset[int]) -> None:
+    def force_deliver(self, lanes: frozenset[int]) -> None:
         """Deliver messages that the service has to return, without regard to credit."""
 
-    async def idle(self, partitions: frozenset[int]) -> None:
-        """Return when no message of these partitions is in a handler."""
+    async def idle(self, lanes: frozenset[int]) -> None:
+        """Return when no message of these lanes is in a handler."""
 
 
 async def finish(
-    listener: RebalanceListener | None, deliveries: Deliveries, partitions: frozenset[int], limit_s: float
+    listener: RebalanceListener | None,
+    deliveries: Deliveries,
+    lanes: frozenset[int],
+    partitions: frozenset[int],
+    limit_s: float,
 ) -> bool:
-    """Notify a service of revoked partitions, deliver the messages that it has to return, and wait for its work; False
-    when it takes longer than `limit_s`."""
+    """Notify a service of the revoked partitions of these lanes, deliver the messages that it has to return, and wait
+    for its work; False when it takes longer than `limit_s`."""
     try:
         async with asyncio.timeout(limit_s):
             if listener is not None and partitions:
                 revoking = asyncio.ensure_future(listener.on_revoking(partitions))
                 await asyncio.sleep(0)  # the service has started to return messages
-                deliveries.force_deliver(partitions)
+                deliveries.force_deliver(lanes)
                 await revoking
-            await deliveries.idle(partitions)
+            await deliveries.idle(lanes)
     except TimeoutError:
         return False
     return True

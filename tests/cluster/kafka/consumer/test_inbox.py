@@ -13,9 +13,10 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, REQUESTS, SEEDS
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.commit_metadata import HELD, CommitMetadata
-from nephila_cluster.kafka.consumer.inbox import Inbox, PartitionState, Phase
+from nephila_cluster.kafka.consumer.inbox import Inbox
 from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
+from nephila_cluster.kafka.consumer.partition_state import PartitionState, Phase
 from nephila_cluster.kafka.wire import frame_of, headers_of, seal, unseal
 
 
@@ -27,9 +28,9 @@ async def no_metadata(tp: TopicPartition, metadata: object) -> bool:
 class Rig:
     """A topic with one reader that keeps what it gets, and its partitions."""
 
-    def __init__(self, topic=SEEDS, credits: int = 2, **settings: object) -> None:
+    def __init__(self, topic=SEEDS, credits: int = 2, owned=None, **settings: object) -> None:
         self.bus, self.got, self.topic = LocalBus(ManualClock()), [], topic
-        self.inbox = Inbox(KafkaConfig(**settings), ManualClock(), None, no_metadata)
+        self.inbox = Inbox(KafkaConfig(**settings), ManualClock(), None, no_metadata, owned=owned)
         self.reader = KafkaSubscription(self.bus, topic, "g", self.got.append, credits, None, self.inbox.ended)
         self.inbox.topics[topic.name] = self.reader
         self.next: dict[int, int] = {}

@@ -9,8 +9,8 @@ from nephila_cluster.kafka.client import consumer as client
 from nephila_cluster.kafka.config import KafkaConfig
 from nephila_cluster.kafka.consumer.commit_metadata import HELD
 from nephila_cluster.kafka.consumer.consumer_group import ConsumerGroup
-from nephila_cluster.kafka.consumer.inbox import PartitionState, Phase
 from nephila_cluster.kafka.consumer.offsets import PartitionPosition
+from nephila_cluster.kafka.consumer.partition_state import PartitionState, Phase
 
 TP = TopicPartition("pages", 3)
 PROBING = HELD.probing(7, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 from nephila.kernel.topics import SEEDS
-from nephila_cluster.kafka.consumer.inbox import Phase
+from nephila_cluster.kafka.consumer.partition_state import Phase
 from nephila_cluster.kafka.consumer.pauses import Pauses
 
 from tests.cluster.kafka.consumer.test_inbox import Rig

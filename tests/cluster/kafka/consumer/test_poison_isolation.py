@@ -13,7 +13,7 @@ from nephila.kernel.messages import DeadLetter, Seed
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, SEEDS
 from nephila_cluster.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, HELD, CommitMetadata
-from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila_cluster.kafka.consumer.kafka_subscription import KafkaSubscription, Routed
 from nephila_cluster.kafka.consumer.poison import MAX_SUSPECTS, PoisonIsolation, Suspect
 
 TP = TopicPartition("seeds", 3)
@@ -60,7 +60,9 @@ class Room:
     def suspect(self, offset: int, *urls: str, tp: TopicPartition = TP) -> Suspect:
         """A record that was taken."""
         self.bus.unacked += len(urls)
-        suspect = Suspect(tp, self.reader, offset, [Seed(url=url) for url in urls], Receipt(len(urls)))
+        suspect = Suspect(
+            tp, self.reader, offset, [Routed(tp.partition, Seed(url=url)) for url in urls], Receipt(len(urls))
+        )
         self.isolation.take(suspect)
         return suspect
 
@@ -210,7 +212,7 @@ async def test_messages_of_others_stay_in_hand_while_no_message_is_accused():
     """Members ended without a message that was tried: the partition alone goes one by one."""
     room = Room()
     room.isolation.isolate(TP, NOTE, 7, 9)
-    room.reader.offer(5, Seed(url="other"), Receipt())
+    room.reader.offer(5, Routed(5, Seed(url="other")), Receipt())
     room.suspect(7, "a")
     room.suspect(8, "b")
     active = asyncio.ensure_future(room.isolation.run())
@@ -229,7 +231,7 @@ async def test_an_accused_message_is_alone_until_it_has_come_through():
     """Then the others go on, while the rest of its partition is tried."""
     room = Room()
     room.isolation.isolate(TP, CommitMetadata(True, 3, 7, 0, solo_crashes=1), 7, 9)
-    room.reader.offer(5, Seed(url="other"), Receipt())
+    room.reader.offer(5, Routed(5, Seed(url="other")), Receipt())
     room.suspect(7, "a")
     room.suspect(8, "b")
     active = asyncio.ensure_future(room.isolation.run())
