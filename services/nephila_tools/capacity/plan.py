@@ -93,8 +93,8 @@ class Size:
 
     @property
     def lanes(self) -> int:
-        """Partitions of the topics whose readers keep no state."""
-        members = max(self.replicas["parser"], self.replicas["storage"])
+        """Partitions of the topics with lanes."""
+        members = max(self.replicas[service] for service in ("scheduler", "parser", "storage"))
         return min(max(DEFAULT_LANES, power_of_two(f.LANES_PER_MEMBER.value * members)), self.partitions)
 
 
@@ -252,7 +252,7 @@ def _kafka(target: CrawlVolume, size: Size) -> list[PlanLine]:
     basis = "--partitions" if target.partitions else "16 per member, a power of two"
     return [
         PlanLine("kafka", "partitions", size.partitions, "", basis, f.PARTITIONS_PER_MEMBER.source),
-        PlanLine("kafka", "lanes", size.lanes, "", "kafka.lanes: 4 per parser or storage", f.LANES_PER_MEMBER.source),
+        PlanLine("kafka", "lanes", size.lanes, "", "kafka.lanes: 4 per scheduler, parser or storage", f.LANES_PER_MEMBER.source),
         PlanLine(
             "kafka",
             "partition replicas",
