@@ -6,10 +6,10 @@
                             └──────────────────────receipts────────────────────────────────────┘
 
 A message's partition is the top bits of its URL's fingerprint, of `rule-stats` those of the MD5 of the rule's name, and
-is set explicitly when it is published. Many topics have fewer partitions than the system, lanes: messages of partition p
-travel in lane p mod their number, so a record holds those of several. `frontier` is read by no group: it is the log of a
-partition's owner, which its successor replays. A compacted topic holds the whole desired state of things by their keys
-on one partition: every member reads all of it before it works.
+is set explicitly when it is published. Many topics have fewer partitions than the system, lanes: messages of partition
+p travel in lane p mod their number, so a record holds those of several. `frontier` is read by no group: it is the log
+of a partition's owner, which its successor replays. A compacted topic holds the whole desired state of things by their
+keys on one partition: every member reads all of it before it works.
 """
 
 from __future__ import annotations

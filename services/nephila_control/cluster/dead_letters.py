@@ -16,15 +16,17 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
+from nephila.kernel.layout import Layout, layout_of
 from nephila.kernel.messages import DeadLetter, Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError, UserError
-from nephila.kernel.topics import DEAD, TOPICS
-from nephila.native import partition_of
+from nephila.kernel.topics import DEAD, TOPICS, Topic
+from nephila_cluster.kafka import grow
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.claim_check import ClaimStore
 from nephila_cluster.kafka.client.security import connection_options
 from nephila_cluster.kafka.config import KafkaConfig
-from nephila_cluster.kafka.wire import FORMATS, UnknownFormat, headers_of, message_of, unseal
+from nephila_cluster.kafka.lanes import Lanes
+from nephila_cluster.kafka.wire import FORMATS, UnknownFormat, headers_of, message_of, seal, unseal
 
 from nephila_control import system_types
 from nephila_control.api import NotFound
@@ -186,7 +188,9 @@ class KafkaDeadLetters:
         if bool(request.ids) == request.all:
             raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
         config = self._config
-        there = await admin.existing(config)
+        system = await grow.present(config)
+        layout, lanes = layout_of(system.base, system.count), Lanes()
+        lanes.set(await admin.existing(config), system.count)
         entries, next_position = await self._some(request.ids, request.job, request.after, request.limit)
         producer = AIOKafkaProducer(
             **connection_options(config), acks="all", enable_idempotence=True, max_request_size=4 << 20
@@ -195,10 +199,10 @@ class KafkaDeadLetters:
             await producer.start()
             for entry in entries:
                 if not entry.refused:
-                    partition = _partition(config, entry.letter, there)
-                    topic = config.prefix + entry.letter.topic
-                    headers = headers_of(_TOPICS[entry.letter.topic].message)
-                    await producer.send_and_wait(topic, entry.letter.message, partition=partition, headers=headers)
+                    topic, partition = _TOPICS[entry.letter.topic], _partition(config, entry.letter, layout)
+                    lane, headers = lanes.lane(topic, partition), headers_of(topic.message)
+                    value = _addressed(topic, entry.letter.message, partition + 1 if lane != partition else 0)
+                    await producer.send_and_wait(config.prefix + topic.name, value, partition=lane, headers=headers)
         except (KafkaError, OSError) as error:
             raise await admin.trouble_with(config, error) from None
         finally:
@@ -242,11 +246,23 @@ def _row(entry: StoredLetter) -> system_types.DeadLetter:
     )
 
 
-def _partition(config: KafkaConfig, letter: DeadLetter, there: dict[str, int]) -> int:
+def _partition(config: KafkaConfig, letter: DeadLetter, layout: Layout) -> int:
     """The system may have grown since, so the partition follows from the URL; a message without a URL keeps its own."""
-    count = there.get(letter.topic, 0)
-    partition = partition_of(letter.url_key, count) if letter.url_key and count else letter.partition
-    if partition >= count:
+    if _TOPICS[letter.topic].key:
+        return 0
+    partition = layout.of(letter.url_key) if letter.url_key else letter.partition
+    if partition >= layout.count:
         where = f"{config.prefix}{letter.topic}/{letter.partition}"
-        raise UserError(f"a letter names {where}, and that topic has {count} partitions")
+        raise UserError(f"a letter names {where}, and the system has {layout.count} partitions")
     return partition
+
+
+def _addressed(topic: Topic, record: bytes, partition: int) -> bytes:
+    """The record with this partition in its messages; bytes that are no record stay as they are."""
+    try:
+        frames = unseal(topic.message, record, headers_of(topic.message))
+    except (PermanentError, UnknownFormat):
+        return record
+    for frame in frames:
+        frame.partition = partition
+    return seal(frames)

@@ -252,7 +252,7 @@ def _kafka(target: CrawlVolume, size: Size) -> list[PlanLine]:
     basis = "--partitions" if target.partitions else "16 per member, a power of two"
     return [
         PlanLine("kafka", "partitions", size.partitions, "", basis, f.PARTITIONS_PER_MEMBER.source),
-        PlanLine("kafka", "lanes", size.lanes, "", "kafka.lanes: 4 per scheduler, parser or storage", f.LANES_PER_MEMBER.source),
+        PlanLine("kafka", "lanes", size.lanes, "", "kafka.lanes: 4 per member", f.LANES_PER_MEMBER.source),
         PlanLine(
             "kafka",
             "partition replicas",

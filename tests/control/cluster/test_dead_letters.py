@@ -6,7 +6,9 @@ import contextlib
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from nephila.kernel.messages import DeadLetter, Frame
+from nephila.kernel.layout import layout_of
+from nephila.kernel.messages import DeadLetter, FetchOutcome, Frame, Receipts
+from nephila_cluster.kafka import grow
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.wire import frame_of, headers_of, seal
 from nephila_control import api, system_types
@@ -18,7 +20,7 @@ from tests.contracts.buses import config_for
 def letter(topic: str = "pages", message: bytes = b"a page", **fields: object) -> DeadLetter:
     """Of a page that the parser could not read."""
     return DeadLetter(
-        topic, "parser", "ValueError: x", 3, "news", partition=2, message=message, **{"format": 1, **fields}
+        topic, "parser", "ValueError: x", 3, "news", message=message, **{"partition": 2, "format": 1, **fields}
     )
 
 
@@ -109,3 +111,26 @@ async def test_letters_are_listed_and_their_messages_published_again(broker):
     assert await records(config, "pages", 2) == [b"a page", b"a large page"]
     with pytest.raises(api.NotFound, match="no dead letter at 0:2"):
         await letters.replay(system_types.ReplayDeadLetters(ids=["0:2"]))
+
+
+async def test_a_message_goes_to_the_lane_of_its_partition_and_says_the_partition(broker):
+    """The partition follows from its URL, also in a system that has grown; without a URL it is that of the letter."""
+    config = config_for(broker, partitions=4, lanes=2)
+    await admin.apply(config)
+    await grow.grow(config, 8, wait_s=0.0)
+    key = b"\x70" + bytes(15)
+    partition = layout_of(4, 8).of(key)
+    outcome, batch = frame_of(FetchOutcome, FetchOutcome("j")), frame_of(Receipts, Receipts("j"))
+    letters = [
+        letter("outcomes", seal([outcome]), url_key=key),
+        letter("receipts", seal([batch]), partition=7, url_key=b""),
+    ]
+    async with producer(config) as one:
+        record = seal([frame_of(DeadLetter, each) for each in letters])
+        await one.send_and_wait(config.prefix + "dead", record, partition=0, headers=headers_of(DeadLetter))
+    answer = await KafkaDeadLetters(config, None).replay(system_types.ReplayDeadLetters(all=True))
+    assert [row.replayed for row in answer.dead_letters] == [True, True]
+    assert partition == 5
+    outcome.partition, batch.partition = partition + 1, 8
+    assert await records(config, "outcomes", partition % 2) == [seal([outcome])]
+    assert await records(config, "receipts", 1) == [seal([batch])]

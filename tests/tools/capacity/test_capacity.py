@@ -68,7 +68,8 @@ def test_rows_of_small_and_large_pages_are_predicted(page_bytes, measured):
 
 
 def test_a_billion_pages_in_a_hundred_days_by_hand():
-    """115.74 pages/s; 4·10⁹ known URLs of 17.8 bytes; 18 schedulers of 4 GB; 18 x 16 = 288 partitions, so 512."""
+    """115.74 pages/s; 4·10⁹ known URLs of 17.8 bytes; 18 schedulers of 4 GB; 18 x 16 = 288 partitions, so 512;
+    18 x 4 = 72 lanes, so 128."""
     assert value(BILLION, "crawl", "pages in all") == 1e9
     assert value(BILLION, "crawl", "pages per second") == pytest.approx(115.741, abs=0.001)
     assert value(BILLION, "crawl", "known URLs") == 4e9
@@ -77,7 +78,7 @@ def test_a_billion_pages_in_a_hundred_days_by_hand():
     assert value(BILLION, "scheduler", "memory") == pytest.approx(71.2e9 + 1e5 * 284 + 18 * 200e6)
     assert value(BILLION, "scheduler", "disk") == pytest.approx(3e9 * 144)
     assert value(BILLION, "kafka", "partitions") == 512
-    assert value(BILLION, "kafka", "partition replicas") == (9 * 512 + 4 * 16) * 3
+    assert value(BILLION, "kafka", "partition replicas") == (5 * 512 + 8 * 128) * 3
     assert value(BILLION, "database", "size") == pytest.approx(1e9 * (3_440 + 80_000 * 15_921 / 81_793))
 
 
@@ -125,7 +126,7 @@ def test_hosts_cost_a_robots_txt_a_day():
         (CrawlVolume(1e9, 1, hosts=1e5), ["11,574 rows/s per database", "docs/scale.md", "--databases"]),
         (CrawlVolume(1e8, 100), ["B per database are more than 20,000,000,000,000", "--databases"]),
         (CrawlVolume(1e8, 1000, databases=20), ["1,781 schedulers are more than 1,000", "--scheduler-memory-gb"]),
-        (CrawlVolume(1e7, 10, partitions=8192), ["221,376 partition replicas", "several systems"]),
+        (CrawlVolume(1e7, 10, partitions=16384), ["246,144 partition replicas", "several systems"]),
     ],
 )
 def test_a_plan_beyond_a_limit_is_refused_with_the_limit_its_source_and_the_remedy(target, words):

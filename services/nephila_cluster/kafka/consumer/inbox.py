@@ -165,9 +165,9 @@ class Inbox:
                     routed = Routed(partition, self._message(reader, state, frame))
                     (messages if route is Route.DELIVER else others).append(routed)
                 except PermanentError as error:
-                    unreadable.append((seal([frame]), str(error)))
+                    unreadable.append((partition, seal([frame]), str(error)))
         except PermanentError as error:
-            unreadable.append((record.value or b"", str(error)))
+            unreadable.append((record.partition, record.value or b"", str(error)))
         except UnknownFormat as error:
             state.stopped = self.refused = True
             return NotReadyError(
@@ -175,9 +175,9 @@ class Inbox:
             )
         state.objects.clear()
         letters = []
-        for data, reason in unreadable:
+        for partition, data, reason in unreadable:
             log.error("%s: dead letter: %s", where, reason)
-            letters.append(self._dead_letter(reader, record.partition, data, reason))
+            letters.append(self._dead_letter(reader, partition, data, reason))
         letters += [reader.bus.publish(reader.topic, *routed) for routed in others]
         self._offer(reader, state, position, record, messages, letters)
         return None
