@@ -109,15 +109,13 @@ class System:
         return self.database.dsn()
 
     def open(self) -> None:
-        """Start broker and database, make the topics, write system.yaml."""
+        """Start broker and database, write system.yaml, make the topics by it."""
         self.broker.start()
         self.database.start()
-        self.nephila(
-            "service", "topics", "apply", "--bootstrap", self.broker.address, "--partitions", str(self.partitions)
-        )
         storage = {**self._settings.get("storage", {}), "store": self.store}
         result = {**self._settings, "storage": storage, "bootstrap": self.broker.address, "partitions": self.partitions}
         (self.folder / "system.yaml").write_text("".join(f"{key}: {json.dumps(result[key])}\n" for key in result))
+        self.nephila("service", "topics", "apply", "--bootstrap", "system.yaml")
 
     def close(self) -> None:
         """End everything that was started here."""

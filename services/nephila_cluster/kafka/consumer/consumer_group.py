@@ -4,8 +4,7 @@ Offsets are committed explicitly, up to the oldest record with an unacked messag
 continue at the position remembered here (Kafka would return to the committed one). Revoked partitions finish, are
 committed and released before their next member starts. New partitions are opened in a task, because no heartbeat is
 sent while the rebalance callback runs. Records taken and not processed are bounded by pausing partitions. The poll
-never stops, so long work is not mistaken for a dead member (aiokafka#848). `inbox.py` holds the state of partitions,
-`group/membership.py` decides who owns them.
+never stops, so long work is not mistaken for a dead member (aiokafka#848). `inbox.py` holds the state of partitions.
 """
 
 from __future__ import annotations
@@ -342,7 +341,6 @@ class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
             except (KafkaError, IllegalStateError) as error:
                 self._record_error(error)
             await asyncio.sleep(BACKOFF_S)
-        # Partitions that were revoked meanwhile need not be opened.
         mine = {tp: state for tp, state in mine.items() if state.phase is Phase.OPENING}
         if not mine:
             return
