@@ -75,7 +75,7 @@ class OwnedPartitions:
         self._served |= partitions & self._assigned
 
     async def finish(self, deliveries: Deliveries, lanes: frozenset[int], limit_s: float) -> bool:
-        """See `rebalance.finish`."""
+        """The lanes are revoked: let the service end its work on their partitions; False when it takes longer."""
         return await finish(self.listener, deliveries, lanes, self.of(lanes), limit_s)
 
     def end(self, lanes: Collection[int]) -> frozenset[int]:
