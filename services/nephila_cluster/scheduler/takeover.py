@@ -188,7 +188,10 @@ class Takeover:
         return reading, max(manifest.offset, bounds[0])
 
     async def _birth(self, partition: int) -> FrontierBirth | None:
-        """The first record of a log, where it is a birth."""
+        """The first record of a log, where it is a birth. Partitions of the first layout have none, and are not read:
+        each reading has a connection of its own."""
+        if partition < self._bus.layout.base:
+            return None
         async for _, records in self._bus.read(FRONTIER, {partition: (0, 1)}):
             first: FrontierRecord = records[0][1]
             return first.birth

@@ -67,6 +67,23 @@ async def test_partitions_go_to_another_scheduler_and_back(world):
     assert world.twice == 0
 
 
+async def test_the_logs_of_a_takeover_are_read_at_once(tmp_path):
+    """Each reading costs a connection, and partitions of the first layout have no birth to look for."""
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), blobs="")
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(5)
+    await world.start("b")
+    member, reads = world.members["b"][0], []
+    read = member.read
+    member.read = lambda topic, ranges: (reads.append((topic, sorted(ranges))), read(topic, ranges))[1]
+    await world.hand_over("a", "b", *range(PARTITIONS))
+    assert [partitions for topic, partitions in reads if topic is FRONTIER] == [list(range(PARTITIONS))]
+    await world.until(URLS)
+    world.check()
+
+
 async def test_a_takeover_is_one_line_of_the_log(world, caplog):
     """However many partitions; those of each partition are for debugging."""
     caplog.set_level(logging.INFO, "nephila_cluster.scheduler")
