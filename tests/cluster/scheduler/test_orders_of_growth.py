@@ -18,6 +18,9 @@ HOSTS, PAGES = 12, 9
 URLS = HOSTS * (PAGES + 3)
 STEP_S = 0.05
 LIMIT_S = 600.0
+DISTURBED_S = 120.0
+"""Disturbances end after so long, once the growths are over. A lease whose request was lost with its member ends after
+20 s at one owner, and a partition that moves each second has none for so long."""
 CHANGE = 0.02
 """Chance in each step that the downloaders have other partitions, where there are several."""
 LAST = 0.8
@@ -148,7 +151,12 @@ class Group:
         self.give_new()
         self.world.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)))
         first = len(self.growths)
-        while self.growths or len(self.holders) < self.world.broker.partitions or len(self.world.rows) < LAST * URLS:
+        until = self.world.clock.monotonic() + DISTURBED_S
+        while (
+            self.growths
+            or len(self.holders) < self.world.broker.partitions
+            or (len(self.world.rows) < LAST * URLS and self.world.clock.monotonic() < until)
+        ):
             if len(self.world.rows) >= URLS * LAST * (1 - len(self.growths) / first) + 5 and self.growths:
                 self.grow()
             await self.operate()
