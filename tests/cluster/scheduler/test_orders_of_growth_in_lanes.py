@@ -94,8 +94,11 @@ async def test_a_beat_keeps_rows_and_gaps_in_every_order_of_operations_on_lanes(
 
 
 async def test_messages_wait_in_their_lane_in_the_model(tmp_path):
-    """The model reaches the state that it is about."""
-    group = LaneGroup(tmp_path, 3, [16, 32], 2, kills=0)
-    await group.run()
-    right(group)
-    assert group.waited
+    """The model reaches the state that it is about. What threads do in real time decides the run in which it does."""
+    for seed in range(3, 13):
+        group = LaneGroup(tmp_path / str(seed), seed, [16, 32], 2, kills=0)
+        await group.run()
+        right(group)
+        if group.waited:
+            return
+    raise AssertionError("no message waited in its lane in ten runs")
