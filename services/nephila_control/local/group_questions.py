@@ -1,4 +1,4 @@
-"""Questions of the control API to the groups of a program (`--groups`), and what a group answers.
+"""Questions of the control API to the groups of a program (`--workers N`), and what a group answers.
 
 The main process has no frontier: it asks the group of a host, or all groups. A question and its answer travel over the
 pipe as MessagePack. A change is answered when it is in the log and the log is synced.
