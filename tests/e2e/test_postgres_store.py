@@ -80,7 +80,9 @@ def test_killed_at_a_failpoint(tmp_path, store, failpoint):
     small = {"NEPHILA_STORAGE__BATCH_ROWS": "16", ENV: store}
     formats = ("--format", "postgres,jsonl,warc", "--quiet")
     with serve(answer) as web:
-        killed = crawl(web, "http://a.test/0", *formats, cwd=tmp_path, NEPHILA_FAILPOINT=failpoint, **small)
+        killed = crawl(
+            web, "http://a.test/0", *formats, "--workers", "0", cwd=tmp_path, NEPHILA_FAILPOINT=failpoint, **small
+        )
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         done = crawl(web, "--resume", *formats, cwd=tmp_path, **small)
     assert done.returncode == 0, done.stderr

@@ -49,8 +49,14 @@ def workers_of(process) -> list[int]:
         text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     except OSError:
         return []
-    name = b"nephila.programs.groups.group"
-    return [pid for pid in map(int, text.split()) if name in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in map(int, text.split()) if b"nephila.programs.groups.group" in _command_of(pid)]
+
+
+def _command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
 
 
 def at(path, happened):
