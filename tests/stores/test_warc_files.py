@@ -304,14 +304,14 @@ async def test_warcio_check_passes(tmp_path):
     assert sorted(set(kinds)) == ["metadata", "request", "response", "revisit", "warcinfo"]
 
 
-async def test_pages_of_a_dead_process_are_written_alone(tmp_path):
-    """Their records do not come any more; pages of other partitions wait for theirs."""
+async def test_pages_of_a_dead_process_are_not_written(tmp_path):
+    """Their records do not come any more, and they are fetched again; pages of other partitions wait for theirs."""
     async with running(tmp_path, formats=WARC) as rig:
-        lost, kept = (rig.bus.publish(PAGES, number, page(number)) for number in (1, 2))
-        rig.storage.abandon_pages(range(2))
+        lost, other, whole = (rig.bus.publish(PAGES, number, page(at)) for at, number in ((1, 1), (2, 2), (3, 1)))
+        rig.send(record(3))
+        rig.storage.abandon_pages(range(2), {(record(3).job, record(3).url_key)})
+        assert [receipt.done for receipt in (lost, other, whole)] == [True, False, False]
+        rig.send_page(page(1, attempt=2))
+        rig.send(record(1, attempt=2), record(2))
         await rig.storage.flush()
-        assert lost.done
-        assert not kept.done
-        rig.send(record(2))
-        await rig.storage.flush()
-    assert len(read(tmp_path)) == 4
+    assert len(read(tmp_path)) == 6

@@ -83,14 +83,13 @@ class RawPages:
         self._waiting[key] = (self._clock.monotonic(), delivery)
         self._start_timer()
 
-    def abandon(self, partitions: Container[int]) -> None:
-        """The process that fetched from these partitions is dead: the records of its pages do not come any more."""
+    def abandon(self, partitions: Container[int], recorded: Container[tuple[str, bytes]]) -> None:
+        """The process that fetched from these partitions is dead. The records of its pages do not come any more, and
+        the pages are fetched again. `recorded`: job and fingerprint of pages whose records have come."""
         for key, (_, delivery) in list(self._waiting.items()):
-            if delivery.partition in partitions:
+            if delivery.partition in partitions and key[:2] not in recorded:
                 del self._waiting[key]
-                self.late.append(delivery)
-        if self.late:
-            self._on_late()
+                delivery.ack()
 
     def close(self) -> None:
         self._timer.cancel()

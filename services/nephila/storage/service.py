@@ -195,10 +195,11 @@ class Storage:
                 raise RuntimeError("storage has not been started")
             await asyncio.shield(self._task)
 
-    def abandon_pages(self, partitions: Container[int]) -> None:
-        """No further record comes of what was fetched from these partitions so far: write its raw pages alone."""
+    def abandon_pages(self, partitions: Container[int], recorded: Container[tuple[str, bytes]]) -> None:
+        """No further record comes of what was fetched from these partitions so far: forget its raw pages, without those
+        whose records have come (job and fingerprint)."""
         if self._raw is not None:
-            self._raw.abandon(partitions)
+            self._raw.abandon(partitions, recorded)
 
     async def drain(self, grace_s: float) -> None:
         """Make received records durable, within `grace_s` seconds; a resumed crawl fetches the rest again."""

@@ -32,6 +32,11 @@ class GroupDeaths:
         """The row of a page has arrived."""
         self._recorded.append(key)
 
+    @property
+    def last_rows(self) -> frozenset[Key]:
+        """URLs of the last rows of the present process."""
+        return frozenset(self._recorded)
+
     def died(self, leased: Iterable[Key]) -> int:
         """The log of a dead process has these URLs without a receipt; returns how many of them may have killed it."""
         in_flight = frozenset(leased) - frozenset(self._recorded)

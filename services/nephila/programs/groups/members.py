@@ -51,12 +51,12 @@ class Groups:
         on_report: Callable[[], None],
         on_fatal: Callable[[BaseException], None],
         *,
-        on_lost: Callable[[range], None] = lambda partitions: None,
+        on_lost: Callable[[range, frozenset[p.Key]], None] = lambda partitions, recorded: None,
         fsync: bool = False,
     ) -> None:
         """`on_report` is called when a group has reported; `on_fatal`, when seeds cannot be written down; `on_lost`,
-        when the process that had these partitions is dead. `fsync`: a power cut may not keep the end of a page and lose
-        its links."""
+        when the process that had these partitions is dead, with the URLs of the last rows that it has sent. `fsync`: a
+        power cut may not keep the end of a page and lose its links."""
         self.members = members
         self.budgets: dict[str, Granted] = {}
         """Job → its page budget."""
@@ -251,7 +251,7 @@ class Groups:
     def lost(self, member: GroupMember) -> None:
         """The process of a group is gone, and everything it sent was taken."""
         member.leave()
-        self._on_lost(member.partitions)
+        self._on_lost(member.partitions, member.deaths.last_rows)
         for budget in self.budgets.values():
             budget.requested.pop(member.number, None)
         self._send_leases(self._addresses.lost(member.number, self._clock.monotonic()))
