@@ -1,7 +1,6 @@
 """The server and the judge together: a polite and a rude crawler over real connections on loopback."""
 
 import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,9 @@ from benchmarks.web.content import open_content
 from benchmarks.web.serve import Server, require_loopback
 from benchmarks.web.site import Site
 from benchmarks.web.town import Town
+from tools.system import free_port
 
 DELAY_S = 0.05
-
-
-def free_port() -> int:
-    """A port that is free on the first of our addresses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def small_site(folder: Path) -> Site:

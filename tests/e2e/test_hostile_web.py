@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.e2e.web import NEPHILA
 from tests.waits import wait_until
+from tools.system import free_port
 
 DELAY = "0.25"
 # What a busy machine may keep the server from seeing a request; the bench (make judge) is stricter.
@@ -25,13 +26,6 @@ LIMITS = {
     "NEPHILA_SCHEDULER__RETRY_DELAY_S": "0.3",
 }
 ROOT = Path(__file__).parents[2]
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def bench(*words: str) -> list[str]:

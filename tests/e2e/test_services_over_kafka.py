@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from nephila_stores.raw_file import RawPage, read
 
-from tests.e2e.test_hostile_web import free_port
 from tests.e2e.web import NEPHILA, Reply, page, run, serve
 from tools.kafka_broker import Broker
+from tools.system import free_port
 
 SERVICES = ("storage", "parser", "downloader", "scheduler")
 PAGES = 60

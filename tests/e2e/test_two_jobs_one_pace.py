@@ -17,7 +17,8 @@ from benchmarks.web import judge as judging
 from benchmarks.web.site import Site
 from benchmarks.web.town import Town
 from tests.e2e.program import job
-from tests.e2e.test_hostile_web import ROOT, bench, free_port, wait_for
+from tests.e2e.test_hostile_web import ROOT, bench, wait_for
+from tools.system import free_port
 
 HOSTS, PAGES, ADDRESSES = 20, 4, 5
 DELAY_S, GAP_S, AT_ONCE, LATENCY_S = 0.2, 0.1, 2, 0.15
