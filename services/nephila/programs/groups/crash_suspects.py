@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
+from nephila.kernel.bus.pipe.protocol import Key
 from nephila.kernel.bus.poison import Probe
-
-Key = tuple[str, bytes]
 
 MAX_SUSPECTS = 16_384
 """Suspects remembered; some never return, as those of a deleted job."""

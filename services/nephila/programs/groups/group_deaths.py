@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from nephila.programs.groups.crash_suspects import CrashSuspects, Key
+from nephila.kernel.bus.pipe.protocol import Key
+from nephila.programs.groups.crash_suspects import CrashSuspects
 
 RECORDED = 2048
 """Rows of a process that are remembered. More than the requests without a receipt that a group may have."""

@@ -5,9 +5,9 @@ A request is finished when its outcome has come and, if a page was fetched, the 
 
 from __future__ import annotations
 
+from nephila.kernel.bus.pipe.protocol import Key
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult, Record
 
-Key = tuple[str, bytes]
 _PAGES = (FetchResult.FETCHED, FetchResult.NOT_MODIFIED)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from nephila.kernel.bus.pipe.protocol import Key
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult, Record
-from nephila.programs.groups.crash_suspects import Key
 from nephila.programs.groups.requests_in_flight import RequestsInFlight
 
 _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)

@@ -278,11 +278,12 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> tuple[LayoutSet
     there = await existing(config, topics)
     grown = await _compare(config, there, topics)
     owned = {topic.name: there[topic.name] for topic in topics if topic.owned and topic.name in there}
-    if len(set(owned.values())) > 1 and grown is None and SETTINGS.name in there:
-        grown = await stored_layout(config)  # a growth may have been interrupted before it reached the others
-    if len(set(owned.values())) > 1 and (grown is None or grown.topics == grown.count):
-        counts = ", ".join(f"{config.prefix}{name} {count}" for name, count in sorted(owned.items()))
-        raise UsageError(f"topics that a scheduler reads must have the same number of partitions, not {counts}")
+    if len(set(owned.values())) > 1:
+        if grown is None and SETTINGS.name in there:
+            grown = await stored_layout(config)  # a growth may have been interrupted before it reached the others
+        if grown is None or grown.topics == grown.count:
+            counts = ", ".join(f"{config.prefix}{name} {count}" for name, count in sorted(owned.items()))
+            raise UsageError(f"topics that a scheduler reads must have the same number of partitions, not {counts}")
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
         raise NotReadyError(
