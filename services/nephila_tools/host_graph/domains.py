@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nephila.kernel.net.public_suffix import domain_of
 
-from nephila_tools.host_graph.harmonic import harmonic_centrality
+from nephila_tools.host_graph.vertices import by_rank
 
 if TYPE_CHECKING:
     from nephila_tools.host_graph.graph import HostLinks, RankedHost
@@ -45,30 +45,20 @@ def ranked_domains(hosts: Iterable[RankedHost], edges: Iterable[HostLinks]) -> l
         pages[host.domain] += host.pages
     links = Counter[tuple[str, str]]()
     for edge in edges:
-        links[domain_of(edge.from_host), domain_of(edge.to_host)] += edge.links
-    names = sorted(hosts_of)
-    numbers = {name: number for number, name in enumerate(names)}
-    predecessors: list[list[int]] = [[] for _ in names]
-    domains_out, links_in, links_out = Counter[str](), Counter[str](), Counter[str]()
-    for (from_domain, to_domain), count in sorted(links.items()):
-        if from_domain != to_domain:
-            predecessors[numbers[to_domain]].append(numbers[from_domain])
-            domains_out[from_domain] += 1
-            links_out[from_domain] += count
-            links_in[to_domain] += count
-    centrality = harmonic_centrality(predecessors)
-    order = sorted(range(len(names)), key=lambda number: (-centrality[number], names[number]))
+        ends = domain_of(edge.from_host), domain_of(edge.to_host)
+        if ends[0] != ends[1]:
+            links[ends] += edge.links
     return [
         RankedDomain(
             rank,
-            name := names[number],
-            centrality[number],
-            len(predecessors[number]),
-            domains_out[name],
-            links_in[name],
-            links_out[name],
-            hosts_of[name],
-            pages[name],
+            domain.name,
+            domain.harmonic,
+            len(domain.predecessors),
+            domain.successors,
+            domain.links_in,
+            domain.links_out,
+            hosts_of[domain.name],
+            pages[domain.name],
         )
-        for rank, number in enumerate(order, 1)
+        for rank, domain in enumerate(by_rank(hosts_of, links), 1)
     ]

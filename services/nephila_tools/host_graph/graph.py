@@ -16,7 +16,7 @@ from nephila.storage.ledgers.read_connection import ReadConnection, open_for_rea
 from nephila.storage.source import Source
 
 from nephila_tools.broken_link_rows import check_links_stored
-from nephila_tools.host_graph.harmonic import harmonic_centrality
+from nephila_tools.host_graph.vertices import Edges, by_rank
 
 MIRROR_SHARE: Final = 0.5
 """A host of which more than this share of the stored pages are near-copies of pages of one other host is its mirror."""
@@ -79,39 +79,25 @@ def host_graph(source: Source, job: str | None = None) -> HostGraph:
     return HostGraph(ranked_hosts(edges, pages, copies), [HostLinks(*pair, edges[pair]) for pair in sorted(edges)])
 
 
-Edges = dict[tuple[str, str], int]
-"""(host, other host) → links."""
-
-
 def ranked_hosts(edges: Edges, pages: Counter[str], copies: dict[str, Counter[str]]) -> list[RankedHost]:
     """The vertices: hosts with an edge and hosts with a stored page. `copies`: host → original host → near-copies."""
-    names = sorted({*pages, *(name for pair in edges for name in pair)})
-    numbers = {name: number for number, name in enumerate(names)}
-    predecessors: list[list[int]] = [[] for _ in names]
-    hosts_out, links_in, links_out = Counter[str](), Counter[str](), Counter[str]()
-    for (from_host, to_host), links in sorted(edges.items()):
-        predecessors[numbers[to_host]].append(numbers[from_host])
-        hosts_out[from_host] += 1
-        links_out[from_host] += links
-        links_in[to_host] += links
-    centrality = harmonic_centrality(predecessors)
-    order = sorted(range(len(names)), key=lambda number: (-centrality[number], names[number]))
+    names = {*pages, *(name for pair in edges for name in pair)}
     return [
         RankedHost(
             rank,
-            name := names[number],
+            name := host.name,
             domain_of(name),
-            centrality[number],
-            len(predecessors[number]),
-            len({domain_of(names[other]) for other in predecessors[number]} - {domain_of(name)}),
-            hosts_out[name],
-            links_in[name],
-            links_out[name],
+            host.harmonic,
+            len(host.predecessors),
+            len({domain_of(other) for other in host.predecessors} - {domain_of(name)}),
+            host.successors,
+            host.links_in,
+            host.links_out,
             pages[name],
             copies[name].total() if name in copies else 0,
             _original(pages[name], copies.get(name)),
         )
-        for rank, number in enumerate(order, 1)
+        for rank, host in enumerate(by_rank(names, edges), 1)
     ]
 
 
