@@ -17,9 +17,7 @@ from nephila.kernel.documents.job_document import spec_of, urls_of
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import Assembly
 from nephila.programs.crawl.program import assembly_class
-from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import ServiceConfigs
 from nephila_harvest.webhooks.sender import WebhookSender
 from nephila_rules.watch import RuleWatcher
@@ -57,9 +55,10 @@ class UpProgram:
         directory = configs.storage.directory
         self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self._applied_rules = RuleStore(directory, self.assembly.bus)
-        kind = LocalBackend if isinstance(self.assembly, Assembly) else GroupBackend
+        parts = self.assembly.control_parts
+        kind = LocalBackend if parts.scheduler is not None else GroupBackend
         self.backend = kind(
-            self.assembly.control_parts,
+            parts,
             directory,
             configs.storage.formats,
             configs.storage.store or None,
@@ -71,11 +70,7 @@ class UpProgram:
         self.control = Operations(self.backend)
         self.webhooks = webhooks(self.clock) if webhooks is not None else None
         self._beside = beside
-        metrics = (
-            partial(program_metrics, self.assembly, self._collectors)
-            if isinstance(self.assembly, Assembly)
-            else partial(self.assembly.metrics, self._collectors)
-        )
+        metrics = partial(self.assembly.metrics, self._collectors)
         self.servers = ControlServers(
             lambda: self.control, directory, tcp, metrics=metrics, store=configs.storage.store
         )

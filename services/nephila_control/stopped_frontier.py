@@ -20,7 +20,7 @@ from nephila.programs.option_values import settings_of
 from nephila.programs.output_directory import OutputDirectory, RunFile
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.refetch import Refetch
-from nephila.scheduler.group.address_leases import HeldAddresses
+from nephila.scheduler.group.held_addresses import HeldAddresses
 from nephila.scheduler.group.partition_logs import PARTITIONS
 from nephila.scheduler.group.scheduler import GroupScheduler
 from nephila.scheduler.partition.owner import PartitionOwner

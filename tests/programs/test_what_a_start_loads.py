@@ -27,7 +27,6 @@ NEVER = (
     "nephila_cluster.kafka",
     "nephila_control.http.json_schema",
     "nephila_cluster.operator",
-    "nephila.programs.workers",
     "nephila_stores",
     "prometheus_client",
     "psycopg",
@@ -39,6 +38,14 @@ NEVER = (
     "tldextract",
     "uvicorn",
 )
+NEVER_BESIDE_GROUPS = (
+    "nephila.downloader.service",
+    "nephila.parser.in_progress",
+    "nephila.programs.assembly",
+    "nephila.scheduler.engine",
+    "nephila.scheduler.frontier",
+)
+"""Not loaded by the main process of groups, which fetches and parses nothing."""
 CRAWL = """
 import sys, typing
 make, texts = typing.ForwardRef.__init__, []
@@ -64,13 +71,14 @@ class _Page(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """A crawl of one page: the number of annotations that it compiles, and the names of its modules."""
+@pytest.fixture(scope="module", params=["0", "1"], ids=["alone", "groups"])
+def start(request, tmp_path_factory):
+    """A crawl of one page: its number of workers, that of the annotations that it compiles, the names of its
+    modules."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    words = [f"http://127.0.0.1:{server.server_port}/", "--allow-private", "--delay", "0", "--workers", "0", "--quiet"]
-    words += ["--out", str(tmp_path_factory.mktemp("start") / "out")]
+    words = [f"http://127.0.0.1:{server.server_port}/", "--allow-private", "--delay", "0", "--quiet"]
+    words += ["--workers", request.param, "--out", str(tmp_path_factory.mktemp("start") / "out")]
     try:
         ran = subprocess.run([sys.executable, "-c", CRAWL, *words], capture_output=True, text=True, check=True)
     finally:
@@ -78,19 +86,29 @@ def start(tmp_path_factory):
         server.server_close()
     code, texts, *names = ran.stdout.split()
     assert code == "0", ran.stderr
-    return int(texts), names
+    return request.param, int(texts), names
 
 
 @pytest.fixture(scope="module")
 def loaded(start):
     """Names of the modules after that crawl."""
-    return start[1]
+    return start[2]
+
+
+def _of(name, loaded):
+    return [module for module in loaded if module == name or module.startswith(f"{name}.")]
 
 
 @pytest.mark.parametrize("name", NEVER)
 def test_it_is_not_loaded(name, loaded):
     """It would take time of every start, and is for other programs or other options."""
-    assert [module for module in loaded if module == name or module.startswith(f"{name}.")] == []
+    assert _of(name, loaded) == []
+
+
+def test_a_program_loads_its_own_topology_alone(start):
+    workers, _, loaded = start
+    never = ("nephila.programs.groups",) if workers == "0" else NEVER_BESIDE_GROUPS
+    assert [module for name in never for module in _of(name, loaded)] == []
 
 
 def test_the_number_of_modules_is_bounded(loaded):
@@ -102,4 +120,4 @@ def test_the_number_of_modules_is_bounded(loaded):
 def test_annotations_are_values(start):
     """In modules of structs and named tuples: `from __future__ import annotations` makes a text of each, which every
     start compiles."""
-    assert 0 < start[0] <= MOST_TEXTS
+    assert 0 < start[1] <= MOST_TEXTS

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.extensions import extension, is_installed
 from nephila.parser.config import ParserConfig
-from nephila.parser.in_progress import PageInProgress, Work
 from nephila.parser.page.meta import note
-from nephila.parser.sandbox.child_queue import ChildProcessQueue
+
+if TYPE_CHECKING:
+    # A process that only judges rules reads no page.
+    from nephila.parser.in_progress import PageInProgress, Work
+    from nephila.parser.sandbox.child_queue import ChildProcessQueue
 
 ABSENT: Final = "no rule was applied: the package nephila_rules is not installed"
 

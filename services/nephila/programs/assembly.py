@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
 
 from nephila.downloader.admission.admission import make_budget
 from nephila.downloader.refusal import RefuseBrowserRequests
@@ -21,10 +22,15 @@ from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.rule_engine import NoJudge, RuleJudge, make_judge
 from nephila.parser.service import build as build_parser
 from nephila.programs.control_port import Parts
+from nephila.programs.local_frontier import LocalFrontier
+from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs, no_browser
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
 from nephila.storage.service import build as build_storage
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 
 class Assembly:
@@ -72,6 +78,7 @@ class Assembly:
         self.scheduler: Scheduler = build_scheduler(
             configs.scheduler, self.bus, clock, on_turn=on_turn, on_fatal=on_fatal
         )
+        self.frontier = LocalFrontier(self.scheduler)
 
     @property
     def control_parts(self) -> Parts:
@@ -88,6 +95,21 @@ class Assembly:
             downloaders=lambda: [self.downloader, *([self.browser] if self.browser is not None else [])],
             configs=self._configs,
         )
+
+    async def metrics(self, beside: Callable[[], list[Collector]] = list) -> tuple[bytes, str]:
+        """The text for Prometheus, and its content type. `beside`: the metrics of what runs beside the services."""
+        from nephila.downloader.metrics import BROWSER_METRICS, PLAIN_METRICS
+        from nephila.kernel.runtime.metrics import MetricsCollector
+        from nephila.parser.metrics import PAGE_METRICS
+        from nephila.scheduler.metrics import FRONTIER_METRICS
+
+        services: list[Collector] = [
+            MetricsCollector("scheduler", self.scheduler, FRONTIER_METRICS),
+            MetricsCollector("downloader", self.downloader, PLAIN_METRICS),
+            MetricsCollector("downloader", self.browser or self.downloader, BROWSER_METRICS),
+            MetricsCollector("parser", self.parser, PAGE_METRICS),
+        ]
+        return program_metrics(self.judge, self.storage, self.bus, services, beside())
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

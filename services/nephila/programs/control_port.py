@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.service import Downloader
 from nephila.kernel.bus.contract import Bus
 from nephila.kernel.layout import Layout
 from nephila.kernel.messages import CrawlJob, JobStatus, ParseRule, RuleVerdict, StoreStatus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.extensions import extension, is_installed
-from nephila.scheduler.standalone import Scheduler
 from nephila.storage.config import StorageConfig
+
+if TYPE_CHECKING:
+    # The main process of groups has none of these, and does not load them.
+    from nephila.downloader.service import Downloader
+    from nephila.scheduler.standalone import Scheduler
 
 
 class FrontierOfGroups(Protocol):

@@ -1,34 +1,32 @@
-"""/metrics of one process with all services: the metrics of all of them, by the same names as over a broker."""
+"""/metrics of one program with all services: the metrics of all of them, by the same names as over a broker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nephila.programs.assembly import Assembly
+from nephila.kernel.bus.local import LocalBus
+from nephila.parser.rule_engine import RuleJudge
+from nephila.storage.service import Storage
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
 
-async def program_metrics(assembly: Assembly, beside: Callable[[], list[Collector]] = list) -> tuple[bytes, str]:
-    """The text for Prometheus, and its content type. `beside`: the metrics of what runs beside the services."""
+def program_metrics(
+    judge: RuleJudge, storage: Storage, bus: LocalBus, services: Iterable[Collector], beside: Iterable[Collector]
+) -> tuple[bytes, str]:
+    """The text for Prometheus, and its content type. `services`: scheduler, downloader and parser, here or in groups.
+    `beside`: the metrics of what runs beside the services."""
     # Imported at the first request: prometheus_client would delay the start of every crawl.
-    from nephila.downloader.metrics import BROWSER_METRICS as BROWSER
-    from nephila.downloader.metrics import PLAIN_METRICS as PLAIN
     from nephila.kernel.bus.metrics import DEAD_LETTERS
     from nephila.kernel.runtime.metrics import MetricsCollector, exposition, registry_of
-    from nephila.parser.metrics import JUDGE_METRICS, PAGE_METRICS
-    from nephila.scheduler.metrics import FRONTIER_METRICS
+    from nephila.parser.metrics import JUDGE_METRICS
     from nephila.storage.metrics import METRICS as STORAGE
 
     collectors: list[Collector] = [
-        MetricsCollector("scheduler", assembly.scheduler, FRONTIER_METRICS),
-        MetricsCollector("parser", assembly.judge, JUDGE_METRICS),
-        MetricsCollector("storage", assembly.storage, STORAGE),
-        MetricsCollector("bus", assembly.bus, (DEAD_LETTERS,)),
-        MetricsCollector("downloader", assembly.downloader, PLAIN),
-        MetricsCollector("downloader", assembly.browser or assembly.downloader, BROWSER),
-        MetricsCollector("parser", assembly.parser, PAGE_METRICS),
+        MetricsCollector("parser", judge, JUDGE_METRICS),
+        MetricsCollector("storage", storage, STORAGE),
+        MetricsCollector("bus", bus, (DEAD_LETTERS,)),
     ]
-    return exposition(registry_of([*collectors, *beside()]))
+    return exposition(registry_of([*collectors, *services, *beside]))

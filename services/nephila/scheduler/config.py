@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.config import Positive
 
 CREDITS = 1 << 30
@@ -96,3 +97,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     fsync_interval_s: float = 1.0
     """Maximum time that a commit is only in the page cache; a killed process loses nothing, a power cut this
     much."""
+
+    def address_limits(self) -> AddressLimits:
+        """Concurrency and gap of server addresses."""
+        return AddressLimits(self.per_address, self.address_gap_s, self.networks, "scheduler.networks")

@@ -5,9 +5,14 @@ No other file outside of the scheduler reads its frontier for a program.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.scheduler.jobs.job_holds import Hold
-from nephila.scheduler.standalone import Scheduler
+
+if TYPE_CHECKING:
+    # A program whose groups have the frontier does not load it.
+    from nephila.scheduler.standalone import Scheduler
 
 OUTCOMES = (Outcome.STORED, Outcome.DENIED, Outcome.FAILED, Outcome.DROPPED)
 

@@ -21,7 +21,6 @@ from nephila.kernel.bus.contract import Delivery, LogBus
 from nephila.kernel.layout import Layout
 from nephila.kernel.live_settings import DEPTH
 from nephila.kernel.messages import CrawlJob
-from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
 from nephila.kernel.runtime.waits import OneTimer, sleep
@@ -73,7 +72,7 @@ class ClusterScheduler(Member):
         clock: Clock,
         on_fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
-        networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        networks = config.address_limits()
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
         self.address_queue = SharedAddressQueue(networks, clock.monotonic(), me, bus.layout.count, self._pipelines)

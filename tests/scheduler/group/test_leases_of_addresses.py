@@ -7,7 +7,8 @@ import random
 import pytest
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.scheduler.frontier.host_state import QueueSlot
-from nephila.scheduler.group.address_leases import HELD, AddressLeases, Grant, HeldAddresses, LeasedAddresses, Recall
+from nephila.scheduler.group.address_leases import HELD, AddressLeases, Grant, Recall
+from nephila.scheduler.group.held_addresses import HeldAddresses, LeasedAddresses
 
 GAP_S, AT_ONCE = 1.0, 2
 ADDRESSES = ("10.0.0.1", "10.0.0.2")

@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,18 +25,17 @@ from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.extensions import extension
 from nephila.kernel.topics import DEAD, JOBS
 from nephila.kernel.url_credentials import restored
-from nephila.programs.assembly import Assembly
 from nephila.programs.control_port import ProgramControl, RuleFiles, make_control
-from nephila.programs.crawl.frontier import CrawlFrontier, LocalFrontier
+from nephila.programs.crawl.frontier import CrawlFrontier
 from nephila.programs.crawl.plan import COPIES, DUE, LINKS, Plan
 from nephila.programs.crawl.seeds import BATCH, publish
-from nephila.programs.program_metrics import program_metrics
 from nephila.programs.read_ahead import read_ahead
 from nephila.programs.service_configs import ServiceConfigs
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 
 if TYPE_CHECKING:
+    from nephila.programs.assembly import Assembly
     from nephila.programs.groups.group_assembly import GroupAssembly
 
 log = logging.getLogger(__name__)
@@ -91,17 +89,14 @@ class Result(msgspec.Struct):
 
 def assembly_class(configs: ServiceConfigs) -> type[Assembly] | type[GroupAssembly]:
     """The parts of a program with one scheduler, or with groups of partitions."""
-    if not (configs.workers or configs.divided):
-        return Assembly
-    # Their protocol has a decoder for each message: it is loaded only where there are groups.
-    from nephila.programs.groups.group_assembly import GroupAssembly
+    # Each is loaded only where it is used: one has all services, the other the protocol of groups.
+    if configs.workers or configs.divided:
+        from nephila.programs.groups.group_assembly import GroupAssembly
 
-    return GroupAssembly
+        return GroupAssembly
+    from nephila.programs.assembly import Assembly
 
-
-def frontier_of(assembly: Assembly | GroupAssembly) -> CrawlFrontier:
-    """The frontier of a program, in this process or in its groups."""
-    return LocalFrontier(assembly.scheduler) if isinstance(assembly, Assembly) else assembly.frontier
+    return Assembly
 
 
 class CrawlProgram:
@@ -136,7 +131,7 @@ class CrawlProgram:
             rules=plan.rules is not None,
         )
         self.bus = self.assembly.bus
-        self.frontier: CrawlFrontier = frontier_of(self.assembly)
+        self.frontier: CrawlFrontier = self.assembly.frontier
         storage = plan.configs.storage
         self.rules: RuleFiles | None = (
             extension("rule-files")(
@@ -145,9 +140,8 @@ class CrawlProgram:
             if plan.rules is not None
             else None
         )
-        assembly = self.assembly
-        metrics = partial(program_metrics, assembly) if isinstance(assembly, Assembly) else assembly.metrics
-        self.control: ProgramControl = make_control(assembly.control_parts, storage, self.rules, plan.tcp, metrics)
+        parts = self.assembly.control_parts
+        self.control: ProgramControl = make_control(parts, storage, self.rules, plan.tcp, self.assembly.metrics)
         self.result = Result()
         self.bus.subscribe(DEAD, "crawl", self._on_dead_letter, credits=1)
         self._seeding = True

@@ -43,11 +43,11 @@ from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.groups.child_process import run_on_pipe
 from nephila.programs.groups.group_bus import GroupBus
-from nephila.programs.groups.refetch import Requeue
+from nephila.programs.groups.requeue import Requeue
 from nephila.programs.groups.suspect_gate import SuspectGate
 from nephila.programs.outlink_router import OutlinkRouter
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.group.address_leases import HeldAddresses
+from nephila.scheduler.group.held_addresses import HeldAddresses
 from nephila.scheduler.group.scheduler import GroupScheduler
 
 log = logging.getLogger(__name__)

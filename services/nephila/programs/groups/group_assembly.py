@@ -24,11 +24,9 @@ from nephila.programs.groups.group_member import GroupMember
 from nephila.programs.groups.grouped_frontier import GroupedFrontier
 from nephila.programs.groups.members import Groups
 from nephila.programs.groups.supervisor import GroupConfigs, GroupProcesses
+from nephila.programs.program_metrics import program_metrics
 from nephila.programs.service_configs import FLUSH_S, GRACE_S, ServiceConfigs, no_browser
-from nephila.scheduler.frontier.frontier import address_limits
-from nephila.scheduler.group.divide import divide
-from nephila.scheduler.group.partition_logs import PARTITIONS
-from nephila.scheduler.group.scheduler import ranges
+from nephila.scheduler.group.partition_logs import PARTITIONS, ranges
 from nephila.storage.ledgers.read_connection import NoTables, open_each
 from nephila.storage.service import build as build_storage
 from nephila.storage.source import Source
@@ -77,7 +75,7 @@ class GroupAssembly:
             clock,
             [GroupMember(number, partitions) for number, partitions in enumerate(parts)],
             layout_of(PARTITIONS),
-            address_limits(configs.scheduler),
+            configs.scheduler.address_limits(),
             frontier,
             self._on_report,
             on_fatal,
@@ -131,30 +129,18 @@ class GroupAssembly:
     async def metrics(self, beside: Callable[[], list[Collector]] = list) -> tuple[bytes, str]:
         """The text for Prometheus, and its content type. Metrics of a group have its number as the label `worker`.
         `beside`: the metrics of what runs beside the services."""
-        # Imported at the first request: prometheus_client would delay the start of every crawl.
         from nephila.downloader.metrics import METRICS as DOWNLOADER
-        from nephila.kernel.bus.metrics import DEAD_LETTERS
-        from nephila.kernel.runtime.metrics import MetricsCollector, WorkerMetricsCollector, exposition, registry_of
-        from nephila.parser.metrics import JUDGE_METRICS, PAGE_METRICS
+        from nephila.kernel.runtime.metrics import WorkerMetricsCollector
+        from nephila.parser.metrics import PAGE_METRICS
         from nephila.scheduler.metrics import FRONTIER_METRICS
-        from nephila.storage.metrics import METRICS as STORAGE
 
         sent = await self.processes.metrics()
         tables = (("scheduler", FRONTIER_METRICS), ("downloader", DOWNLOADER), ("parser", PAGE_METRICS))
-        return exposition(
-            registry_of(
-                [
-                    MetricsCollector("parser", self.judge, JUDGE_METRICS),
-                    MetricsCollector("storage", self.storage, STORAGE),
-                    MetricsCollector("bus", self.bus, (DEAD_LETTERS,)),
-                    *(
-                        WorkerMetricsCollector(name, table, {group: values[name] for group, values in sent.items()})
-                        for name, table in tables
-                    ),
-                    *beside(),
-                ]
-            )
-        )
+        services = [
+            WorkerMetricsCollector(name, table, {group: values[name] for group, values in sent.items()})
+            for name, table in tables
+        ]
+        return program_metrics(self.judge, self.storage, self.bus, services, beside())
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -187,6 +173,9 @@ class GroupAssembly:
         if any(frontier.glob("*.log")):
             with contextlib.suppress(NoTables), open_each(self._rows):
                 pass
+            # Few starts divide a frontier: the others do not load the scheduler.
+            from nephila.scheduler.group.divide import divide
+
             divide(frontier, self._configs["scheduler"], clock.monotonic(), clock.now())
 
     def skip_grace(self) -> None:

@@ -34,8 +34,7 @@ from nephila.programs.groups.group_process import EndedAtStartError, GroupProces
 from nephila.programs.groups.members import Groups
 from nephila.programs.groups.questions import ANSWER_S, Questions, all_answers
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.group.partition_logs import PARTITIONS
-from nephila.scheduler.group.scheduler import ranges
+from nephila.scheduler.group.partition_logs import PARTITIONS, ranges
 
 if TYPE_CHECKING:
     from nephila.programs.groups.group import Group

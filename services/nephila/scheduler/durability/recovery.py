@@ -40,7 +40,6 @@ from nephila.scheduler.frontier.frontier import (
     Frontier,
     FrontierCounters,
     PartitionSlice,
-    address_limits,
 )
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import load_state, novelty_of
@@ -94,7 +93,7 @@ def open_frontier(
         lambda number: new_seen(directory, number),
         rng,
         part,
-        addresses=AddressQueue(address_limits(config), restarted_at),
+        addresses=AddressQueue(config.address_limits(), restarted_at),
         counters=counters,
     )
 

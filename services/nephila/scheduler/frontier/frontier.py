@@ -18,7 +18,6 @@ import msgspec
 
 from nephila.kernel.layout import Layout, layout_of
 from nephila.kernel.messages import Outcome, Quarantine, Seed
-from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.delayed_urls import DelayedUrls
@@ -54,11 +53,6 @@ class PartitionSlice(NamedTuple):
 
 
 WHOLE = PartitionSlice(0, 1)
-
-
-def address_limits(config: SchedulerConfig) -> AddressLimits:
-    """Concurrency and gap of server addresses."""
-    return AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
 
 
 class TenantUse(msgspec.Struct):
@@ -138,7 +132,7 @@ class Frontier:
         self.jobs = Jobs(store, new_seen, page_quota, partition_slice.of)
         prepared = PreparedHosts()
         self.hosts = HostTable(store, config, self.jobs.numbered, prepared, self.time)
-        self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))
+        self.addresses = addresses if addresses is not None else AddressQueue(config.address_limits())
         self.lead = lead or Lead()
         self.readiness = Readiness(store, self.jobs, self.hosts, prepared, self.addresses, self.time, self.lead)
         self.quotas = Quotas(tenants(config.tenants), partition_slice.of)

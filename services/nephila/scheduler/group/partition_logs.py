@@ -11,6 +11,11 @@ RELAY = "seeds.relay"
 """The file of seeds between partitions."""
 
 
+def ranges(groups: int, partitions: int = PARTITIONS) -> list[range]:
+    """The partitions of each group."""
+    return [range(partitions * i // groups, partitions * (i + 1) // groups) for i in range(groups)]
+
+
 def directory_of(frontier: Path, partition: int) -> Path:
     """The directory of a partition."""
     return frontier / f"{partition:02}"

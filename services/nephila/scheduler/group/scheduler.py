@@ -28,9 +28,9 @@ from nephila.scheduler.durability.commit_log import CommitLog
 from nephila.scheduler.durability.file_log import FileLog, FileSnapshots
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.engine.dispatch import AHEAD
-from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice, address_limits
+from nephila.scheduler.frontier.frontier import Frontier, FrontierCounters, PartitionSlice
 from nephila.scheduler.frontier.in_flight import InFlight
-from nephila.scheduler.group.address_leases import HeldAddresses, LeasedAddresses
+from nephila.scheduler.group.held_addresses import HeldAddresses, LeasedAddresses
 from nephila.scheduler.group.page_grants import AHEAD as PAGES_AHEAD
 from nephila.scheduler.group.page_grants import PagePool
 from nephila.scheduler.group.partition_logs import PARTITIONS, directory_of
@@ -51,11 +51,6 @@ MIN_WINDOW = 64
 LEAST_HOT_HOSTS = 256
 _NOWHERE = -1
 """Stands for the partitions of all other groups."""
-
-
-def ranges(groups: int, partitions: int = PARTITIONS) -> list[range]:
-    """The partitions of each group."""
-    return [range(partitions * i // groups, partitions * (i + 1) // groups) for i in range(groups)]
 
 
 class GroupScheduler(Member):
@@ -79,7 +74,7 @@ class GroupScheduler(Member):
         logs = {number: CommitLog(directory_of(Path(config.directory), number)) for number in numbers}
         restarted_at = clock.monotonic() if any(log.exists for log in logs.values()) else -math.inf
         self.held = held
-        self.table = LeasedAddresses(address_limits(config), restarted_at, held)
+        self.table = LeasedAddresses(config.address_limits(), restarted_at, held)
         super().__init__(config, clock, SchedulerCounters(refused_seeds=deque()), self.table, on_fatal)
         self.bus = bus
         self.pools: dict[str, PagePool] = {}

@@ -6,8 +6,6 @@ into items. Invariant: the order is kept, nothing is skipped. Both ends run the 
 is no public format, and the byte order is the machine's.
 """
 
-from __future__ import annotations
-
 import struct
 from array import array
 from collections.abc import Callable
@@ -346,7 +344,7 @@ DECODE: tuple[Callable[[Any], Any], ...] = tuple(msgspec.msgpack.Decoder(topic.m
 decode_control: Callable[[Any], Control] = msgspec.msgpack.Decoder(Control).decode
 
 
-def decode_acks(body: memoryview) -> array[int]:
+def decode_acks(body: memoryview) -> "array[int]":
     """The acked numbers of a body."""
     numbers = array("Q")
     numbers.frombytes(body)
