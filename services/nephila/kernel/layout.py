@@ -90,6 +90,12 @@ class Layout:
             half //= 2
         return tuple(partitions)
 
+    def sets(self, most: int) -> list[range]:
+        """All partitions in at most so many sets (a power of two): those that a partition was split from are in its
+        set, and so are its lane's, where there are as many lanes."""
+        count = min(most, self.base)
+        return [range(first, self.count, count) for first in range(count)]
+
     def children(self, partition: int) -> tuple[int, ...]:
         """Partitions that are split from this one, each by one bit, the oldest first: those that have it as the second
         number of their lineage. O(bits)."""

@@ -25,7 +25,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -64,6 +64,8 @@ KIND: Final = "system"
 INPUTS: Final = (SEEDS, OUTLINKS)
 STATES: Final = (JOBS, RULES, SETTINGS, RULE_VERDICTS)
 TRIES: Final = 10
+SETS: Final = 16
+"""Sets of partitions whose links and seeds are read one after another: as many as lanes."""
 BATCH: Final = 200
 """Messages that are published before the broker has confirmed the first of them."""
 MEMBER: Final = "restore"
@@ -157,8 +159,9 @@ async def save(bus: LogBus, system: System, written: Archive) -> None:
         await _save_frontier(bus, system, partition, written)
     for topic, first in starts.items():
         bounds = await bus.bounds(topic, partitions)
-        for partition, (_, end) in bounds.items():
-            await _save_range(bus, topic, partition, (first[partition], end), written)
+        for part in layout.sets(SETS):
+            unread = {partition: (first[partition], bounds[partition][1]) for partition in part}
+            await _save_ranges(bus, topic, unread, written)
     for topic in STATES:
         _write(written, f"topics/{topic.name}", topic.message, (await newest(bus, topic)).values())
 
@@ -220,14 +223,12 @@ def _save_object(blobs: Blobs, name: str, written: Archive, target: str) -> None
     written.write(target, lambda file: file.write(data))
 
 
-async def _save_range(bus: LogBus, topic: Topic, partition: int, span: tuple[int, int], written: Archive) -> None:
-    messages = [m async for _, records in _ranges(bus, topic, partition, span) for _, m in records]
-    if messages:
-        _write(written, f"topics/{topic.name}/{partition:04d}", topic.message, messages)
-
-
-def _ranges(bus: LogBus, topic: Topic, partition: int, span: tuple[int, int]) -> AsyncIterator[Any]:
-    return bus.read(topic, {partition: span} if span[1] > span[0] else {})
+async def _save_ranges(bus: LogBus, topic: Topic, ranges: Mapping[int, tuple[int, int]], written: Archive) -> None:
+    messages: dict[int, list[Any]] = {}
+    async for partition, records in bus.read(topic, ranges):
+        messages.setdefault(partition, []).extend(message for _, message in records)
+    for partition in sorted(messages):
+        _write(written, f"topics/{topic.name}/{partition:04d}", topic.message, messages[partition])
 
 
 def _write(written: Archive, name: str, kind: type, messages: Iterable[Any]) -> None:

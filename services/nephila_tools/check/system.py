@@ -3,7 +3,7 @@
 A receipt says that a row is durable. A row that is missing, or older than its receipt, was lost by the database: a
 forced deletion, a restore of an older state. The broker keeps records as long as receipts (seven days), so a lost row
 is written again from its record, without a fetch. With `storage.retention` below seven days, rows that it has dropped
-are found as well. A partition that was split is read once for each of its parts. Memory: the receipts of one partition.
+are found as well. Each record is read once. Memory: the receipts of a sixteenth of the system.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from nephila_cluster.system_log import open_log, read
 from nephila_tools.check.result import JobCheck
 
 Key = tuple[str, bytes]
+SETS: Final = 16
+"""Sets of partitions that are compared one after another: as many as lanes."""
 _KEYS: Final = 500
 """Keys in one query."""
 
@@ -75,27 +77,27 @@ def _stored(server: ReadConnection, uid: str, keys: Sequence[str]) -> Iterator[t
 
 
 async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
-    """Compare partition by partition. Raises `TemporaryError`."""
+    """Compare one set of partitions after another. Raises `TemporaryError`."""
     jobs: dict[str, CrawlJob] = await newest(bus, JOBS)
     checks = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
-    for partition in range(bus.layout.count):
-        lost = _missing(await _receipts(bus, partition, checks), rows, checks)
+    for partitions in bus.layout.sets(SETS):
+        lost = _missing(await _receipts(bus, partitions, checks), rows, checks)
         if lost:
-            records = await _records(bus, partition, lost)
-            await _tell(bus, partition, records.values(), checks, repair=repair)
+            records = await _records(bus, partitions, lost)
+            await _tell(bus, records.values(), checks, repair=repair)
     return list(checks.values())
 
 
-async def _receipts(bus: LogBus, partition: int, jobs: Mapping[str, JobCheck]) -> dict[Key, int]:
-    """The highest number of a fetch with a receipt, for each URL of a partition.
+async def _receipts(bus: LogBus, partitions: range, jobs: Mapping[str, JobCheck]) -> dict[Key, int]:
+    """The highest number of a fetch with a receipt, for each URL of a set of partitions.
 
-    A receipt from before a split is on the partition that was split, and one that was forwarded is on both: each is
-    counted with the partition of its URL."""
+    A receipt from before a split is on the partition that was split, and one that was forwarded is on both: they are in
+    one set. A lane may have messages of other sets."""
     numbers: dict[Key, int] = {}
-    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, bus.layout.lineage(partition))):
+    async for _, messages in bus.read(RECEIPTS, await bus.bounds(RECEIPTS, partitions)):
         for _, batch in messages:
             for receipt in batch.receipts if batch.job in jobs else ():
-                if bus.layout.of(receipt.url_key) == partition:
+                if bus.layout.of(receipt.url_key) in partitions:
                     key = (batch.job, receipt.url_key)
                     numbers[key] = max(numbers.get(key, 0), receipt.fetch_no)
     return numbers
@@ -115,10 +117,10 @@ def _missing(numbers: Mapping[Key, int], rows: Rows, checks: Mapping[str, JobChe
     return lost
 
 
-async def _records(bus: LogBus, partition: int, lost: Mapping[Key, int]) -> dict[Key, Record]:
+async def _records(bus: LogBus, partitions: range, lost: Mapping[Key, int]) -> dict[Key, Record]:
     """The last record of each lost row."""
     records: dict[Key, Record] = {}
-    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, bus.layout.lineage(partition))):
+    async for _, messages in bus.read(RECORDS, await bus.bounds(RECORDS, partitions)):
         for _, record in messages:
             key = (record.job, record.url_key)
             if lost.get(key) == record.fetch_no:
@@ -126,13 +128,11 @@ async def _records(bus: LogBus, partition: int, lost: Mapping[Key, int]) -> dict
     return records
 
 
-async def _tell(
-    bus: LogBus, partition: int, records: Iterable[Record], checks: Mapping[str, JobCheck], *, repair: bool
-) -> None:
+async def _tell(bus: LogBus, records: Iterable[Record], checks: Mapping[str, JobCheck], *, repair: bool) -> None:
     receipts: list[Receipt] = []
     for record in records:
         checks[record.job].urls.append(record.url)
         if repair:
-            receipts.append(bus.publish(RECORDS, partition, record))
+            receipts.append(bus.publish(RECORDS, bus.layout.of(record.url_key), record))
             checks[record.job].repaired += 1
     await all_of(receipts)

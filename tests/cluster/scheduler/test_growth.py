@@ -319,6 +319,17 @@ def test_each_new_partition_has_one_parent_whatever_the_growths(base, count):
     assert parents == {number: layout.lineage(number)[1] for number in range(base, count)}
 
 
+@pytest.mark.parametrize(("base", "count", "most"), [(1, 16, 16), (4, 64, 16), (64, 256, 16), (64, 64, 4)])
+def test_the_partitions_of_a_set_have_their_lineage_and_their_lanes_in_it(base, count, most):
+    layout = layout_of(base, count)
+    sets = layout.sets(most)
+    assert sorted(number for part in sets for number in part) == list(range(count))
+    assert len(sets) == min(most, base)
+    for part in sets:
+        assert {one for number in part for one in layout.lineage(number)} == set(part)
+        assert len({number % len(sets) for number in part}) == 1
+
+
 async def test_a_claim_on_its_way_reaches_the_broker_before_the_partition_is_released(tmp_path):
     """A member loses partitions while it takes them over: its claim does not come after that of the next owner."""
     world = World(tmp_path, web(HOSTS, PAGES, more=True))

@@ -75,3 +75,38 @@ async def test_a_receipt_that_was_forwarded_after_growth_counts_once(repair: boo
     assert (found.ended, found.lost, sorted(found.urls)) == (2, 2, ["http://a.test/1", "http://a.test/32"])
     assert found.repaired == 2 * repair
     assert len(bus.broker.all(RECORDS, PARTITIONS)) == repair
+
+
+class _NotingBus(FakeKafkaBus):
+    """Notes which partitions are read together."""
+
+    def __init__(self, broker: FakeKafka) -> None:
+        super().__init__(broker, ManualClock(), "check")
+        self.calls: list[tuple[str, set[int]]] = []
+
+    async def read(self, topic, ranges):
+        self.calls.append((topic.name, set(ranges)))
+        async for part in super().read(topic, ranges):
+            yield part
+
+
+async def test_a_lane_is_read_once_for_all_its_partitions() -> None:
+    """A system of many partitions was read once for each of them."""
+    broker = FakeKafka(64, lanes=16)
+    bus = _NotingBus(broker)
+    bus.publish(JOBS, 0, CrawlJob("a", "a"))
+    keys = [bytes([number]) * 16 for number in range(256)]
+    for one in keys:
+        partition = bus.layout.of(one)
+        bus.publish(RECORDS, partition, Record("a", one, f"http://a.test/{one[0]}", 1, 1, Outcome.STORED))
+        bus.publish(RECEIPTS, partition, Receipts("a", [Receipt(one, 1, Outcome.STORED)]))
+    assert {bus.layout.of(one) for one in keys} == set(range(64))
+    lost = {one for one in keys if one[0] % 3 == 0}
+    (found,) = await check_log(bus, rows(dict.fromkeys(set(keys) - lost, 1)), repair=True)
+    assert (found.ended, found.lost, found.repaired) == (256, len(lost), len(lost))
+    for topic in (RECEIPTS, RECORDS):
+        lanes = [{partition % 16 for partition in together} for name, together in bus.calls if name == topic.name]
+        assert len(lanes) == 16
+        assert all(len(together) == 1 for together in lanes)
+    again = [record for p in range(64) for record in broker.all(RECORDS, p)[4:]]
+    assert {record.url_key for record in again} == lost
