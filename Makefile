@@ -72,8 +72,9 @@ test-core: $(DEV)  ## the Rust tests of the native core (a minute; needs Rust)
 	 LD_LIBRARY_PATH="$$($(CURDIR)/$(BIN)/python -c 'import sysconfig; print(sysconfig.get_config_var("LIBDIR"))')" \
 	 cargo test --quiet --release --no-default-features --workspace
 
-test-long: $(DEV)  ##+ the state machines at 100,000 operations each
-	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
+test-long: $(DEV)  ##+ the state machines at 100,000 operations each, and ten orders of growths, kills and moves
+	@NEPHILA_LONG=1 $(BIN)/python -m pytest -n $(WORKERS) tests/native/test_trie_machine.py \
+	 tests/scheduler/frontier/test_frontier_machine.py $(wildcard tests/cluster/scheduler/test_orders_of_growth*.py)
 
 .PHONY: mutants
 mutants: $(DEV)  ##+ faults put into chosen modules, one at a time: which tests notice (ARGS='scheduler/frontier --count 40 --seed 2'; some 10 s each)
