@@ -17,7 +17,7 @@ from nephila_control.job_types import ExcludeUrls
 from tests.e2e.test_explain_a_crawl import program
 from tests.e2e.test_groups import GROUPS, LONG_S, SCOPE, expect_gaps, expect_town, town
 from tests.e2e.test_workers import QUICK_ADDRESSES, start, workers_of
-from tests.e2e.web import page, run, serve
+from tests.e2e.web import Reply, page, run, serve
 from tests.waits import wait_until
 
 DELAY_S = 0.2
@@ -52,6 +52,32 @@ def test_no_gap_is_shorter_than_the_delay_whoever_is_killed(tmp_path):
     assert process.returncode == 0, err
     expect_town(tmp_path)
     expect_gaps(spans, DELAY_S - 0.005)
+
+
+def test_the_summary_names_the_hosts_of_redirects_alone_after_a_kill(tmp_path):
+    """The anchors of the seeds were those of redirects once their process had died."""
+    came, release = threading.Event(), threading.Event()
+
+    def answer(request):
+        if request.host == "old.test":
+            return Reply(status=302, headers={"Location": "http://new.test/"})
+        if (request.host, request.path) == ("new.test", "/late"):
+            came.set()
+            release.wait(60)
+        return page("/late") if request.path == "/" else page()
+
+    with serve(answer) as web:
+        process = start(web, tmp_path, "http://old.test/", "http://a.test/", "--workers", "1")
+        try:
+            assert came.wait(60)
+            for pid in workers_of(process):
+                os.kill(pid, signal.SIGKILL)
+        finally:
+            release.set()
+        out, err = process.communicate(timeout=LONG_S)
+    assert process.returncode == 0, err
+    assert "is started again on its log" in err
+    assert "count as seed hosts too: new.test\n" in out
 
 
 def test_urls_are_forgotten_and_an_exclusion_is_tried_while_a_crawl_runs(tmp_path):

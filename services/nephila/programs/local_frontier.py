@@ -88,8 +88,11 @@ class LocalFrontier:
     def links_lost(self, uid: str) -> int:
         return job_facts.links_lost(self._scheduler, uid)
 
-    def anchors(self, uid: str) -> tuple[list[str], set[str]]:
+    def anchors(self, uid: str) -> list[str]:
         return job_facts.anchors(self._scheduler, uid)
+
+    def redirect_anchors(self, uid: str) -> list[str]:
+        return job_facts.redirect_anchors(self._scheduler, uid)
 
     def next_fetch(self) -> float | None:
         return job_facts.next_fetch(self._scheduler)

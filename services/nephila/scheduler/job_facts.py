@@ -82,10 +82,16 @@ def links_lost(scheduler: Scheduler, uid: str) -> int:
     return job.refused.held.lost if job is not None else 0
 
 
-def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:
-    """Places a job's scope is anchored at, and those of them that seeds of this run contributed themselves."""
+def anchors(scheduler: Scheduler, uid: str) -> list[str]:
+    """Places a job's scope is anchored at."""
     job = scheduler.frontier.jobs.get(uid)
-    return (sorted(job.scope.anchors), job.seed_anchors) if job is not None else ([], set())
+    return sorted(job.scope.anchors) if job is not None else []
+
+
+def redirect_anchors(scheduler: Scheduler, uid: str) -> list[str]:
+    """Those of them that redirects of seeds have added in this run, the first ones."""
+    job = scheduler.frontier.jobs.get(uid)
+    return sorted(job.redirect_anchors) if job is not None else []
 
 
 def in_flight(scheduler: Scheduler) -> int:

@@ -62,7 +62,9 @@ def of_job(**facts) -> p.JobReport:
     counts = dict.fromkeys(("generation", "queued", "fetchable", "leased", "claimed", "requested"), 0) | dict.fromkeys(
         ("out_of_scope", "links_held", "links_lost"), 0
     )
-    return p.JobReport(**{"uid": "j", "ended": {}, "quota": "", "window": "", **counts, **facts})
+    return p.JobReport(
+        **{"uid": "j", "ended": {}, "quota": "", "window": "", "redirect_anchors": [], **counts, **facts}
+    )
 
 
 def test_unconfirmed_messages_go_to_the_group_that_has_their_partition_now(tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from nephila.kernel.documents.job_schema import Scope
-from nephila.kernel.messages import FetchKind
+from nephila.kernel.messages import FetchKind, Seed
+from nephila.kernel.topics import SEEDS
+from nephila.scheduler import job_facts
 
-from tests.scheduler.world import Answer, World, site
+from tests.scheduler.world import JOB, Answer, World, site
 
 
 async def test_a_redirect_ends_as_dropped_and_its_target_is_fetched(tmp_path):
@@ -45,6 +47,11 @@ async def test_a_seed_that_moves_to_another_host_takes_the_scope_along(tmp_path)
         "http://new.test/": "stored",
         "http://new.test/out": "dropped(redirect)",
     }
+    assert job_facts.redirect_anchors(world.scheduler, JOB) == ["new.test"]
+    world.bus.publish(SEEDS, 0, Seed(JOB, "http://new.test/more"))
+    world.run()
+    assert job_facts.redirect_anchors(world.scheduler, JOB) == []
+    assert job_facts.anchors(world.scheduler, JOB) == ["new.test", "old.test"]
     await world.scheduler.close()
 
 

@@ -39,7 +39,7 @@ def state(rig: OutcomeRig) -> list[Any]:
     commits = frontier.pending.commits()
     rows = [(c.partition, sorted(map(msgspec.structs.astuple, unpacked_rows(c.queued)))) for c in commits]
     anchors = sorted(anchor.place for commit in commits for anchor in commit.anchors)
-    return [queues, rows, anchors, job.scope.anchors, job.seed_anchors, len(job.seen), job.queue.length]
+    return [queues, rows, anchors, job.scope.anchors, job.redirect_anchors, len(job.seen), job.queue.length]
 
 
 @pytest.mark.parametrize("strategy", ["bfs", "dfs"])

@@ -238,9 +238,9 @@ def remarks(run: RunFile, result: Result) -> list[str]:
         lines.append(f"{count:,} × failed({row.reported_as}): {row.words}")
     if not stored and not denied and run.rows:
         lines.append("No page was stored; see `nephila explain URL` for each URL.")
-    moved = [anchor for anchor in result.anchors if anchor not in result.seed_anchors]
-    if moved and run.runs == 1:  # a resume may not read the seeds, so it does not know their anchors
-        lines.append(f"Seeds redirected, so these count as seed hosts too: {sanitize(', '.join(moved[:5]), 200)}")
+    if result.redirect_anchors:
+        moved = sanitize(", ".join(result.redirect_anchors[:5]), 200)
+        lines.append(f"Seeds redirected, so these count as seed hosts too: {moved}")
     if result.out_of_scope:
         lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")
     if result.links_lost:

@@ -78,8 +78,8 @@ class Result(msgspec.Struct):
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
     anchors: list[str] = msgspec.field(default_factory=list)
     """Hosts, domains or directories the scope is anchored at."""
-    seed_anchors: set[str] = msgspec.field(default_factory=set)
-    """Of those, the anchors of the seeds themselves; the others are targets of redirects."""
+    redirect_anchors: list[str] = msgspec.field(default_factory=list)
+    """Of those, the first that redirects of seeds have added in this run."""
     dead_letters: Counter[str] = msgspec.field(default_factory=Counter)
     """Topic → messages of this run that no service could process."""
     elapsed_s: float = 0.0
@@ -188,7 +188,8 @@ class CrawlProgram:
         result.refused_seeds = self.frontier.refused_seeds
         result.degraded = self.assembly.judge.degraded()
         result.left = self.frontier.left
-        result.anchors, result.seed_anchors = self.frontier.anchors(self.job.uid)
+        result.anchors = self.frontier.anchors(self.job.uid)
+        result.redirect_anchors = self.frontier.redirect_anchors(self.job.uid)
         return result
 
     async def _open_socket(self) -> None:

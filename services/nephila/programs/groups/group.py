@@ -192,7 +192,7 @@ class _Services:
             lambda address: link.send_control(p.AddressWanted(address)),
             lambda address, free_at: link.send_control(p.AddressReleased(address, free_at)),
         )
-        self._on_answer = group.report
+        self._report = group.report
         self._wider: set[str] = set()
         """Jobs whose scope has new anchors in this turn of the loop."""
         self._elsewhere: list[QuotaUse] = []
@@ -313,12 +313,11 @@ class _Services:
         except UserError as error:
             answer = p.Answer(question.number, b"", str(error))
         # What the question has changed is known at main before the answer.
-        self._on_answer()
+        self._report()
         self._link.send_control(answer)
 
     async def _anchors(self, uid: bytes) -> bytes:
-        anchors, of_seeds = self.scheduler.anchors(uid.decode())
-        return msgspec.msgpack.encode((sorted(anchors), sorted(of_seeds)))
+        return msgspec.msgpack.encode(sorted(self.scheduler.anchors(uid.decode())))
 
     async def _metrics(self, question: bytes) -> bytes:
         # Imported here: most groups never send metrics.
@@ -362,6 +361,8 @@ class _Services:
         self._wider.add(uid)
 
     def _send_wider(self) -> None:
+        # Main has the anchors of redirects from the report, should this process die.
+        self._report()
         wider, self._wider = self._wider, set()
         for uid in sorted(wider):
             self._link.send_control(p.Forget(uid))

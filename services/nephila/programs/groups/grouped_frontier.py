@@ -25,7 +25,7 @@ class GroupedFrontier:
         self.restored = (0, 0)
         self.all_ended: dict[str, int] | None = None
         """Ended URLs by job, each with a durable row; None without a log."""
-        self.anchors_of: dict[str, tuple[set[str], set[str]]] = {}
+        self.anchors_of: dict[str, set[str]] = {}
         self.spec, self.jobs = groups.job, groups.jobs
         self.hold, self.take_refused_seeds = groups.hold, groups.take_refused_seeds
 
@@ -117,9 +117,11 @@ class GroupedFrontier:
     def links_lost(self, uid: str) -> int:
         return sum(job.links_lost for job in self._groups.reports(uid))
 
-    def anchors(self, uid: str) -> tuple[list[str], set[str]]:
-        anchors, of_seeds = self.anchors_of.get(uid, (set(), set()))
-        return sorted(anchors), of_seeds
+    def anchors(self, uid: str) -> list[str]:
+        return sorted(self.anchors_of.get(uid, ()))
+
+    def redirect_anchors(self, uid: str) -> list[str]:
+        return sorted(self._groups.redirect_anchors.get(uid, ()))
 
     def next_fetch(self) -> float | None:
         instants = [member.report.next_fetch for member in self._groups.members]

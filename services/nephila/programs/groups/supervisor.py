@@ -137,15 +137,10 @@ class GroupProcesses:
         for process in self._processes.values():
             process.link.send_control(p.Drain(grace_s))
 
-    async def anchors(self, uid: str) -> tuple[set[str], set[str]]:
-        """Anchors of a job's scope, and those that seeds of this run have added."""
-        anchors: set[str] = set()
-        of_seeds: set[str] = set()
-        for answer in (await self._answers_of_each("anchors", uid.encode())).values():
-            more, more_of_seeds = msgspec.msgpack.decode(answer, type=tuple[list[str], list[str]])
-            anchors.update(more)
-            of_seeds.update(more_of_seeds)
-        return anchors, of_seeds
+    async def anchors(self, uid: str) -> set[str]:
+        """Anchors of a job's scope."""
+        answers = (await self._answers_of_each("anchors", uid.encode())).values()
+        return {anchor for answer in answers for anchor in msgspec.msgpack.decode(answer, type=list[str])}
 
     async def metrics(self) -> dict[str, dict[str, dict[str, float | dict[str, float]]]]:
         """Number of a worker → service → metric → value; those that do not answer are left out."""

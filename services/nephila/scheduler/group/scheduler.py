@@ -337,6 +337,7 @@ class GroupScheduler(Member):
             links_lost=sum(job.refused.held.lost for job in jobs),
             quota=max((job.holds.text(Hold.QUOTA) for job in jobs), default=""),
             window=max((job.holds.text(Hold.WINDOW) for job in jobs), default=""),
+            redirect_anchors=sorted({anchor for job in jobs for anchor in job.redirect_anchors}),
         )
 
     def max_pages(self, uid: str) -> int:
@@ -348,12 +349,9 @@ class GroupScheduler(Member):
         """Jobs that are not deleted."""
         return len(self.jobs())
 
-    def anchors(self, uid: str) -> tuple[set[str], set[str]]:
-        """Anchors of a job's scope, and those that seeds of this run have added."""
-        jobs = self._parts(uid)
-        return {anchor for job in jobs for anchor in job.scope.anchors}, {
-            anchor for job in jobs for anchor in job.seed_anchors
-        }
+    def anchors(self, uid: str) -> set[str]:
+        """Anchors of a job's scope."""
+        return {anchor for job in self._parts(uid) for anchor in job.scope.anchors}
 
     def jobs(self) -> dict[str, CrawlJob]:
         """The jobs of the logs."""

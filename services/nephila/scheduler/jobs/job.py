@@ -23,6 +23,8 @@ from nephila.scheduler.tenants.quotas import Room
 
 _RANK_SHIFT: Final = (MAX_ORDER + LATEST).bit_length()
 """A level of ranks is more than the largest order with the largest lateness by use."""
+REDIRECT_ANCHORS: Final = 100
+"""Anchors of redirects that are remembered, for the summary."""
 
 
 class Job:
@@ -60,13 +62,18 @@ class Job:
         """URLs that are fetched repeatedly, and when."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
         """(host, path pattern) → the quarantine, also after its release."""
-        self.seed_anchors: set[str] = set()
-        """Anchors of the seeds of this run, without those of their redirects."""
+        self.redirect_anchors: set[str] = set()
+        """Anchors that redirects of seeds have added in this run, REDIRECT_ANCHORS at most."""
         # An earlier generation may have queued URLs under another scope.
         self.rechecks_scope = spec.generation > 1
         """Queued URLs may have left the scope."""
         self._apply(spec)
         self.note_change()
+
+    def note_redirect_anchor(self, anchor: str) -> None:
+        """The redirect of a seed has added an anchor; empty: it was there already."""
+        if anchor and len(self.redirect_anchors) < REDIRECT_ANCHORS:
+            self.redirect_anchors.add(anchor)
 
     def note_change(self) -> None:
         """The spec, the seen set, the anchors, the holds or the number of dispatched URLs have changed: an idle job may

@@ -101,6 +101,8 @@ class JobReport(_Control):
     """Which quota is used up, in words; empty: none."""
     window: str
     """Which window the job waits for, in words; empty: none."""
+    redirect_anchors: list[str]
+    """Anchors that redirects of seeds have added in the life of the process, the first ones."""
 
 
 class GroupReport(_Control):
