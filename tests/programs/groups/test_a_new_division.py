@@ -87,15 +87,18 @@ def test_unconfirmed_messages_go_to_the_group_that_has_their_partition_now(tmp_p
 
 def test_counts_are_those_of_before_until_all_groups_have_reported(tmp_path):
     groups = Main(tmp_path)
-    groups.on_control(groups.members[0], report(requests=7, jobs=[of_job(ended={1: 10})]))
+    before = of_job(ended={1: 10}, out_of_scope=3)
+    groups.on_control(groups.members[0], report(requests=7, first_fault="a.test: refused", jobs=[before]))
     groups.lost(groups.members[0])
     first, second = groups.divide_into(range(8), range(8, 16))
-    groups.on_control(first, report(jobs=[of_job(ended={1: 4})]))
+    groups.on_control(first, report(jobs=[of_job(ended={1: 4}, out_of_scope=1)]))
     assert sum(groups.ended("j").values()) == 10
     groups.on_control(second, report(jobs=[of_job(ended={1: 6})]))
     groups.divided()
     assert sum(groups.ended("j").values()) == 10
     assert sum(member.requests for member in groups.members) == 7
+    assert sum(member.out_of_scope("j") for member in groups.members) == 4
+    assert [member.first_fault for member in groups.members] == ["a.test: refused", ""]
 
 
 def test_a_page_budget_is_granted_to_the_groups_that_use_it_now(tmp_path):

@@ -39,6 +39,8 @@ class GroupMember:
         self._requests = self._wire_bytes = 0
         self._errors: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
+        self._out_of_scope: Counter[str] = Counter()
+        self._first_fault = ""
         self.link: Channel | None = None
         """None while no process of it is ready."""
         self.quotas_elsewhere: dict[str, QuotaUse] = {}
@@ -65,6 +67,16 @@ class GroupMember:
     def causes(self) -> Counter[str]:
         """Finer reasons of all processes of the group."""
         return self._causes + Counter(self.report.causes)
+
+    @property
+    def first_fault(self) -> str:
+        """The first fault in words of all processes of the group; empty: none."""
+        return self._first_fault or self.report.first_fault
+
+    def out_of_scope(self, uid: str) -> int:
+        """Links of a job that all processes of the group have refused by its scope."""
+        job = self.jobs.get(uid)
+        return self._out_of_scope[uid] + (job.out_of_scope if job is not None else 0)
 
     @property
     def idle(self) -> bool:
@@ -129,8 +141,11 @@ class GroupMember:
             link.close()
         self.quotas_elsewhere = {}
         self._requests, self._errors, self._causes = self.requests, self.errors, self.causes
-        self._wire_bytes = self.wire_bytes
-        self.report = msgspec.structs.replace(self.report, idle=False, requests=0, wire_bytes=0, errors={}, causes={})
+        self._wire_bytes, self._first_fault = self.wire_bytes, self.first_fault
+        self._out_of_scope = Counter({uid: self.out_of_scope(uid) for uid in self.jobs})
+        replace = msgspec.structs.replace
+        jobs = [replace(job, out_of_scope=0) for job in self.report.jobs]
+        self.take(replace(self.report, idle=False, requests=0, wire_bytes=0, errors={}, causes={}, jobs=jobs))
 
     @property
     def unconfirmed(self) -> list[Receipt]:

@@ -74,7 +74,7 @@ class GroupedFrontier:
 
     @property
     def first_fault(self) -> str:
-        return next((member.report.first_fault for member in self._groups.members if member.report.first_fault), "")
+        return next((member.first_fault for member in self._groups.members if member.first_fault), "")
 
     @property
     def refused_seeds(self) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ class GroupedFrontier:
         return max((report.window for report in self._groups.reports(uid)), default="")
 
     def out_of_scope(self, uid: str) -> int:
-        return sum(job.out_of_scope for job in self._groups.reports(uid))
+        return sum(member.out_of_scope(uid) for member in self._groups.members)
 
     def links_lost(self, uid: str) -> int:
         return sum(job.links_lost for job in self._groups.reports(uid))
