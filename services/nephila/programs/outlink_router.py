@@ -3,10 +3,11 @@ page.
 
 The links of a page are looked up in the recently-seen cache and split by partition (most pages need one or few). Links
 for one partition wait up to HOLD_S, or until there are LINKS of them, and are published in one record; each message in
-it keeps its page. Invariant: a record is published when the broker has all links of its page. So when a URL has ended,
-all its links are published. A link that the cache treats as known belongs to a page of which the same holds, or which
-has not ended yet. The cache forgets a job when a scheduler reports that the job's scope has grown,
-and when links cannot be sent. Links of a page that is fetched once more are all sent.
+it keeps its page. They do not wait where the fetchers have too little to do: the next request may be for one of them.
+Invariant: a record is published when the broker has all links of its page. So when a URL has ended, all its links are
+published. A link that the cache treats as known belongs to a page of which the same holds, or which has not ended yet.
+The cache forgets a job when a scheduler reports that the job's scope has grown, and when links cannot be sent. Links
+of a page that is fetched once more are all sent.
 """
 
 from __future__ import annotations
@@ -41,12 +42,15 @@ Key = tuple[str, bytes]
 class OutlinkRouter(BusWrapper):
     """The bus as a parser sees it."""
 
-    def __init__(self, bus: Outlet, clock: Clock, layout: Callable[[], Layout]) -> None:
-        """`layout`: the present one."""
+    def __init__(
+        self, bus: Outlet, clock: Clock, layout: Callable[[], Layout], wanting: Callable[[], bool] = lambda: False
+    ) -> None:
+        """`layout`: the present one. `wanting`: whether the fetchers have too little to do."""
         super().__init__(bus)
         self.recent = RecentLinks(clock)
         self._clock = clock
         self._layout = layout
+        self._wanting = wanting
         self._held: dict[int, _Held] = {}
         self._timer = OneTimer(clock, self._flush)
         self._open: dict[Key, list[Receipt]] = {}
@@ -116,6 +120,8 @@ class OutlinkRouter(BusWrapper):
         receipt = held.add(links)
         if held.links >= LINKS:
             self._send(partition)
+        elif self._wanting():
+            self._flush()
         return receipt
 
     def _flush(self) -> None:

@@ -63,7 +63,8 @@ class Room:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.broker = Broker(self.clock)
-        self.exchange = OutlinkRouter(self.broker, self.clock, lambda: LAYOUT)
+        self.wanting = False
+        self.exchange = OutlinkRouter(self.broker, self.clock, lambda: LAYOUT, lambda: self.wanting)
         self.tell(JOBS, crawl_job("j", scope=Scope(max_depth=-1)))
 
     def tell(self, topic, message):
@@ -146,6 +147,21 @@ def test_links_wait_a_moment_for_others_and_go_together(room):
     (partition,) = {partition for _, partition, _ in sent}
     assert partition == partition_of(sent[0][2].fingerprints, PARTITIONS)
     room.links("http://a.test/3")
+    assert len(room.sent()) == 1
+
+
+def test_no_link_waits_while_the_fetchers_have_too_little_to_do(room):
+    """A crawl of one site stood still for 40 ms on each level of its links."""
+    room.links("http://a.test/1")
+    room.wanting = True
+    room.links("http://b.test/2")
+    assert {url for _, _, links in room.broker.confirm() for url in urls_of(links)} == {
+        "http://a.test/1",
+        "http://b.test/2",
+    }
+    room.wanting = False
+    room.links("http://a.test/3")
+    assert room.broker.confirm() == []
     assert len(room.sent()) == 1
 
 

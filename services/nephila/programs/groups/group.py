@@ -57,6 +57,8 @@ REPORT_S = 0.2
 """Longest age of a report while something changes."""
 GATHER_S = 0.005
 """Longest wait of rows and links for others that are written to the pipe with them."""
+FEW_REQUESTS = 8
+"""With fewer requests in flight, links do not wait for others of their partition."""
 WAITING_HOSTS = 100
 ROWS_S = 0.02
 """Interval at which a group that drains looks whether rows are still to come."""
@@ -200,7 +202,7 @@ class _Services:
         layout = layout_of(settings.count)
         self._clock = clock
         self._bus = bus
-        self._router = OutlinkRouter(bus, clock, lambda: layout)
+        self._router = OutlinkRouter(bus, clock, lambda: layout, lambda: self._in_flight < FEW_REQUESTS)
         self.scheduler = GroupScheduler(
             decode(settings.scheduler, type=SchedulerConfig),
             range(settings.first, settings.after),
@@ -391,6 +393,10 @@ class _Services:
         await self.parser.close()
         await self.scheduler.close()
 
+    @property
+    def _in_flight(self) -> int:
+        return sum(len(frontier.in_flight.leases) for frontier in self.scheduler.frontiers)
+
     def report(self, idle: bool) -> p.GroupReport:
         """The present state."""
         scheduler = self.scheduler
@@ -401,7 +407,7 @@ class _Services:
         counts.refused_seeds.clear()
         return p.GroupReport(
             idle=idle,
-            in_flight=sum(len(frontier.in_flight.leases) for frontier in scheduler.frontiers),
+            in_flight=self._in_flight,
             outstanding=sum(len(frontier.in_flight) for frontier in scheduler.frontiers),
             requests=counts.requests,
             wire_bytes=counters.wire_bytes,
