@@ -154,6 +154,7 @@ chaos: $(DEV)    ##+ a crawl over Kafka to which everything happens, judged from
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
 
 canary: $(DEV)   ##+ 1,000 attempts to reach a private address through crawler and browser: a table of hits per channel
+	@$(BIN)/python -m tools.chromium install
 	@PYTHONPATH=services:. $(BIN)/python -m tests.canary.canary $(ARGS)
 
 flips: $(DEV)    ##+ a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
@@ -180,6 +181,7 @@ plot-scale: $(DEV)  ##+ the plots of docs/scale.md from the raw results that are
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.plot_scale $(ARGS)
 
 bench-browser: $(DEV)  ##+ 500 rendered pages; render auto beside always (some 8 minutes)
+	@$(BIN)/python -m tools.chromium install
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_browser $(ARGS)
 
 bench-simulation: $(DEV)  ##+ 100, 1,000 and 10,000 members on a virtual clock: joins, deaths, a region gone; link farms by members (half an hour, 3 GB)
