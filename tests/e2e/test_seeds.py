@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import threading
@@ -101,3 +102,51 @@ def test_lines_of_any_length(tmp_path):
     assert [url for url, *_ in rows(tmp_path)] == [f"http://{lines[i]}" for i in (0, 4, 2)]
     assert "line 2" in done.stdout
     assert "line 4: 'a.test/zzz" in done.stdout
+
+
+ODD_LINES = (
+    *(b"", b"# a comment", b"no url", b"ftp://a.test/", b"mailto:a@b.test", b"http://", b"http://a.test:99999/"),
+    *(b"http://a.test/" + b"y" * 100_000, b"http://a.test/" + b'"' * 8000, b"\xff\xfe", b"http://b.test/\x01\xff"),
+    *(b"http://b.test/\x00\x01", b"b.test", "http://b\u00fccher.test/\u00fc".encode(), b"http://169.254.169.254/meta"),
+    *(b"http://c.test/no", b"c.test/no#top", b'"http://c.test/"', b"http:c.test", b"/etc/passwd", b"http://c.test/#/1"),
+)
+
+
+def test_bad_lines_are_the_same_for_all_numbers_of_workers(tmp_path):
+    """Each is named with its place and its remedy, and every other line is crawled: from a file and from a pipe."""
+    lines = [line for n, odd in enumerate(ODD_LINES) for line in (b"http://h%d.test/" % n, odd)]
+    results = []
+    with serve(answer) as web:
+        for workers, pipe in (("0", False), ("1", False), ("2", False), ("2", True)):
+            folder = tmp_path / f"{workers}{pipe}"
+            folder.mkdir()
+            (folder / "seeds").write_bytes(b"\n".join(lines))
+            words = ["crawl", "--allow-private", "--delay", "0", "--exclude", "/no$", "--json", "--out", "o"]
+            done = subprocess.run(
+                [
+                    *NEPHILA,
+                    *words,
+                    "--host-map",
+                    web.host_map,
+                    "--workers",
+                    workers,
+                    "--seeds",
+                    "-" if pipe else "seeds",
+                ],
+                cwd=folder,
+                input=b"\n".join(lines) if pipe else None,
+                capture_output=True,
+                timeout=60,
+            )
+            refused = [
+                (place.replace("standard input", "seeds"), reason)
+                for place, reason in json.loads(done.stdout)["refused_seeds"]
+            ]
+            results.append((done.returncode, refused, rows(folder), done.stderr))
+    for result in results[1:]:
+        assert result == results[0]
+    code, refused, crawled, _ = results[0]
+    assert (code, len(refused)) == (0, 14)
+    assert [place for place, _ in refused[:2]] == ["seeds, line 6", "seeds, line 8"]
+    assert [place for place, _ in refused[-2:]] == ["http://c.test/no"] * 2
+    assert {f"http://h{n}.test/" for n in range(len(ODD_LINES))} < {url for url, *_ in crawled}

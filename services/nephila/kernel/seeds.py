@@ -22,12 +22,16 @@ from nephila.native import UrlError, seed_links
 
 STDIN = "-"
 MAX_URL = 8192
-"""Characters of a seed, the same limit as for a link on a page."""
+"""Characters of a seed as typed and of its href, the same limit as for a link on a page."""
 _FILE_ENDINGS = late_pattern(r"^[^/]*\.(txt|csv|tsv|json|jsonl|ndjson|html?|xml|pdf|lst|list|gz)$", re.IGNORECASE)
 """Names with these ends are files: no top-level domain is called so."""
 MAX_LINE = 1 << 24
 """Bytes of one line of a seed file. A file without line ends is not a list of URLs."""
-_PIECE = 1 << 16
+_SCHEME = late_pattern(
+    r"([a-z][a-z0-9+-]*):(?!\d)(?!(?<!mailto:)(?<!javascript:)(?<!data:)[^/]*@[^/]*\.)/{0,2}", re.IGNORECASE
+)
+"""A scheme in front of what is no port, and no password with a host behind it."""
+_PIECE = 1 << 18
 """Bytes read at a time; a pipe delivers less."""
 
 
@@ -45,24 +49,47 @@ def url_errors(url: str, place: str = "") -> Iterator[None]:
         raise UsageError(f"{place}{url[:100]!a} is not a URL that can be crawled: {error}") from None
 
 
-def seed_url(text: str) -> str:
-    """The absolute URL of a seed as typed. A bare host name gets http://, which servers redirect to https.
+def seed_url(text: str, *, files: bool = True) -> str:
+    """The absolute URL of a seed as typed. A bare host name gets http://, which servers redirect to https. `files`: the
+    person is at this machine, and may mean a file or a directory of it.
 
     Raises `UsageError` that names what is wrong.
     """
     url = text.strip()
     if len(url) > MAX_URL:
-        raise UsageError(f"{url[:60]!r}… is not a URL that can be crawled: longer than {MAX_URL:,} characters")
+        raise _too_long(url)
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url):
-        _check_no_file(url)
+        if files:
+            _check_no_file(url)
+        _check_no_scheme(url)
         if not re.match(r"(localhost|\[.*\]|[^/]*[.:][^/]*)(/|$)", url):
             name = url if re.fullmatch(r"[\w-]+", url) else "example"
             raise UsageError(f"{text!r} is not a URL; did you mean http://{name}/ or http://{name}.com/?")
         url = "http://" + url
     try:
-        return parse_routed(url).href
+        href = parse_routed(url).href
     except UrlError as error:
         raise UsageError(f"{text!r} is not a URL that can be crawled: {error}") from None
+    if len(href) > MAX_URL:
+        raise _too_long(url)
+    return href
+
+
+def _too_long(url: str) -> UsageError:
+    return UsageError(f"{url[:60]!r}… is not a URL that can be crawled: longer than {MAX_URL:,} characters")
+
+
+def _check_no_scheme(text: str) -> None:
+    """Raise `UsageError` for quotation marks and for a scheme that would be read as a host."""
+    if text[:1] in ('"', "'"):
+        raise UsageError(f"{text!r} is not a URL; give it without quotation marks")
+    match = _SCHEME.match(text)
+    if match is None:
+        return
+    scheme = match[1].lower()
+    if scheme in ("http", "https"):
+        raise UsageError(f"{text!r} is not a URL; did you mean {scheme}://{text[match.end() :]}?")
+    raise UsageError(f"{text!r} is not a URL that can be crawled: unsupported scheme {scheme!r}")
 
 
 def _check_no_file(text: str) -> None:
@@ -101,8 +128,8 @@ def link_urls(links: Outlinks) -> Iterator[str]:
 def read_seed_links(
     name: str, on_bad_line: Callable[[str, str], None], option: str = "--seeds "
 ) -> Iterator[Outlinks | str]:
-    """URLs of a seed file, one a line, read lazily and in order: packed, or as text where a URL cannot be packed. Empty
-    lines and lines that begin with # are skipped.
+    """URLs of a seed file, one a line, read lazily: packed, or as text where a URL cannot be packed. Of some thousand
+    lines, those that are plain URLs come first. Empty lines and lines that begin with # are skipped.
 
     `on_bad_line` gets the position and the reason of each line that is not a URL; the other lines are still read.
     Raises `UsageError` when the file cannot be read or holds no URL; `option` is the text before the name in errors.
@@ -111,28 +138,28 @@ def read_seed_links(
         raise UsageError(f"{option}{name} is no list of URLs; a job is an argument: nephila crawl {shlex.quote(name)}")
     source = "standard input" if name == STDIN else name
     good = bad = number = 0
-    typed: list[str] = []
     try:
         # Not sys.stdin: a thread that waits for a line would block the interpreter when it closes sys.stdin at exit.
         with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as file:
             for lines in _whole_lines(file):
                 if len(lines) >= MAX_LINE and lines.find(b"\n") < 0:
                     raise UsageError(f"{option}{name}: line {number + 1} is longer than 16 MB; give one URL a line")
-                for links, count in _packed(lines):
+                for links, count, odd in _packed(lines):
+                    typed: list[str] = []
+                    for at, line in odd:
+                        try:
+                            typed.append(seed_url(line.strip().removeprefix(b"\xef\xbb\xbf").decode()))
+                        except (UsageError, UnicodeDecodeError) as error:
+                            bad += 1
+                            reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+                            on_bad_line(f"{source}, line {number + at + 1}", reason)
                     number += count
-                    if isinstance(links, Outlinks):
-                        yield from _in_links(typed)
+                    if links is not None:
                         yield links
                         good += 1
-                        continue
-                    try:
-                        typed.append(seed_url(links.strip().removeprefix(b"\xef\xbb\xbf").decode()))
+                    if typed:
+                        yield from _in_links(typed)
                         good += 1
-                    except (UsageError, UnicodeDecodeError) as error:
-                        bad += 1
-                        reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-                        on_bad_line(f"{source}, line {number}", reason)
-                yield from _in_links(typed)
     except OSError as error:
         raise UsageError(f"cannot read {option}{name}: {error.strerror}") from None
     if not good:
@@ -140,24 +167,22 @@ def read_seed_links(
         raise UsageError(f"{option}{name}: {what}; give one URL a line")
 
 
-def _packed(lines: bytes) -> Iterator[tuple[Outlinks | bytes, int]]:
-    """Lines that are plain URLs as packed links, each other line by itself, and how many lines that are."""
+def _packed(lines: bytes) -> Iterator[tuple[Outlinks | None, int, list[tuple[int, bytes]]]]:
+    """Up to a thousand lines that are plain URLs as packed links, how many lines that are, and those among them that
+    are no plain URLs, each with its number from 0."""
     at = 0
     while at < len(lines):
-        keys, urls, ends, spans, count, at = seed_links(lines, at)
-        if keys:
-            yield Outlinks("", b"", "", 0, keys, urls, ends, spans), count
-        elif at < len(lines):
-            start, at = at, lines.find(b"\n", at) + 1 or len(lines)
-            yield lines[start:at], count + 1
+        keys, urls, ends, spans, count, at, odd = seed_links(lines, at)
+        links = Outlinks("", b"", "", 0, keys, urls, ends, spans) if keys else None
+        yield links, count, [(number, lines[start:end]) for number, start, end in odd]
 
 
 def _in_links(typed: list[str]) -> Iterator[Outlinks | str]:
-    """URLs that were typed in another form, as packed as they can be. The list is empty afterwards."""
-    text = "\n".join(typed).encode()
-    typed.clear()
-    for links, _ in _packed(text):
-        yield links if isinstance(links, Outlinks) else links.decode().strip()
+    """URLs that were typed in another form, as packed as they can be."""
+    for links, _, odd in _packed("\n".join(typed).encode()):
+        if links is not None:
+            yield links
+        yield from (line.decode().strip() for _, line in odd)
 
 
 def _whole_lines(file: BufferedReader) -> Iterator[bytes]:

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
         blocks,
         candidates_of_srcset,
         form_encoded,
+        host_digests,
         is_storable,
         is_tidy,
-        links_without,
+        links_at,
         markdown,
         page_pass,
         parse_any,
@@ -93,9 +94,10 @@ else:
     blocks = _chosen.blocks
     candidates_of_srcset = _chosen.candidates_of_srcset
     form_encoded = _chosen.form_encoded
+    host_digests = _chosen.host_digests
     is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
-    links_without = _chosen.links_without
+    links_at = _chosen.links_at
     markdown = _chosen.markdown
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
@@ -157,9 +159,10 @@ __all__ = [
     "candidates_of_srcset",
     "check_implementation",
     "form_encoded",
+    "host_digests",
     "is_storable",
     "is_tidy",
-    "links_without",
+    "links_at",
     "markdown",
     "page_pass",
     "parse_any",

@@ -224,8 +224,8 @@ def query_in(reference: str, encoding: str) -> str: ...
 def simhash(text: bytes) -> int: ...
 def spelled(text: bytes) -> bytes: ...
 def is_storable(data: bytes) -> bool: ...
-def links_without(
-    mask: int,
+def links_at(
+    chosen: Sequence[int],
     fingerprints: bytes,
     urls: bytes,
     url_ends: bytes,
@@ -235,14 +235,17 @@ def links_without(
     flags: bytes,
     lastmods: bytes,
     priorities: bytes,
-) -> tuple[bytes, ...] | None:
-    """The columns, in the order of the arguments, of the links that have no bit of `mask` in their flags; None where
-    all stay. The last two may be empty. ValueError for columns that do not fit together."""
+) -> tuple[bytes, ...]:
+    """The columns, in the order of the arguments, of the links at these rising indices. Empty columns behind the places
+    of hosts stay empty. ValueError for columns that do not fit together and for an index beyond them."""
 
-def seed_links(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes, int, int]:
-    """(fingerprints, urls, url_ends, host_spans, lines, end) of the lines from `start` on, each link once: up to the
-    first line that is no plain URL, or a thousand links. `end` is where the next line begins, `lines` how many are
-    before it."""
+def host_digests(host_keys: Sequence[str]) -> bytes:
+    """MD5 of each host key, 16 bytes each: its first bits are those of the fingerprints of the host's URLs."""
+
+def seed_links(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes, int, int, list[tuple[int, int, int]]]:
+    """(fingerprints, urls, url_ends, host_spans, lines, end, odd) of the lines from `start` on, each link once: up to a
+    thousand links, or a thousand lines that are no plain URLs. `odd` has of each of those its number, from 0, and its
+    first and last place; `end` is where the next line begins, `lines` how many are before it."""
 
 def is_tidy(text: str) -> bool: ...
 def trimmed(texts: list[str], most: int) -> list[str]: ...

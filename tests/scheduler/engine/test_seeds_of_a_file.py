@@ -18,7 +18,7 @@ from tests.scheduler.engine.outcome_rig import JOB, OutcomeRig
 
 
 def packed(urls: list[str]) -> Outlinks:
-    *columns, _, _ = seed_links("\n".join(urls).encode(), 0)
+    *columns, _, _, _ = seed_links("\n".join(urls).encode(), 0)
     return Outlinks(JOB, b"", "", 0, *columns)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from nephila.native.fallback.hosts import HostStore
 from nephila.native.fallback.keywords import KeywordSet
-from nephila.native.fallback.link_buffers import links_without
+from nephila.native.fallback.link_buffers import links_at
 from nephila.native.fallback.link_scope import LinkScope
 from nephila.native.fallback.linked_hosts import LinkedHosts
 from nephila.native.fallback.near_copies import NearCopyIndex, simhash
@@ -20,7 +20,7 @@ from nephila.native.fallback.srcset import best_of_srcset, candidates_of_srcset
 from nephila.native.fallback.structure import blocks, markdown, recoded, structure_by
 from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
 from nephila.native.fallback.trie import Trie
-from nephila.native.fallback.urls import UrlError, UrlParts, form_encoded, parse_any, parse_url, query_in
+from nephila.native.fallback.urls import UrlError, UrlParts, form_encoded, host_digests, parse_any, parse_url, query_in
 
 __all__ = [
     "TAGS",
@@ -39,9 +39,10 @@ __all__ = [
     "blocks",
     "candidates_of_srcset",
     "form_encoded",
+    "host_digests",
     "is_storable",
     "is_tidy",
-    "links_without",
+    "links_at",
     "markdown",
     "page_pass",
     "parse_any",

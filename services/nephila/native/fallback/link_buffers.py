@@ -1,4 +1,4 @@
-"""Packed links without those that have a flag; layout: ../README.md."""
+"""Some of the packed links of a message; layout: ../README.md."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _pack(numbers: Iterable[int]) -> bytes:
     return struct.pack(f"<{len(listed)}I", *listed)
 
 
-def links_without(
-    mask: int,
+def links_at(
+    chosen: Sequence[int],
     fingerprints: bytes,
     urls: bytes,
     url_ends: bytes,
@@ -29,31 +29,28 @@ def links_without(
     flags: bytes,
     lastmods: bytes,
     priorities: bytes,
-) -> tuple[bytes, ...] | None:
-    """The columns, in the order of the arguments, of the links that have no bit of `mask` in their flags; None where
-    all stay. The last two may be empty. ValueError for columns that do not fit together. O(bytes)."""
-    count = len(flags)
-    keep = [at for at in range(count) if not flags[at] & mask]
-    if len(keep) == count:
-        return None
+) -> tuple[bytes, ...]:
+    """The columns, in the order of the arguments, of the links at these rising indices. Empty columns behind the places
+    of hosts stay empty. ValueError for columns that do not fit together and for an index beyond them. O(chosen)."""
+    count = len(fingerprints) // 16
     try:
         hosts = struct.unpack(f"<{2 * count}I", host_spans)
         starts, ends = _spans(url_ends, count)
-        text_starts, text_ends = _spans(anchor_ends, count)
-    except struct.error as error:
+        text_starts, text_ends = _spans(anchor_ends, count) if anchor_ends or anchors else ([], ())
+        kept_urls = [urls[starts[at] : ends[at]] for at in chosen]
+    except (struct.error, IndexError) as error:
         raise ValueError("columns of links that do not fit together") from error
-    kept_urls = [urls[starts[at] : ends[at]] for at in keep]
-    texts = [anchors[text_starts[at] : text_ends[at]] for at in keep]
+    texts = [anchors[text_starts[at] : text_ends[at]] for at in chosen] if text_ends else []
     new_ends = list(accumulate(map(len, kept_urls)))
-    shifts = [end - ends[at] for at, end in zip(keep, new_ends, strict=True)]
+    shifts = [end - ends[at] for at, end in zip(chosen, new_ends, strict=True)]
     return (
-        b"".join([fingerprints[16 * at : 16 * at + 16] for at in keep]),
+        b"".join([fingerprints[16 * at : 16 * at + 16] for at in chosen]),
         b"".join(kept_urls),
         _pack(new_ends),
-        _pack(hosts[2 * at + part] + shift for at, shift in zip(keep, shifts, strict=True) for part in (0, 1)),
+        _pack(hosts[2 * at + part] + shift for at, shift in zip(chosen, shifts, strict=True) for part in (0, 1)),
         b"".join(texts),
         _pack(accumulate(map(len, texts))),
-        bytes([flags[at] for at in keep]),
-        b"".join([lastmods[8 * at : 8 * at + 8] for at in keep]) if lastmods else b"",
-        bytes([priorities[at] for at in keep]) if priorities else b"",
+        bytes([flags[at] for at in chosen]) if flags else b"",
+        b"".join([lastmods[8 * at : 8 * at + 8] for at in chosen]) if lastmods else b"",
+        bytes([priorities[at] for at in chosen]) if priorities else b"",
     )

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import struct
 
-from nephila.native.fallback.urls import UrlError, host_span, parse_url
+from nephila.native.fallback.urls import UrlError, UrlParts, host_span, parse_url
 
 _MOST = 1000
 _LONGEST = 8192
 _NOT_PLAIN = frozenset(b"#@\\")
 
 
-def seed_links(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes, int, int]:
-    """(fingerprints, urls, url_ends, host_spans, lines, end) of the lines from `start` on, each link once: up to the
-    first line that is no plain URL, or a thousand links. `end` is where the next line begins, `lines` how many are
-    before it. O(bytes)."""
+def seed_links(text: bytes, start: int) -> tuple[bytes, bytes, bytes, bytes, int, int, list[tuple[int, int, int]]]:
+    """(fingerprints, urls, url_ends, host_spans, lines, end, odd) of the lines from `start` on, each link once: up to a
+    thousand links, or a thousand lines that are no plain URLs. `odd` has of each of those its number, from 0, and its
+    first and last place; `end` is where the next line begins, `lines` how many are before it. O(bytes)."""
     links: dict[bytes, str] = {}
+    odd: list[tuple[int, int, int]] = []
     lines = 0
-    while start < len(text) and len(links) < _MOST:
+    while start < len(text) and len(links) < _MOST and len(odd) < _MOST:
         end = text.find(b"\n", start) + 1 or len(text)
         line = text[start:end].strip(b" \t\n\r\f")
         if line and not line.startswith(b"#"):
-            if not _is_plain(line):
-                break
-            try:
-                parts = parse_url(line.decode())
-            except UrlError:
-                break
-            links.setdefault(parts.fingerprint, parts.href)
+            parts = _plain_url(line)
+            if parts is None:
+                odd.append((lines, start, end))
+            else:
+                links.setdefault(parts.fingerprint, parts.href)
         lines, start = lines + 1, end
-    return b"".join(links), "".join(links.values()).encode(), *_places(list(links.values())), lines, start
+    return b"".join(links), "".join(links.values()).encode(), *_places(list(links.values())), lines, start, odd
+
+
+def _plain_url(line: bytes) -> UrlParts | None:
+    try:
+        parts = parse_url(line.decode()) if _is_plain(line) else None
+    except UrlError:
+        return None
+    return parts if parts is not None and len(parts.href) <= _LONGEST else None
 
 
 def _is_plain(line: bytes) -> bool:

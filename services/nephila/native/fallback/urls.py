@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import md5
 from pathlib import Path
 from typing import Any, Final
@@ -210,3 +210,8 @@ class UrlParts:
 def parse_url(url: str, base: str | None = None) -> UrlParts:
     """Parse an absolute http(s) URL, or a relative one against `base`; UrlError for anything else. O(n)."""
     return UrlParts(parse_http(url, _checked_base(base)))
+
+
+def host_digests(host_keys: Sequence[str]) -> bytes:
+    """MD5 of each host key, 16 bytes each: its first bits are those of the fingerprints of the host's URLs."""
+    return b"".join([md5(host_key.encode(), usedforsecurity=False).digest() for host_key in host_keys])

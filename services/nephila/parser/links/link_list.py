@@ -15,7 +15,8 @@ import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.native import UrlError, links_without, parse_url
+from nephila.kernel.pages.chosen_links import only
+from nephila.native import UrlError, parse_url
 from nephila.parser.page.text import cut_utf8
 
 T = TypeVar("T")
@@ -33,18 +34,6 @@ KIND_SITEMAP: Final = 6 << 1
 
 NOFOLLOW: Final = 1
 """Flag of a link marked nofollow, ugc or sponsored."""
-_COLUMNS: Final = (
-    "fingerprints",
-    "urls",
-    "url_ends",
-    "host_spans",
-    "anchors",
-    "anchor_ends",
-    "flags",
-    "lastmods",
-    "priorities",
-)
-"""What a message has of each link, in the order of `links_without`."""
 
 SITEMAP: Final = "sitemap"
 SITEMAP_INDEX: Final = "sitemap index"
@@ -156,8 +145,8 @@ def list_messages(
 
 def without_nofollow(links: m.Outlinks) -> m.Outlinks:
     """The message without links marked nofollow, ugc or sponsored. O(bytes)."""
-    columns = links_without(NOFOLLOW, *[getattr(links, name) for name in _COLUMNS])
-    return links if columns is None else msgspec.structs.replace(links, **dict(zip(_COLUMNS, columns, strict=True)))
+    chosen = [i for i, flags in enumerate(links.flags) if not flags & NOFOLLOW]
+    return links if len(chosen) == len(links.flags) else only(links, chosen)
 
 
 def link_context(page: m.Page) -> m.Context | None:

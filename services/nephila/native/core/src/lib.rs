@@ -109,8 +109,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(urls_py::query_in, module)?)?;
     module.add_function(wrap_pyfunction!(urls_py::form_encoded, module)?)?;
     module.add_function(wrap_pyfunction!(is_storable, module)?)?;
-    module.add_function(wrap_pyfunction!(link_buffers::links_without, module)?)?;
+    module.add_function(wrap_pyfunction!(link_buffers::links_at, module)?)?;
     module.add_function(wrap_pyfunction!(seed_lines::seed_links, module)?)?;
+    module.add_function(wrap_pyfunction!(urls_py::host_digests, module)?)?;
     module.add_class::<linked_hosts::LinkedHosts>()?;
     module.add_class::<pattern_filter::PatternFilter>()?;
     module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;

@@ -1,4 +1,4 @@
-//! Packed links (layout: ../../README.md) without those that have a flag.
+//! Some of the packed links of a message (layout: ../../README.md).
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,8 +22,12 @@ fn columns(data: &[u8], width: usize, count: usize, keep: &[usize]) -> Option<Ve
     (data.len() == width * count).then(values).or_else(|| data.is_empty().then(Vec::new))
 }
 
-/// The values of `keep` from concatenated values, and their ends; None where an end is outside.
-fn texts(data: &[u8], ends: &[u32], keep: &[usize]) -> Option<(Vec<u8>, Vec<u8>)> {
+/// The values of `keep` from concatenated values, and their ends; None where an end is outside. Both may be left out.
+fn texts(data: &[u8], ends: &[u8], count: usize, keep: &[usize]) -> Option<(Vec<u8>, Vec<u8>)> {
+    if ends.is_empty() && data.is_empty() {
+        return Some((Vec::new(), Vec::new()));
+    }
+    let ends = &numbers(ends, count)?;
     let (mut kept, mut kept_ends) = (Vec::new(), Vec::with_capacity(NUMBER * keep.len()));
     for &at in keep {
         kept.extend_from_slice(data.get(start(ends, at) as usize..ends[at] as usize)?);
@@ -49,14 +53,14 @@ fn hosts(spans: &[u32], ends: &[u32], keep: &[usize]) -> Vec<u8> {
     kept
 }
 
-/// (fingerprints, urls, url_ends, host_spans, anchors, anchor_ends, flags, lastmods, priorities) of the links that have no
-/// bit of `mask` in their flags; None where all stay. The last two columns may be empty. ValueError for columns that do
-/// not fit together. O(bytes).
+/// (fingerprints, urls, url_ends, host_spans, anchors, anchor_ends, flags, lastmods, priorities) of the links at these
+/// rising indices. Empty columns behind the places of hosts stay empty. ValueError for columns that do not fit together
+/// and for an index beyond them. O(chosen).
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-pub fn links_without<'py>(
+pub fn links_at<'py>(
     py: Python<'py>,
-    mask: u8,
+    chosen: Vec<usize>,
     fingerprints: &[u8],
     urls: &[u8],
     url_ends: &[u8],
@@ -66,28 +70,27 @@ pub fn links_without<'py>(
     flags: &[u8],
     lastmods: &[u8],
     priorities: &[u8],
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let count = flags.len();
-    let keep: Vec<usize> = (0..count).filter(|at| flags[*at] & mask == 0).collect();
-    if keep.len() == count {
-        return Ok(None);
-    }
+) -> PyResult<Bound<'py, PyTuple>> {
+    let (count, keep) = (fingerprints.len() / KEY, &chosen[..]);
     let work = || {
+        if keep.iter().any(|at| *at >= count) {
+            return None;
+        }
         let (ends, spans) = (numbers(url_ends, count)?, numbers(host_spans, 2 * count)?);
-        let (urls, url_ends) = texts(urls, &ends, &keep)?;
-        let (anchors, anchor_ends) = texts(anchors, &numbers(anchor_ends, count)?, &keep)?;
+        let (urls, url_ends) = texts(urls, url_ends, count, keep)?;
+        let (anchors, anchor_ends) = texts(anchors, anchor_ends, count, keep)?;
         Some([
-            columns(fingerprints, KEY, count, &keep)?,
+            columns(fingerprints, KEY, count, keep)?,
             urls,
             url_ends,
-            hosts(&spans, &ends, &keep),
+            hosts(&spans, &ends, keep),
             anchors,
             anchor_ends,
-            columns(flags, 1, count, &keep)?,
-            columns(lastmods, DATE, count, &keep)?,
-            columns(priorities, 1, count, &keep)?,
+            columns(flags, 1, count, keep)?,
+            columns(lastmods, DATE, count, keep)?,
+            columns(priorities, 1, count, keep)?,
         ])
     };
     let kept = work().ok_or_else(|| PyValueError::new_err("columns of links that do not fit together"))?;
-    PyTuple::new(py, kept.map(|column| PyBytes::new(py, &column))).map(Some)
+    PyTuple::new(py, kept.map(|column| PyBytes::new(py, &column)))
 }

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::urls::{self, Base};
 
-/// Bytes of a URL, as for a link on a page.
+/// Bytes of a URL as written and as its href, as for a link on a page.
 const LONGEST: usize = 8192;
 /// Links of one call.
 const MOST: usize = 1000;
@@ -41,9 +41,12 @@ impl Packed {
     /// Add a URL, unless it is there; false where it is none.
     fn add(&mut self, base: &Base, url: &str) -> bool {
         let from = self.urls.len();
-        let Ok(parts) = urls::resolve(base, url, &mut self.urls) else {
-            self.urls.truncate(from);
-            return false;
+        let parts = match urls::resolve(base, url, &mut self.urls) {
+            Ok(parts) if self.urls.len() - from <= LONGEST => parts,
+            _ => {
+                self.urls.truncate(from);
+                return false;
+            }
         };
         let (first, last) = (from + parts.host.0 as usize, from + parts.host.1 as usize);
         let mut canonical = Vec::new();
@@ -63,25 +66,26 @@ impl Packed {
     }
 }
 
-/// (fingerprints, urls, url_ends, host_spans, lines, end) of the lines from `start` on, each link once: up to the first line
-/// that is no plain URL, or a thousand links. `end` is where the next line begins, `lines` how many are before it. O(bytes).
+/// (fingerprints, urls, url_ends, host_spans, lines, end, odd) of the lines from `start` on, each link once: up to a
+/// thousand links, or a thousand lines that are no plain URLs. `odd` has of each of those its number, from 0, and its
+/// first and last place; `end` is where the next line begins, `lines` how many are before it. O(bytes).
 #[pyfunction]
 pub fn seed_links<'py>(py: Python<'py>, text: &[u8], start: usize) -> PyResult<Bound<'py, PyTuple>> {
-    let (packed, lines, end) = py.detach(|| {
-        let mut packed = Packed::default();
-        let (mut lines, mut at) = (0u64, start);
+    let (packed, odd, lines, end) = py.detach(|| {
+        let (mut packed, mut odd) = (Packed::default(), Vec::new());
+        let (mut lines, mut at) = (0usize, start);
         let base = url::Url::parse("http://localhost/").ok().map(|url| Base::new(url, None));
-        while let (Some(base), true) = (&base, at < text.len() && packed.ends.len() < 4 * MOST) {
+        while let (Some(base), true) = (&base, at < text.len() && packed.ends.len() < 4 * MOST && odd.len() < MOST) {
             let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length + 1);
             let line = text[at..end].trim_ascii();
             if !is_void(line) && !plain(line).is_some_and(|url| packed.add(base, url)) {
-                break;
+                odd.push((lines, at, end));
             }
             (lines, at) = (lines + 1, end);
         }
-        (packed, lines, at)
+        (packed, odd, lines, at)
     });
     let columns = [packed.keys, packed.urls, packed.ends, packed.spans].map(|column| PyBytes::new(py, &column));
     let [keys, urls, ends, spans] = columns;
-    (keys, urls, ends, spans, lines, end).into_pyobject(py)
+    (keys, urls, ends, spans, lines, end, odd).into_pyobject(py)
 }

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use nephila_wide::md5;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyString};
 use url::Url;
 
@@ -123,4 +125,13 @@ pub fn form_encoded(value: &Bound<'_, PyString>, encoding: &str) -> PyResult<Str
 pub fn parse_any(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) -> PyResult<String> {
     let base = parse_base(base)?;
     whatwg::parse(text(url)?, base.as_ref(), true).map(|href| href.text).map_err(refused)
+}
+
+/// MD5 of each host key, 16 bytes each: its first bits are those of the fingerprints of the host's URLs. O(bytes).
+#[pyfunction]
+pub fn host_digests<'py>(py: Python<'py>, host_keys: Vec<PyBackedStr>) -> Bound<'py, PyBytes> {
+    let mut digests = vec![0; 16 * host_keys.len()];
+    let message = |at: usize| host_keys[at].as_bytes();
+    md5::digest_all(host_keys.len(), message, |at, sum| digests[16 * at..16 * at + 16].copy_from_slice(&sum));
+    PyBytes::new(py, &digests)
 }

@@ -1,4 +1,4 @@
-"""Packed links without those that have a flag: core and fallback give the same columns."""
+"""Some of the packed links of a message: core and fallback give the same columns."""
 
 from __future__ import annotations
 
@@ -32,22 +32,43 @@ def columns(chance: random.Random, count: int) -> list[bytes]:
 
 
 def test_core_and_fallback_agree() -> None:
-    """On any columns and masks, with and without the optional ones."""
+    """On any columns and choices, with and without the optional ones."""
     core, fallback, chance = load("rust"), load("python"), random.Random(5)
-    kept = 0
     for count in [0, 1, 2] * 20 + [30] * 200:
-        given, mask = columns(chance, count), chance.choice((1, 2, 129))
-        found = core.links_without(mask, *given)
-        assert found == fallback.links_without(mask, *given)
-        kept += found is None
-    assert 60 > kept > 20  # where all stay
+        given = columns(chance, count)
+        if chance.random() < 0.3:  # seeds of a file
+            given[4:] = [b""] * 5
+        chosen = [at for at in range(count) if chance.random() < 0.5]
+        assert core.links_at(chosen, *given) == fallback.links_at(chosen, *given)
+        assert core.links_at(list(range(count)), *given) == tuple(given)
+
+
+def test_the_places_are_those_in_the_new_columns(core: ModuleType) -> None:
+    given = columns(random.Random(7), 9)
+    chosen = [1, 2, 7]
+    urls, ends, spans = core.links_at(chosen, *given)[1:4]
+    all_ends = [0, *struct.unpack("<9I", given[2])]
+    parts = [given[1][all_ends[at] : all_ends[at + 1]] for at in chosen]
+    assert urls == b"".join(parts)
+    hosts = struct.unpack("<6I", spans)
+    new_ends = [0, *struct.unpack("<3I", ends)]
+    for n, at in enumerate(chosen):
+        first, last = struct.unpack_from("<2I", given[3], 8 * at)
+        assert (hosts[2 * n] - new_ends[n], hosts[2 * n + 1] - new_ends[n]) == (
+            first - all_ends[at],
+            last - all_ends[at],
+        )
 
 
 @pytest.mark.parametrize("wrong", [2, 3, 5])
 def test_columns_of_other_lengths_are_an_error(core: ModuleType, wrong: int) -> None:
     """Ends and hosts have one entry for each link."""
     given = columns(random.Random(6), 5)
-    given[6] = b"\x01\x00\x01\x00\x00"
     given[wrong] = given[wrong][:-4]
     with pytest.raises(ValueError, match="fit together"):
-        core.links_without(1, *given)
+        core.links_at([0, 3], *given)
+
+
+def test_an_index_beyond_the_links_is_an_error(core: ModuleType) -> None:
+    with pytest.raises(ValueError, match="fit together"):
+        core.links_at([5], *columns(random.Random(6), 5))
