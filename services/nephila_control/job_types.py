@@ -63,7 +63,8 @@ class AddSeeds(Request):
     """More seeds of a job."""
 
     name: Name
-    urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = msgspec.field(default_factory=list)
+    urls: Annotated[list[str], Meta(max_length=SEED_BATCH)] = msgspec.field(default_factory=list)
+    """As in a file of seeds: one that cannot be crawled is refused, and the others are taken."""
     contexts: Annotated[list[SeedContext], Meta(max_length=SEED_BATCH)] = msgspec.field(default_factory=list)
     """One context for each URL, or none at all."""
     last: bool = False

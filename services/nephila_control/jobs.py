@@ -20,7 +20,7 @@ from nephila.scheduler.tenants.tenants import check_tenant
 from nephila_control import api, job_types, job_view
 from nephila_control.backend import is_held, next_generation
 from nephila_control.forget import urls_to_forget
-from nephila_control.job_checks import source_seeds, with_exclusions
+from nephila_control.job_checks import checked_seeds, source_seeds, with_exclusions
 from nephila_control.job_report import job_list
 from nephila_control.part import OperationPart
 
@@ -41,8 +41,9 @@ class JobOperations(OperationPart):
         job.generation = before.generation if before is not None else backend.reported_generation(job.uid)
         sent = set(urls_of(spec_of(present))) if present is not None and not backend.at_once else set()
         seeds = [*(Seed(job.uid, url, "job") for url in urls_of(document.spec) if url not in sent), *sources]
+        seeds, refused = checked_seeds(seeds, document.spec)
         if job == before:
-            return self._applied(job, "unchanged", await backend.send_seeds(job.uid, seeds))
+            return self._applied(job, "unchanged", refused + await backend.send_seeds(job.uid, seeds))
         # The scope is anchored at the seeds. Where they come in pieces the job is paused until all are in: a link to a
         # host whose seed comes later would be out of scope.
         anchored = (
@@ -50,7 +51,7 @@ class JobOperations(OperationPart):
         )
         hold = anchored and not job.paused and (request.seeds_follow or len(seeds) > job_types.SEED_BATCH)
         job = next_generation(job, paused=job.paused or hold)
-        refused = await backend.publish(job, seeds)
+        refused += await backend.publish(job, seeds)
         if hold and request.seeds_follow:
             backend.expect_seeds(job)
         elif hold:
@@ -127,8 +128,10 @@ class JobOperations(OperationPart):
 
     async def add_seeds(self, request: job_types.AddSeeds) -> job_types.SeedsAdded:
         self._backend.check_change()
-        name = self._job(request.name).uid
-        refused = await self._backend.send_seeds(name, request.seeds(name))
+        job = self._job(request.name)
+        name = job.uid
+        seeds, refused = checked_seeds(request.seeds(name), spec_of(job))
+        refused += await self._backend.send_seeds(name, seeds)
         held = bool(request.held_generation)
         if request.last and held:
             held = not await self._resume_held(name, request.held_generation)

@@ -385,12 +385,25 @@ async def test_a_bad_document_is_one_line_and_changes_nothing(rig, job, says):
 
 
 async def test_seeds_are_added_and_bad_ones_are_refused(rig):
-    """Each with its reason."""
-    await apply(rig)
-    answer = await rig.control.add_seeds(job_types.AddSeeds(name="news", urls=["http://a.test/5", "no url"], last=True))
-    assert [one.url for one in answer.refused] == ["no url"]
-    assert answer.refused_count == 1
-    assert answer.refused[0].reason
+    """Each with the reason that a file of seeds has for it, however long it is; the others are taken."""
+    await apply(rig, scope={"exclude": ["/no$"]})
+    long, good = "http://a.test/" + "x" * 120_000, ["http://a.test/5", "b.test"]
+    bad = ["no url", long, "http://a.test/no", "mailto:a@b.test", "http://a.test:99999/"]
+    answer = await rig.control.add_seeds(job_types.AddSeeds(name="news", urls=[*bad, *good], last=True))
+    assert [one.url for one in answer.refused] == [url[:8192] for url in bad]
+    assert answer.refused_count == len(bad)
+    reasons = [one.reason for one in answer.refused]
+    assert reasons[0] == "'no url' is not a URL; did you mean http://example/ or http://example.com/?"
+    assert "longer than 8,192 characters" in reasons[1]
+    assert reasons[2] == "excluded by '/no$'"
+    assert "unsupported scheme 'mailto'" in reasons[3]
+    assert "invalid port" in reasons[4]
+
+
+async def test_a_seed_of_the_document_that_the_job_excludes_is_refused(rig):
+    document_ = document(seeds=["http://a.test/0", "http://a.test/no"], scope={"exclude": ["/no$"]})
+    answer = await rig.control.apply_job(job_types.ApplyJob(job=document_))
+    assert [(one.url, one.reason) for one in answer.refused] == [("http://a.test/no", "excluded by '/no$'")]
 
 
 async def test_an_exclusion_is_tried_and_then_added(rig):
