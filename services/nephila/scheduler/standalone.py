@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.kernel.bus.contract import Bus, Delivery
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt
 from nephila.kernel.messages import Outcome, Outlinks, Quarantine
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
@@ -193,9 +193,10 @@ class Scheduler(Member):
         else:
             self.partition.seed(delivery, job)
 
-    def add_seeds(self, links: Outlinks) -> None:
+    def add_seeds(self, links: Outlinks) -> Receipt:
         """Admit seeds of a file, packed. They are durable as soon as the turn that commits them is."""
         self.partition.seeds(links)
+        return Receipt(0)
 
     def refetch(self, uid: str) -> Refetch | None:
         """An object that queues ended URLs of a job again; None for an unknown job. Hold the scheduler meanwhile, and

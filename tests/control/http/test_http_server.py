@@ -498,7 +498,7 @@ def client():
         ("/jobs", b'{"job": 5}', "Expected `object`"),
         ("/jobs", b'{"job": {}, "nmae": 1}', "nmae"),
         ("/jobs?x=1", b'{"job": {}}', "no query parameters"),
-        ("/jobs/a/seeds", b'{"urls": ["' + b"u" * 200_000 + b'"]}', "length"),
+        ("/jobs/a/forget", b'{"urls": ["' + b"u" * 200_000 + b'"]}', "length"),
         ("/jobs/a/seeds", b'{"urls": ' + json.dumps(["u"] * 1001).encode() + b"}", "length"),
         ("/jobs/a/seeds", b'{"name": "b"}', "part of the path"),
         ("/jobs/" + "x" * 2000 + "/pause", b"", "length"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
+from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import CrawlJob, Outcome, Outlinks, UrlState
 
 
@@ -62,8 +63,8 @@ class CrawlFrontier(Protocol):
     def waiting_for_address(self) -> tuple[int, str]: ...
     def waiting_hosts(self) -> list[tuple[str, float, int]]: ...
     def hold(self, held: bool) -> None: ...
-    def add_seeds(self, links: Outlinks) -> None:
-        """Admit seeds of a file, packed."""
+    def add_seeds(self, links: Outlinks) -> Receipt:
+        """Admit seeds of a file, packed; the receipt resolves when this process need not have them any more."""
 
     def refetch(self, uid: str) -> AnyRefetch | None: ...
     async def refetched(self) -> None: ...

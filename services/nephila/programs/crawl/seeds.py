@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from nephila.kernel.bus.contract import Bus
+from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents.job_document import lists_of, spec_of, urls_of
 from nephila.kernel.messages import CrawlJob, Outlinks, Seed
 from nephila.kernel.runtime.errors import UsageError
@@ -24,6 +25,8 @@ BATCH = 1000
 """Seeds between two turns of the loop, so that a file of a million does not hold up the first fetch."""
 AHEAD = 16
 """Packed seeds that are read ahead, a thousand each."""
+UNCONFIRMED = 16 * BATCH
+"""Seeds that no log has yet: a file of millions is read as fast as groups admit it, and stays out of memory."""
 
 Refused = list[tuple[str, str]]
 """(seed, why it is not crawled)."""
@@ -107,16 +110,23 @@ def _opened(seeds: Iterator[Seed | Outlinks], plan: Plan) -> Iterator[Seed | Out
     return itertools.chain([next(seeds)], seeds)
 
 
-async def publish(seeds: Iterator[Seed | Outlinks], bus: Bus, add: Callable[[Outlinks], None]) -> None:
-    """Publish seeds, and hand packed ones to `add`, as they are read."""
-    number = 0
+async def publish(seeds: Iterator[Seed | Outlinks], bus: Bus, add: Callable[[Outlinks], Receipt]) -> None:
+    """Publish seeds, and hand packed ones to `add`, as they are read. Up to `UNCONFIRMED` of them wait for a log."""
+    unconfirmed: deque[tuple[Receipt, int]] = deque()
+    waiting = number = 0
     async for seed in read_ahead(seeds, AHEAD):
         if isinstance(seed, Outlinks):
-            add(seed)
-            number += len(seed.fingerprints) // 16
+            receipt, count = add(seed), len(seed.fingerprints) // 16
         else:
-            bus.publish(SEEDS, 0, seed)
-            number += 1
+            receipt, count = bus.publish(SEEDS, 0, seed), 1
+        number += count
+        if not receipt.done:
+            unconfirmed.append((receipt, count))
+            waiting += count
+        while waiting > UNCONFIRMED:
+            oldest, count = unconfirmed.popleft()
+            await oldest
+            waiting -= count
         if number >= BATCH:
             number = 0
             await asyncio.sleep(0)

@@ -160,10 +160,16 @@ class Groups:
         """Group → pages of a budget that its logs have in use."""
         return {member.number: member.jobs[uid].claimed if uid in member.jobs else 0 for member in self.members}
 
-    def add_seeds(self, links: Outlinks) -> None:
-        """Send seeds of a file, packed, to the groups of their partitions."""
-        for partition, part in split(links, range(len(links.fingerprints) // 16), self.layout):
-            self._owners[partition].send(OUTLINKS, partition, part)
+    def add_seeds(self, links: Outlinks) -> Receipt:
+        """Send seeds of a file, packed, to the groups of their partitions; the receipt resolves when the logs have
+        them."""
+        receipt = self._send_links(links)
+        receipt.add_done_callback(self._on_confirmed_seed)
+        return receipt
+
+    def _send_links(self, links: Outlinks) -> Receipt:
+        parts = split(links, range(len(links.fingerprints) // 16), self.layout)
+        return all_of([self._owners[partition].send(OUTLINKS, partition, part) for partition, part in parts])
 
     def _on_seed(self, delivery: Delivery) -> None:
         seed: Seed = delivery.message
@@ -179,9 +185,7 @@ class Groups:
 
     def _on_outlinks(self, delivery: Delivery) -> None:
         """Links that this process adds to a page."""
-        links: Outlinks = delivery.message
-        parts = split(links, range(len(links.fingerprints) // 16), self.layout)
-        delivery.ack_after([self._owners[partition].send(OUTLINKS, partition, part) for partition, part in parts])
+        delivery.ack_after([self._send_links(delivery.message)])
 
     def _on_receipts(self, delivery: Delivery) -> None:
         """The links of these rows are in the logs of other partitions: they have to be on the disk first."""
