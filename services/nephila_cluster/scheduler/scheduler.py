@@ -316,8 +316,8 @@ class ClusterScheduler(Member):
             owner.put_job(spec)
             for other in self.owners.values():
                 job_there = other.frontier.jobs.get(uid)
-                for anchor in list(job_there.scope.anchors) if job_there is not None else ():
-                    owner.anchor(uid, anchor)
+                if job_there is not None:
+                    owner.anchors(uid, list(job_there.scope.anchors))
             self.reporter.soon(uid)
         return owner, owner.frontier.jobs[uid]
 

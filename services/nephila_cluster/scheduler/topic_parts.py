@@ -54,7 +54,7 @@ def topic_parts(
             restart=RestartPolicy.LEASES_CONTINUE,
             addresses=PartitionView(address_queue, owner.wake),
             consumed_until=-math.inf,
-            on_anchor=owner.note_anchor,
+            on_anchors=owner.note_anchors,
             counters=counters,
             page_quota=0,
             lead=lead,

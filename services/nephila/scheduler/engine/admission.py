@@ -107,7 +107,7 @@ def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -
     anchor = job.scope.add_seed(host_key, path_query)
     if anchor:
         note_anchors(frontier, job, (anchor,))
-        frontier.on_anchor(job.uid, anchor)
+        frontier.on_anchors(job.uid, (anchor,))
     return anchor
 
 

@@ -29,9 +29,8 @@ def add_seeds(frontier: Frontier, job: Job, links: Outlinks) -> list[tuple[str, 
     job.redirect_anchors.difference_update(job.redirect_anchors & anchors.keys())
     new = [anchor for anchor in anchors if anchor and anchor not in job.scope.anchors]
     note_anchors(frontier, job, new)
-    if frontier.partition_slice.of > 1:
-        for anchor in new:
-            frontier.on_anchor(job.uid, anchor)
+    if new:
+        frontier.on_anchors(job.uid, new)
     admit_seeds(frontier, job, native, links)
     job.note_change()
     return []

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -106,13 +106,13 @@ class Frontier:
         addresses: AddressQueue[QueueSlot] | None = None,
         consumed_until: float = math.inf,
         on_wider: Callable[[str], None] = lambda uid: None,
-        on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
+        on_anchors: Callable[[str, Sequence[str]], None] = lambda uid, anchors: None,
         counters: FrontierCounters | None = None,
         page_quota: int | None = None,
         lead: Lead | None = None,
     ) -> None:
         """URLs outside `partition_slice` go to `for_other_partitions`. `on_wider(uid)`: the scope of a job has a new
-        anchor, so links that were refused may be wanted. `on_anchor(uid, anchor)`: this frontier has added that anchor.
+        anchor, so links that were refused may be wanted. `on_anchors(uid, anchors)`: this frontier has added those.
         `counters`: those of the program. `page_quota`: share of its page budget that a new job has here; None: all.
         `lead`: of all partitions of the program; None: requests are not planned."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
@@ -159,7 +159,7 @@ class Frontier:
         change."""
         self.recrawl_checked_at = -math.inf
         self.on_wider = on_wider
-        self.on_anchor = on_anchor
+        self.on_anchors = on_anchors
         self.counters = counters or FrontierCounters()
 
     def begin_turn(self, now: float, utc_now: float) -> None:

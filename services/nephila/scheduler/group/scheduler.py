@@ -409,7 +409,7 @@ def group_parts(
             partition_slice=part,
             addresses=PartitionView(table, owner.wake),
             on_wider=on_wider,
-            on_anchor=owner.note_anchor,
+            on_anchors=owner.note_anchors,
             counters=counters,
             page_quota=0,
         )

@@ -6,9 +6,7 @@ that redirects to another host adds an anchor. `include` and `exclude` are RE2 e
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import re2
@@ -17,6 +15,7 @@ from nephila.kernel.documents.job_schema import MODES, Mode, Scope
 from nephila.kernel.layout import Layout
 from nephila.kernel.net.public_suffix import registrable_domain
 from nephila.kernel.runtime.errors import UsageError
+from nephila.native import host_digests
 from nephila.scheduler.jobs.link_scope import link_scope
 
 
@@ -35,20 +34,20 @@ def bare_host(host_key: str) -> str:
     return host_key.removeprefix("www.")
 
 
-def anchored_in(mode: Mode, anchor: str, layout: Layout) -> frozenset[int]:
-    """Partitions that may have URLs inside this anchor: all for a domain, else those of the host and its
-    www variant."""
+def anchored_in(mode: Mode, anchors: Sequence[str], layout: Layout) -> dict[int, list[str]]:
+    """Partition → those of these anchors inside which it may have URLs. All partitions may have some of a domain, else
+    the partitions of the host and of its www variant. O(anchors)."""
     if mode == "domain":
-        return frozenset(range(layout.count))
-    return _partitions_of(anchor.partition("/")[0], layout)
-
-
-@lru_cache(maxsize=4096)
-def _partitions_of(bare: str, layout: Layout) -> frozenset[int]:
-    """An anchor is asked for twice in a turn of its partition, and a file of seeds has thousands of them."""
-    return frozenset(
-        layout.of(hashlib.md5(host.encode(), usedforsecurity=False).digest()) for host in (bare, f"www.{bare}")
-    )
+        return {number: list(anchors) for number in range(layout.count)}
+    hosts = [anchor.partition("/")[0] for anchor in anchors]
+    parts: dict[int, list[str]] = {}
+    of_host = layout.of_many(host_digests(hosts))
+    of_www = layout.of_many(host_digests([f"www.{host}" for host in hosts]))
+    for anchor, first, second in zip(anchors, of_host, of_www, strict=True):
+        parts.setdefault(first, []).append(anchor)
+        if second != first:
+            parts.setdefault(second, []).append(anchor)
+    return parts
 
 
 def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Protocol
@@ -218,12 +218,12 @@ class Member:
         """When a partition takes a turn for which time alone gives work from `when` on (monotonic)."""
         return when
 
-    def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
+    def anchored(self, owner: PartitionOwner, uid: str, anchors: Sequence[str]) -> None:
         """Partitions of this program need not wait for the message."""
         mode = owner.frontier.jobs[uid].scope.mode
-        for number in anchored_in(mode, anchor, owner.layout) - {owner.number}:
-            if number in self.owners:
-                self.owners[number].anchor(uid, anchor)
+        for number, part in anchored_in(mode, anchors, owner.layout).items():
+            if number in self.owners and number != owner.number:
+                self.owners[number].anchors(uid, part)
 
     def fatal(self, error: BaseException) -> None:
         self.enter(MemberState.DEAD)

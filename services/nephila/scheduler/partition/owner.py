@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -63,8 +63,8 @@ class OwnerHost(Protocol):
     def fatal(self, error: BaseException) -> None:
         """The program cannot go on."""
 
-    def anchored(self, owner: PartitionOwner, uid: str, anchor: str) -> None:
-        """The scope of a job has got a further anchor."""
+    def anchored(self, owner: PartitionOwner, uid: str, anchors: Sequence[str]) -> None:
+        """The scope of a job has got further anchors."""
 
 
 class PartitionOwner:
@@ -245,23 +245,23 @@ class PartitionOwner:
         self.frontier.holds.apply_quotas()
         self.wake()
 
-    def anchor(self, uid: str, anchor: str) -> None:
-        """The scope of a job has an anchor that was found in another partition."""
+    def anchors(self, uid: str, anchors: Sequence[str]) -> None:
+        """The scope of a job has anchors that were found in another partition."""
         job = self.frontier.jobs.get(uid)
-        if job is not None and anchor not in job.scope.anchors:
-            note_anchors(self.frontier, job, (anchor,))
+        new = [anchor for anchor in anchors if anchor not in job.scope.anchors] if job is not None else []
+        if job is not None and new:
+            note_anchors(self.frontier, job, new)
             self.wake()
 
-    def note_anchor(self, uid: str, anchor: str) -> None:
-        self._anchors.setdefault(uid, []).append(anchor)
-        self._host.anchored(self, uid, anchor)
+    def note_anchors(self, uid: str, anchors: Sequence[str]) -> None:
+        self._anchors.setdefault(uid, []).extend(anchors)
+        self._host.anchored(self, uid, anchors)
 
     def seed(self, delivery: Delivery, job: Job) -> None:
         """A seed, or a URL or anchors that another partition has sent."""
         seed: Seed = delivery.message
         if seed.anchors:
-            for anchor in seed.anchors:
-                self.anchor(job.uid, anchor)
+            self.anchors(job.uid, seed.anchors)
             self.taken(delivery)
             return
         entry = unpack(seed.entry) if seed.entry else None
@@ -372,18 +372,14 @@ class PartitionOwner:
     def _anchors_for_others(self) -> list[tuple[int, Seed]]:
         anchors, self._anchors = self._anchors, {}
         messages = []
-        for uid, places in anchors.items():
+        for uid, added in anchors.items():
             job = self.frontier.jobs.get(uid)
             if job is None:
                 continue
-            by_partition: dict[int, list[str]] = {}
-            for anchor in places:
-                for partition in anchored_in(job.scope.mode, anchor, self.layout) - {self.number}:
-                    by_partition.setdefault(partition, []).append(anchor)
-            for partition, some in by_partition.items():
-                for at in range(0, len(some), ANCHORS_PER_MESSAGE):
-                    part = some[at : at + ANCHORS_PER_MESSAGE]
-                    messages.append((partition, Seed(uid, anchors=part)))
+            for partition, part in anchored_in(job.scope.mode, added, self.layout).items():
+                if partition != self.number:
+                    cuts = range(0, len(part), ANCHORS_PER_MESSAGE)
+                    messages += [(partition, Seed(uid, anchors=part[at : at + ANCHORS_PER_MESSAGE])) for at in cuts]
         return messages
 
     def advance(self) -> None:

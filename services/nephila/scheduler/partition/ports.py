@@ -6,7 +6,7 @@ store (`cluster/topic_parts.py`). The partition does not know which. tests/sched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -119,8 +119,8 @@ class OwnerEvents(Protocol):
     def fail(self, error: BaseException) -> None:
         """The program cannot continue."""
 
-    def note_anchor(self, uid: str, anchor: str) -> None:
-        """The scope of a job has got a further anchor here."""
+    def note_anchors(self, uid: str, anchors: Sequence[str]) -> None:
+        """The scope of a job has got further anchors here."""
 
 
 class Parts(NamedTuple):

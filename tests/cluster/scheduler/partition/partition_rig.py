@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Host:
     def fatal(self, error: BaseException) -> None:
         raise error
 
-    def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
+    def anchored(self, owner: PartitionOwner, uid: str, anchors: Sequence[str]) -> None:
         pass
 
 
