@@ -27,7 +27,6 @@ from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
     from nephila.downloader.config import DownloaderConfig
-    from nephila.downloader.service import Downloader
     from nephila_rules.stored_pages import StoredPage
 
     from nephila_control.access.change_log import ChangeLog
@@ -217,8 +216,8 @@ class Backend(Protocol):
         programs."""
         raise UserError("each member has its own settings; see its settings file, or nephila service settings")
 
-    def downloaders(self) -> Sequence[Downloader]:
-        """Returns the downloaders of this process. Raises `UserError` if other programs fetch."""
+    async def network(self) -> system_types.Network:
+        """Returns DNS and all proxies of this program. Raises `UserError` if other programs fetch."""
         raise UserError("each downloader has its own DNS cache and proxies; see its metrics")
 
     async def topics(self) -> list[system_types.TopicRow]:

@@ -11,7 +11,7 @@ from nephila_control import event_types, requests, stored_rows, system_types
 from nephila_control.changes import TableChanges
 from nephila_control.job_report import system_status
 from nephila_control.part import OperationPart
-from nephila_control.system_views import configuration, network, webhooks
+from nephila_control.system_views import configuration, first_proxies, webhooks
 
 
 class SystemOperations(OperationPart):
@@ -53,7 +53,7 @@ class SystemOperations(OperationPart):
         return configuration(self._backend.configuration(), request)
 
     async def get_network(self, request: requests.Empty) -> system_types.Network:
-        return network(self._backend.downloaders())
+        return first_proxies(await self._backend.network())
 
     async def list_topics(self, request: requests.Empty) -> system_types.TopicList:
         return system_types.TopicList(topics=await self._backend.topics())

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -76,18 +77,18 @@ def _proxies_of(downloader: Downloader) -> list[Proxy]:
     return list(cast("ProxySelection", downloader.proxies).pool.proxies()) if downloader.proxies is not None else []
 
 
-def network(downloaders: Iterable[Downloader]) -> system_types.Network:
+def network_of(downloaders: Iterable[Downloader]) -> system_types.Network:
+    """DNS and all proxies of these downloaders."""
     members = list(downloaders)
     stats = [downloader.resolver.stats for downloader in members]
     lookups = sum(counts.lookups for counts in stats)
     proxies = {proxy.name: proxy for downloader in members for proxy in _proxies_of(downloader)}
-    rows = sorted(proxies.values(), key=lambda proxy: (proxy.state.value, proxy.name))
     return system_types.Network(
         dns=system_types.DnsState(
             names=sum(downloader.resolver.names for downloader in members),
             hits=sum(counts.hits for counts in stats),
             lookups=lookups,
-            lookup_s=round(sum(counts.lookup_s for counts in stats) / max(lookups, 1), 4),
+            lookup_s=sum(counts.lookup_s for counts in stats) / max(lookups, 1),
             failures=sum(counts.failures for counts in stats),
             refreshes=sum(counts.refreshes for counts in stats),
             stale_served=sum(counts.stale_served for counts in stats),
@@ -98,14 +99,58 @@ def network(downloaders: Iterable[Downloader]) -> system_types.Network:
                 state=str(proxy.state.value),
                 kind=str(proxy.kind or ""),
                 country=str(proxy.country or ""),
-                success=round(float(proxy.success), 3),
-                response_s=round(float(proxy.response_s or 0.0), 3),
+                success=float(proxy.success),
+                response_s=float(proxy.response_s or 0.0),
                 bans=len(proxy.bans),
                 evictions=int(proxy.evictions),
             )
-            for proxy in rows[:PROXIES]
+            for proxy in proxies.values()
         ],
+        proxies_total=len(proxies),
+    )
+
+
+def joined(networks: Sequence[system_types.Network]) -> system_types.Network:
+    """The networks of all groups as one: each group has a DNS cache of its own, and a view of each proxy."""
+    states = [network.dns for network in networks]
+    lookups = sum(dns.lookups for dns in states)
+    dns = {name: sum(getattr(dns, name) for dns in states) for name in system_types.DnsState.__struct_fields__}
+    dns["lookup_s"] = sum(dns.lookup_s * dns.lookups for dns in states) / max(lookups, 1)
+    rows: dict[str, list[system_types.ProxyRow]] = {}
+    for network in networks:
+        for row in network.proxies:
+            rows.setdefault(row.name, []).append(row)
+    return system_types.Network(
+        dns=system_types.DnsState(**dns),
+        proxies=[_joined_proxy(views) for views in rows.values()],
         proxies_total=len(rows),
+    )
+
+
+def _joined_proxy(views: list[system_types.ProxyRow]) -> system_types.ProxyRow:
+    """One proxy as most groups see it. A host belongs to one group, so hosts that block it are added up."""
+    states = Counter(sorted(view.state for view in views))
+    measured = [view.response_s for view in views if view.response_s]
+    return system_types.ProxyRow(
+        name=views[0].name,
+        state=states.most_common(1)[0][0],
+        kind=max(view.kind for view in views),
+        country=max(view.country for view in views),
+        success=sum(view.success for view in views) / len(views),
+        response_s=sum(measured) / max(len(measured), 1),
+        bans=sum(view.bans for view in views),
+        evictions=sum(view.evictions for view in views),
+    )
+
+
+def first_proxies(network: system_types.Network) -> system_types.Network:
+    """The answer to a client: the first proxies by state and name, and rounded figures."""
+    rows = sorted(network.proxies, key=lambda row: (row.state, row.name))[:PROXIES]
+    replace = msgspec.structs.replace
+    return replace(
+        network,
+        dns=replace(network.dns, lookup_s=round(network.dns.lookup_s, 4)),
+        proxies=[replace(row, success=round(row.success, 3), response_s=round(row.response_s, 3)) for row in rows],
     )
 
 

@@ -13,6 +13,7 @@ from functools import partial
 import pytest
 from nephila_control.commands.client import ControlTarget, call
 from nephila_control.job_types import ExcludeUrls
+from nephila_control.requests import Empty
 
 from tests.e2e.program import QUICK, Program, job
 from tests.e2e.test_forget import test_an_expression_is_looked_up_in_the_rows_of_a_program_that_runs  # noqa: F401
@@ -75,6 +76,17 @@ def test_seeds_that_are_refused_are_told_to_the_request_that_has_sent_them(tmp_p
         assert program.list()["a"]["queued"] == len(good) + 1
         assert program.jobs("seeds", "a", "http://new.test/").stderr == ""
         program.end()
+
+
+@pytest.mark.parametrize("workers", ["0", "1", "3"])
+def test_dns_and_proxies_are_those_of_all_groups(tmp_path, workers):
+    """The same answer for any number of workers."""
+    proxies = [f"http://127.0.0.1:{port}" for port in (1, 2)]
+    program = Program(tmp_path, "--workers", workers, *(word for proxy in proxies for word in ("--proxy", proxy)))
+    network = call(ControlTarget(out=tmp_path / "o"), lambda control: control.get_network(Empty()))
+    assert (network.dns.lookups, network.dns.failures, network.proxies_total) == (0, 0, 2)
+    assert sorted(row.name for row in network.proxies) == proxies
+    program.end()
 
 
 def test_a_deleted_job_begins_anew_under_its_name(tmp_path, up):

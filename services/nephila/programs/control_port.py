@@ -78,7 +78,7 @@ class Parts(msgspec.Struct, frozen=True):
     downloader: DownloaderConfig = msgspec.field(default_factory=DownloaderConfig)
     """How the program fetches: its name, addresses that it may ask."""
     downloaders: Callable[[], Sequence[Downloader]] = tuple
-    """What fetches in this process; none where worker processes do."""
+    """What fetches in this process; none where groups do."""
     store: Callable[[], StoreStatus | None] = lambda: None
     """The state of the file or server of the rows; None: nothing is stored here."""
     configs: Mapping[str, msgspec.Struct] = {}

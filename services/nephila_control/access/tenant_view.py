@@ -28,7 +28,6 @@ from nephila_control.series import JobSeries
 
 if TYPE_CHECKING:
     from nephila.downloader.config import DownloaderConfig
-    from nephila.downloader.service import Downloader
     from nephila.kernel.documents.browser_schema import Browser
     from nephila_rules.stored_pages import StoredPage
 
@@ -231,7 +230,7 @@ class TenantBackend(Backend):
     async def topics(self) -> list[system_types.TopicRow]:
         raise UserError(CLOSED)
 
-    def downloaders(self) -> Sequence[Downloader]:
+    async def network(self) -> system_types.Network:
         raise UserError(CLOSED)
 
     def settings(self) -> dict[str, Any]:

@@ -45,11 +45,11 @@ from nephila_control.local.rule_store import RuleStore
 from nephila_control.rule_versions import StoredVersion
 from nephila_control.series import Counts, JobSeries
 from nephila_control.stores import refusing_hosts, store_problems, store_row
+from nephila_control.system_views import network_of
 from nephila_control.throughput import Rates
 
 if TYPE_CHECKING:
     from nephila.downloader.config import DownloaderConfig
-    from nephila.downloader.service import Downloader
 
     from nephila_control.access.change_log import ChangeLog
 
@@ -414,11 +414,8 @@ class LocalBackend(Backend):
     def configuration(self) -> Mapping[str, msgspec.Struct]:
         return self._parts.configs
 
-    def downloaders(self) -> Sequence[Downloader]:
-        downloaders = self._parts.downloaders()
-        if not downloaders and self._parts.processes():
-            raise UserError("worker processes fetch here, each with its own DNS cache and proxies; see /metrics")
-        return downloaders
+    async def network(self) -> system_types.Network:
+        return network_of(self._parts.downloaders())
 
     async def complete(self, status: system_types.Status) -> None:
         status.in_flight, _, status.hosts_waiting, errors = self._numbers()

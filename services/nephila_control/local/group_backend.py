@@ -36,6 +36,7 @@ from nephila_control.local import group_questions as q
 from nephila_control.local.backend import LocalBackend
 from nephila_control.series import Counts
 from nephila_control.stores import refusing_hosts
+from nephila_control.system_views import joined
 
 T = TypeVar("T")
 
@@ -216,6 +217,9 @@ class GroupBackend(LocalBackend):
     def _numbers(self) -> tuple[int, int, int, Counter[str]]:
         groups = self._groups
         return groups.in_flight, groups.wire_bytes, groups.hosts_waiting(), groups.errors
+
+    async def network(self) -> system_types.Network:
+        return joined(await self._ask(None, q.Network(), system_types.Network))
 
     async def _refusing_hosts(self) -> list[system_types.RefusingHost]:
         answers = await self._ask(None, q.RefusingHosts(), list[RefusingHost])

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
+from nephila.downloader.service import Downloader
 from nephila.kernel.messages import Outcome, Quarantine, RefusingHost, UrlState
 from nephila.kernel.runtime.clock import Clock
 from nephila.native import parse_url
@@ -23,9 +24,11 @@ from nephila.scheduler.group.scheduler import GroupScheduler
 from nephila.scheduler.jobs.job import Job
 from nephila.scheduler.partition.owner import PartitionOwner
 
+from nephila_control import system_types
 from nephila_control.explain.explain import Explanation, explain
 from nephila_control.explain.facts import Home
 from nephila_control.explain.host_list import HostQuery, HostRows, host_rows
+from nephila_control.system_views import network_of
 
 
 class _Question(msgspec.Struct, array_like=True, tag=True):
@@ -99,6 +102,10 @@ class RefusingHosts(_Question):
     """Answer: a list of `RefusingHost`."""
 
 
+class Network(_Question):
+    """Answer: a `system_types.Network` of what fetches in the group, with all proxies."""
+
+
 class Tried(msgspec.Struct, array_like=True):
     looked_at: int
     removed: int
@@ -114,15 +121,17 @@ class Sample(msgspec.Struct, array_like=True):
     """Changes per second of each."""
 
 
-Question = Explain | Hosts | Quarantines | Release | SetPace | Forget | TryExclusion | Watched | RefusingHosts
+Question = Explain | Hosts | Quarantines | Release | SetPace | Forget | TryExclusion | Watched | RefusingHosts | Network
 _decode = msgspec.msgpack.Decoder(Question).decode
 
 
 class GroupAnswers:
     """The answers of one group."""
 
-    def __init__(self, scheduler: GroupScheduler, clock: Clock) -> None:
+    def __init__(self, scheduler: GroupScheduler, clock: Clock, downloaders: Sequence[Downloader] = ()) -> None:
+        """`downloaders`: what fetches; none in a crawl that has stopped."""
         self._scheduler = scheduler
+        self._downloaders = downloaders
         self._clock = clock
         self._handlers: dict[type[Any], Callable[[Any], Awaitable[Any]]] = {
             Explain: self._explain,
@@ -134,6 +143,7 @@ class GroupAnswers:
             TryExclusion: self._try_exclusion,
             Watched: self._watched,
             RefusingHosts: self._refusing_hosts,
+            Network: self._network,
         }
 
     async def answer(self, question: bytes) -> bytes:
@@ -224,6 +234,9 @@ class GroupAnswers:
 
     async def _refusing_hosts(self, question: RefusingHosts) -> list[RefusingHost]:
         return self._scheduler.refusing_hosts()
+
+    async def _network(self, question: Network) -> system_types.Network:
+        return network_of(self._downloaders)
 
 
 def url_of(host: str) -> str:

@@ -352,7 +352,7 @@ class _Services:
         return b""
 
     async def _control_answer(self, question: bytes) -> bytes:
-        answers = extension("group-answers")(self.scheduler, self._clock)
+        answers = extension("group-answers")(self.scheduler, self._clock, self.downloaders)
         answer: bytes = await answers.answer(question)
         return answer
 

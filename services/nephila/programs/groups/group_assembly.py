@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,14 +99,11 @@ class GroupAssembly:
                 self.processes.divide(count, lambda: self.storage.drain(FLUSH_S))
         self._on_turn()
 
-    def downloaders(self) -> Sequence[Downloader]:
-        """What fetches in this process."""
-        return self._here.downloaders if self._here is not None else ()
-
     @property
     def browser(self) -> Downloader | None:
         """The downloader whose pages a browser renders in this process."""
-        return next((fetching for fetching in self.downloaders() if fetching.browser is not None), None)
+        fetching = self._here.downloaders if self._here is not None else []
+        return next((downloader for downloader in fetching if downloader.browser is not None), None)
 
     @property
     def control_parts(self) -> Parts:
@@ -121,7 +118,6 @@ class GroupAssembly:
             no_browser=self._no_browser,
             downloader=self._configs["downloader"],
             processes=lambda: self.processes.pids,
-            downloaders=self.downloaders,
             configs=self._configs,
             groups=self.frontier,
         )
