@@ -27,6 +27,8 @@ from typing import Any
 import brotli
 import zstandard
 
+from benchmarks.measure import ticks_of
+
 AIM_MS = 50.0
 NOTED_S = 0.001
 MOMENT_S = 0.1
@@ -152,11 +154,6 @@ def cases() -> dict[str, bytes | Talk]:
     for pattern in HOSTILE:
         found[f"1 MB of {pattern.decode('latin-1')[:40]}"] = answer(pattern * ((1 << 20) // len(pattern)))
     return found
-
-
-def ticks_of(pid: int) -> int:
-    """CPU time of a process, in the kernel's ticks."""
-    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
 
 class HostileServer:

@@ -127,6 +127,11 @@ def rss_mb(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
+def ticks_of(pid: int) -> int:
+    """CPU time of a process, in the kernel's ticks."""
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+
 def resident_bytes() -> int:
     """Resident memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
