@@ -103,6 +103,27 @@ def test_a_page_budget_outlives_a_scheduler(system, killed):
     assert system.rows() == {"stored": 300}
 
 
+def test_bad_lines_of_a_file_are_named_and_the_others_are_crawled(system):
+    """As in one program. A seed that the job excludes is named as well."""
+    bad = [
+        b"no url",
+        b"ftp://a.test/",
+        b"mailto:a@b.test",
+        b"http://a.test:99999/",
+        b"\xff",
+        b"http://a.test/" + b"y" * 9000,
+    ]
+    lines = [line for n, odd in enumerate(bad) for line in (b"http://h%d.test/1" % n, odd)]
+    (system.folder / "seeds").write_bytes(b"\n".join([*lines, b"http://h9.test/no"]))
+    words = ("--bootstrap", system.broker.address, *ANY, "--max-depth", "0", "--exclude", "/no$", "--delay", "0.02")
+    done = run("crawl", "--seeds", "seeds", *words, cwd=system.folder, timeout=120)
+    assert done.returncode == 0, done.stderr
+    named = [line for line in done.stderr.splitlines() if line.startswith("nephila: seed ")]
+    assert [line.split(":")[1] for line in named[:-1]] == [f" seed seeds, line {2 * n + 2}" for n in range(len(bad))]
+    assert named[-1] == "nephila: seed http://h9.test/no: excluded by '/no$'"
+    assert json.loads(done.stdout)["outcomes"]["stored"] == len(bad)
+
+
 def listed(system):
     """Name → row."""
     done = run("jobs", "list", "--bootstrap", system.broker.address, "--json", cwd=system.folder)
