@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures.thread  # noqa: F401 - registers its end before that of crawls
 import contextlib
 import inspect
 import logging
@@ -259,7 +260,8 @@ def _close_all() -> None:
         crawl.close()
 
 
-# Before the pools of threads are shut, by which storage writes: atexit comes after that.
+# Before the pools of threads are shut, by which storage writes: the last that is registered runs first, and atexit
+# comes after all of them.
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
