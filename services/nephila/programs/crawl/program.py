@@ -185,7 +185,8 @@ class CrawlProgram:
         browser = self.assembly.browser
         if browser is not None and browser.browser is not None:
             result.browser = browser.browser.figures()
-        result.refused_seeds = sorted(self.frontier.refused_seeds)
+        # A group that dies may refuse a seed once more, and a line that stands twice is one seed.
+        result.refused_seeds = sorted(set(self.frontier.refused_seeds))
         result.degraded = self.assembly.judge.degraded()
         result.left = self.frontier.left
         result.anchors = self.frontier.anchors(self.job.uid)
