@@ -32,15 +32,7 @@ class Program:
 
     def start(self):
         self.process = subprocess.Popen(
-            [
-                *self.command,
-                "up",
-                "--out",
-                "o",
-                "--allow-private",
-                *self.words,
-                *os.environ.get("XWORDS", "").split(),
-            ],  # XW
+            [*self.command, "up", "--out", "o", "--allow-private", *self.words],
             cwd=self.cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -49,7 +49,7 @@ def workers_of(process) -> list[int]:
         text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     except OSError:
         return []
-    return [pid for pid in map(int, text.split()) if b"nephila.programs.groups.group" in _command_of(pid)]
+    return [pid for pid in map(int, text.split()) if b"nephila.programs.groups.worker.group" in _command_of(pid)]
 
 
 def _command_of(pid: int) -> bytes:

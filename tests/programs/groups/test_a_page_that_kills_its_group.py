@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult, Record
 from nephila.programs.groups.group_deaths import GroupDeaths
-from nephila.programs.groups.suspect_gate import SuspectGate
+from nephila.programs.groups.worker.suspect_gate import SuspectGate
 
 
 def key(number: int) -> tuple[str, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nephila.kernel import messages as m
 from nephila.programs.groups.crash_suspects import MAX_SUSPECTS, CrashSuspects
-from nephila.programs.groups.requests_in_flight import RequestsInFlight
+from nephila.programs.groups.worker.requests_in_flight import RequestsInFlight
 
 
 def request(url: str, job: str = "j", fetch_no: int = 1, attempt: int = 1) -> m.FetchRequest:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from nephila.downloader.service import Downloader
-    from nephila.programs.groups.group import Group
+    from nephila.programs.groups.worker.group import Group
 
 SETTLE_S = 5.0
 """Longest wait, at the end, for groups that write the receipts of the last flush."""
@@ -202,7 +202,7 @@ def groups_for(in_flight: int, groups: int, most: int) -> int:
 
 def _group() -> Group:
     # Most main processes fetch nothing: they do not load what fetches.
-    from nephila.programs.groups.group import Group
+    from nephila.programs.groups.worker.group import Group
 
     return Group()
 

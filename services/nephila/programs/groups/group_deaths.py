@@ -1,8 +1,8 @@
 """The URLs that were in flight when a group died, as the main process remembers them. Pure.
 
 A page may kill its group each time. URLs that were in flight at two deaths in a row are suspects: the group fetches
-each of them alone (`suspect_gate.py`), and one whose group dies twice while it is alone is poison. A single death, as
-of a kill from outside, makes no suspect: what was in flight is fetched again together.
+each of them alone (`worker/suspect_gate.py`), and one whose group dies twice while it is alone is poison. A single
+death, as of a kill from outside, makes no suspect: what was in flight is fetched again together.
 """
 
 from __future__ import annotations

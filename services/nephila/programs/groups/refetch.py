@@ -1,7 +1,7 @@
 """Ended URLs that a run fetches once more, over groups: each row goes to the group of its partition.
 
 The main process reads the rows and sends them in parts (`GroupedRefetch`); a group queues them as one scheduler would
-(`requeue.py`). A part that is sent twice queues nothing twice.
+(`worker/requeue.py`). A part that is sent twice queues nothing twice.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

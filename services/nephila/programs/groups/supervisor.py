@@ -37,11 +37,11 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.partition_logs import PARTITIONS, ranges
 
 if TYPE_CHECKING:
-    from nephila.programs.groups.group import Group
+    from nephila.programs.groups.worker.group import Group
 
 log = logging.getLogger(__name__)
 
-MODULE = "nephila.programs.groups.group"
+MODULE = "nephila.programs.groups.worker.group"
 MAX_IDLE_CRASHES = 5
 """Crashes in a row of groups without a request: no page is the cause."""
 MAX_FRUITLESS_CRASHES = 20

@@ -42,9 +42,9 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.groups.child_process import run_on_pipe
-from nephila.programs.groups.group_bus import GroupBus
-from nephila.programs.groups.requeue import Requeue
-from nephila.programs.groups.suspect_gate import SuspectGate
+from nephila.programs.groups.worker.group_bus import GroupBus
+from nephila.programs.groups.worker.requeue import Requeue
+from nephila.programs.groups.worker.suspect_gate import SuspectGate
 from nephila.programs.outlink_router import OutlinkRouter
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.group.held_addresses import HeldAddresses
@@ -425,7 +425,7 @@ class _Services:
 
 
 def main(arguments: list[str]) -> None:
-    """`python -m nephila.programs.groups.group DESCRIPTOR PARENT`."""
+    """`python -m nephila.programs.groups.worker.group DESCRIPTOR PARENT`."""
     run_on_pipe(arguments, lambda end: Group().run(end))
 
 

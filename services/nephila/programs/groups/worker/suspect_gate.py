@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from nephila.kernel.bus.pipe.protocol import Key
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult, Record
-from nephila.programs.groups.requests_in_flight import RequestsInFlight
+from nephila.programs.groups.worker.requests_in_flight import RequestsInFlight
 
 _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)
 

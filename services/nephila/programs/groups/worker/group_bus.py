@@ -15,7 +15,7 @@ from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import DEAD, OUTCOMES, OUTLINKS, PAGES, RECORDS, REQUESTS, RULE_STATS, SEEDS, Topic
-from nephila.programs.groups.suspect_gate import SuspectGate
+from nephila.programs.groups.worker.suspect_gate import SuspectGate
 
 TO_MAIN = frozenset({RECORDS, SEEDS, DEAD, RULE_STATS})
 
