@@ -32,13 +32,15 @@ class FakeKafka:
     """The logs by topic and partition, and the offsets that groups have committed."""
 
     def __init__(self, partitions: int = PARTITIONS, lanes: int = 0) -> None:
-        """`lanes`: of the topics that a scheduler reads; 0: they have the partitions of the system."""
+        """`lanes`: of the topics that have lanes; 0: they have the partitions of the system."""
         self.partitions = partitions
         self.lanes = lanes
         self.layout = layout_of(partitions)
         self.logs: dict[tuple[str, int], list[Any]] = defaultdict(list)
         self.first: dict[tuple[str, int], int] = defaultdict(int)
         """Offset of the oldest record."""
+        self.taken_at: dict[tuple[str, int, int], float] = {}
+        """By topic, lane and offset: seconds since 1970 UTC at which a member's record was taken."""
         self.committed: dict[tuple[str, str, int], int] = defaultdict(int)
         """By group, topic and partition."""
         self.beat_s = 0.0
@@ -61,7 +63,7 @@ class FakeKafka:
 
     def lane(self, topic: Topic, partition: int) -> int:
         """The log of a partition. Compacted topics have one."""
-        return 0 if topic.key else partition % self.lanes if topic.owned and self.lanes else partition
+        return 0 if topic.key else partition % self.lanes if topic.laned and self.lanes else partition
 
     def all(self, topic: Topic, partition: int, start: int = 0) -> list[Any]:
         """Messages of a log from an offset on."""
@@ -75,6 +77,17 @@ class FakeKafka:
             for offset, frame in frames
             if frame is not None and (topic.key or frame.partition == partition + 1)
         ]
+
+    def in_lane(self, topic: Topic, lane: int, start: int) -> list[tuple[int, Any]]:
+        """(partition, message) of the records of a lane from an offset on."""
+        frames = self.logs[topic.name, lane][start:]
+        return [(frame.partition - 1, message_of(topic.message, frame)) for frame in frames]
+
+    def since(self, topic: Topic, lane: int, instant: float) -> int:
+        """Offset of the first record that was taken at or after an instant."""
+        first, end = self.first[topic.name, lane], len(self.logs[topic.name, lane])
+        taken = (at for at in range(first, end) if self.taken_at.get((topic.name, lane, at), instant) >= instant)
+        return next(taken, end)
 
     def compact(self, topic: Topic, partition: int = 0) -> int:
         """Remove the records of a compacted topic that a later one of their key replaces, as the broker's cleaner does
@@ -176,11 +189,14 @@ class FakeKafkaBus:
         """See `LogReader`."""
         return self._last.get((topic.name, self.broker.lane(topic, partition)), -1)
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+    async def bounds(
+        self, topic: Topic, partitions: Iterable[int], since: float = 0.0
+    ) -> dict[int, tuple[int, int]]:
         """See `LogReader`."""
         self.broker.fail_once()
-        lanes = {p: (topic.name, self.broker.lane(topic, p)) for p in partitions}
-        return {p: (self.broker.first[lane], len(self.broker.logs[lane])) for p, lane in lanes.items()}
+        lanes = {p: self.broker.lane(topic, p) for p in partitions}
+        ends = {p: len(self.broker.logs[topic.name, lane]) for p, lane in lanes.items()}
+        return {p: (self.broker.since(topic, lane, since), ends[p]) for p, lane in lanes.items()}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """See `LogReader`."""
@@ -197,11 +213,6 @@ class FakeKafkaBus:
     async def has_read_to(self, group: str, ends: EndOffsets) -> bool:
         """See `LogReader`."""
         return all(self.broker.committed[group, name, p] >= end for (name, p), end in ends.items())
-
-    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """See `LogReader`. A failure counts for each call, since callers repeat it."""
-        ends = {p: len(self.broker.logs[topic.name, self.broker.lane(topic, p)]) for p in partitions}
-        return await self.read_up_to(group, topic, ends)
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
         """See `LogReader`."""
@@ -227,7 +238,9 @@ class FakeKafkaBus:
         done = 0
         while self.unsent and done < count and self.alive:
             topic, partition, message, receipt = self.unsent.pop(self._next())
-            self._last[topic.name, self.broker.lane(topic, partition)] = self.broker.append(topic, partition, message)
+            lane, offset = self.broker.lane(topic, partition), self.broker.append(topic, partition, message)
+            self._last[topic.name, lane] = offset
+            self.broker.taken_at[topic.name, lane, offset] = self.clock.now()
             receipt.resolve_one()
             done += 1
         return done

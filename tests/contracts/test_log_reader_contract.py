@@ -57,6 +57,19 @@ async def test_a_range_is_read_in_order_and_no_more(rig):
         await read(rig, 0, 5)
 
 
+async def test_records_before_an_instant_are_left_out_of_the_bounds(rig):
+    """By the time at which the broker took them."""
+    await rig.start()
+    await publish(rig, FRONTIER, commit(1))
+    await rig.pass_time()
+    between = rig.clock.now()
+    await rig.pass_time()
+    await publish(rig, FRONTIER, commit(2))
+    assert await rig.bus.bounds(FRONTIER, [1, 2], between) == {1: (1, 2), 2: (0, 0)}
+    assert await rig.bus.bounds(FRONTIER, [1], between - 3600.0) == {1: (0, 2)}
+    assert await rig.bus.bounds(FRONTIER, [1], between + 3600.0) == {1: (2, 2)}
+
+
 async def test_a_compacted_topic_is_read_whole(rig):
     """The broker has removed the first records, which later ones replace: the newest of each key are left."""
     await rig.start()
@@ -83,15 +96,15 @@ async def test_a_group_has_read_a_log_once_it_has_acked(rig):
     await rig.until(lambda: len(taken) == 1)
     ends = await rig.bus.end_offsets((SEEDS,))
     assert not await rig.bus.has_read_to("scheduler", ends)
-    assert 1 not in await rig.bus.fully_read("scheduler", SEEDS, [1])
+    assert await rig.bus.read_up_to("scheduler", SEEDS, {1: 1}) == frozenset()
     assert (await rig.bus.committed("scheduler", SEEDS, [1, 2])).get(1, 0) == 0
     taken[0].ack()
     await read_to(rig, "scheduler", ends)
-    assert await rig.bus.fully_read("scheduler", SEEDS, [1]) == {1}
+    assert await rig.bus.read_up_to("scheduler", SEEDS, {1: 1}) == {1}
     assert (await rig.bus.committed("scheduler", SEEDS, [1, 2]))[1] == 1
     await publish(rig, SEEDS, Seed("j", "b"))
     assert await rig.bus.has_read_to("scheduler", ends)
-    assert 1 not in await rig.bus.fully_read("scheduler", SEEDS, [1])
+    assert await rig.bus.read_up_to("scheduler", SEEDS, {1: 2}) == frozenset()
 
 
 async def test_a_leased_topic_is_read_once_delivered(rig):

@@ -80,9 +80,11 @@ RULES = Topic(
     key="name",
 )
 SEEDS = Topic("seeds", m.Seed, ("control", "programs", "scheduler"), ("scheduler",), laned=True)
-REQUESTS = Topic("requests", m.FetchRequest, ("scheduler",), ("downloader",), retention_s=3600.0, leased=True)
+REQUESTS = Topic(
+    "requests", m.FetchRequest, ("scheduler",), ("downloader",), retention_s=3600.0, leased=True, laned=True
+)
 REQUESTS_BROWSER = Topic(
-    "requests.browser", m.FetchRequest, ("scheduler",), ("browser",), retention_s=3600.0, leased=True
+    "requests.browser", m.FetchRequest, ("scheduler",), ("browser",), retention_s=3600.0, leased=True, laned=True
 )
 """Requests that a browser has to render, or may have to; the plain downloaders do not read them."""
 OUTCOMES = Topic("outcomes", m.FetchOutcome, ("downloader", "scheduler"), ("scheduler",), laned=True)

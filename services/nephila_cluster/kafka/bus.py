@@ -233,9 +233,15 @@ class KafkaBus:
     def last_offset(self, topic: Topic, partition: int) -> int:
         return self.producer.last_offset(topic, partition)
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+    def lanes(self, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """Partition → its lane: partitions of one lane have the same offsets."""
+        return self.producer.lanes.of(topic, partitions)
+
+    async def bounds(
+        self, topic: Topic, partitions: Iterable[int], since: float = 0.0
+    ) -> dict[int, tuple[int, int]]:
         lanes = self.producer.lanes.of(topic, partitions)
-        bounds = await self._log_reader.bounds(topic, set(lanes.values()))
+        bounds = await self._log_reader.bounds(topic, set(lanes.values()), since)
         return {partition: bounds[lane] for partition, lane in lanes.items()}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
@@ -261,10 +267,6 @@ class KafkaBus:
 
     async def has_read_to(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
         return await has_committed_to(self.groups[group].consumer, ends)
-
-    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        bounds = await self.bounds(topic, partitions)
-        return await self.read_up_to(group, topic, {partition: end for partition, (_, end) in bounds.items()})
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:
         lanes = self.producer.lanes.of(topic, ends)

@@ -68,8 +68,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions: int = DEFAULT_PARTITIONS
     """Partitions of each keyed topic at the creation of the system; a power of two."""
     lanes: int = DEFAULT_LANES
-    """Partitions of all topics but requests, frontier, changes and dead in a new system; fewer where these have fewer.
-    A power of two. So many schedulers, parsers and storages can share the work."""
+    """Partitions of all topics but frontier, changes and dead in a new system; fewer where these have fewer. A power of
+    two. So many members of each service can share the work."""
     session_s: float = 6.0
     """A member without a heartbeat for this time is dead. The broker's default minimum is 6 s."""
     heartbeat_s: float = 0.5

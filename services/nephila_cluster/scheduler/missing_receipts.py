@@ -16,17 +16,17 @@ from typing import Protocol
 from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError
-from nephila.kernel.runtime.waits import OneTimer, sleep
+from nephila.kernel.runtime.waits import OneTimer
 from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier
+
+from nephila_cluster.scheduler.read_progress import read_by_now
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 20.0
 """Time between two looks for URLs without receipt."""
-POLL_S, POLLS = 5.0, 12
-"""How often, and how many times, committed offsets are read for one topic before the check starts again."""
 ROUTE = (("parser", PAGES), ("storage", RECORDS), ("scheduler", RECEIPTS), ("scheduler", RECEIPTS))
 """Consumer groups between an outcome and its receipt, in order, with their topics. Receipts twice: those on a partition
 that was split are forwarded."""
@@ -79,16 +79,9 @@ class MissingReceipts:
         lines = {number: self._bus.layout.lineage(number) for number in numbers}
         try:
             for group, topic in ROUTE:
-                bounds = await self._bus.bounds(topic, {line for number in numbers for line in lines[number]})
-                ends = {number: end for number, (first, end) in bounds.items() if end > first}
-                for _ in range(POLLS):
-                    if not ends:
-                        break
-                    for number in await self._bus.read_up_to(group, topic, ends):
-                        del ends[number]
-                    if ends:
-                        await sleep(self._clock, POLL_S)
-                numbers = frozenset(number for number in numbers if ends.keys().isdisjoint(lines[number]))
+                ancestors = {ancestor for number in numbers for ancestor in lines[number]}
+                read = await read_by_now(self._bus, self._clock, group, topic, ancestors)
+                numbers = frozenset(number for number in numbers if read.issuperset(lines[number]))
                 if not numbers:
                     return
         except TemporaryError as error:

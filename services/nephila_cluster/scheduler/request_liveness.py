@@ -20,6 +20,8 @@ from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier
 
+from nephila_cluster.scheduler.read_progress import read_by_now
+
 log = logging.getLogger(__name__)
 
 LOOK_S = 20.0
@@ -70,9 +72,8 @@ class RequestLiveness:
             try:
                 # Before a split, requests were published on the partition that was split.
                 lines = {number: self._bus.layout.lineage(number) for number in silent}
-                read = await self._bus.fully_read(
-                    group, topic, {ancestor for line in lines.values() for ancestor in line}
-                )
+                ancestors = {ancestor for line in lines.values() for ancestor in line}
+                read = await read_by_now(self._bus, self._clock, group, topic, ancestors)
                 taken = {number for number, line in lines.items() if read.issuperset(line)}
             except TemporaryError as error:
                 log.info("the offsets of the group %s cannot be read: %s", group, error)

@@ -1,8 +1,8 @@
 """Takes partitions over: claim, newest snapshot, replay of the log behind it, then requests that may be missing.
 
 The claim comes first, so later writes of the previous owner do not count. All commits up to the claim form the state;
-leases continue. A request that is committed but not in the topic `requests` is published again. Requests are published
-in the order of their leases, so only the newest can be missing. Nothing is delivered to the partition meanwhile.
+leases continue. A request that is committed but not in the topic `requests` is published again (sent_requests.py).
+Nothing is delivered to the partition meanwhile.
 
 A takeover with more partitions than before splits the partition: the state is reduced to the own part, and a birth
 record in the log of each child names the log and the offset with which that one begins. A child differs from its parent
@@ -20,24 +20,23 @@ from dataclasses import dataclass
 
 from nephila.kernel.bus.contract import LogBus
 from nephila.kernel.layout import Layout
-from nephila.kernel.messages import FetchRequest, FrontierBirth, FrontierClaim, FrontierManifest, FrontierRecord
+from nephila.kernel.messages import FrontierBirth, FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
-from nephila.kernel.topics import FRONTIER, REQUESTS, REQUESTS_BROWSER, Topic, requests_topic
+from nephila.kernel.topics import FRONTIER
 from nephila.scheduler.durability.commit_log import read_snapshot
 from nephila.scheduler.durability.restored import Restored
 from nephila.scheduler.frontier.frontier import PartitionSlice
 from nephila.scheduler.partition.owner import PartitionOwner
 
 from nephila_cluster.scheduler.changelog import LogFilter
+from nephila_cluster.scheduler.sent_requests import name_of, sent_requests
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore, StaleLayoutError, snapshot_name
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
 TRIES = 5
-TAIL = 64
-"""Records at the end of `requests` that are searched for the newest requests; each record holds many."""
 SLICE_S = 0.05
 """Longest time without returning to the event loop: heartbeats and timers wait meanwhile."""
 DUE_PER_TURN = 8
@@ -134,9 +133,7 @@ class Takeover:
                 self._finish(opening)
                 await asyncio.sleep(0)
             await self._publish_births(openings)
-            await self._drop_sent(
-                [opening for opening in openings if opening.found and opening.found.to_republish.requests]
-            )
+            await self._drop_sent(openings)
         except BaseException:
             for opening in openings:
                 if opening.found is not None:
@@ -288,37 +285,20 @@ class Takeover:
 
     async def _drop_sent(self, openings: list[_Opening]) -> None:
         """Remove from the requests to publish those that are published already."""
-        if not openings:
-            return
-        by_number = {opening.owner.number: opening for opening in openings}
-        sent: dict[Topic, dict[int, list[FetchRequest]]] = {}
-        for topic in (REQUESTS, REQUESTS_BROWSER):
-            bounds = await self._bus.bounds(topic, by_number)
-            tails = {p: (max(first, last - TAIL), last) for p, (first, last) in bounds.items()}
-            sent[topic] = {p: [] for p in tails}
-            async for partition, records in self._bus.read(topic, tails):
-                sent[topic][partition] += [request for _, request in records]
-        for partition, opening in by_number.items():
+        requests = []
+        for opening in openings:
             assert opening.found is not None
-            requests = opening.found.to_republish.requests
-            requests[:] = [
-                (p, request)
-                for p, request in requests
-                # Leases of the parent are in the log of its requests.
-                if request.lease_until > opening.store.leases_until
-                and _is_unsent(request, sent[requests_topic(request)][partition])
-            ]
-            if requests:
-                log.debug("partition %d: %d requests are published again", partition, len(requests))
-
-
-def _is_unsent(request: FetchRequest, sent: list[FetchRequest]) -> bool:
-    """Whether the request of a lease is missing among the newest of a log. No older request can be missing."""
-    if not sent:
-        return True
-    name = _name(request)
-    return request.lease_until >= sent[-1].lease_until - 1e-3 and all(_name(published) != name for published in sent)
-
-
-def _name(request: FetchRequest) -> tuple[str, bytes, int, int, float]:
-    return request.job, request.url_key, request.fetch_no, request.attempt, request.lease_until
+            # Leases of the parent are in the log of its requests.
+            own = [pair for pair in opening.found.to_republish.requests if pair[1].lease_until > opening.store.leases_until]
+            opening.found.to_republish.requests = own
+            requests += own
+        if not requests:
+            return
+        config = openings[0].owner.frontier.config
+        sent = await sent_requests(self._bus, requests, config.start_by_s + config.lease_s)
+        for opening in openings:
+            assert opening.found is not None
+            own = [pair for pair in opening.found.to_republish.requests if name_of(pair[1]) not in sent]
+            opening.found.to_republish.requests = own
+            if own:
+                log.debug("partition %d: %d requests are published again", opening.owner.number, len(own))

@@ -1,11 +1,11 @@
 """Requests that a crashed downloader had in flight: reported before their leases expire.
 
 Offsets of requests are committed before delivery, so no other member receives these requests. The member that takes a
-partition over from a crashed one reads them from the log again. For each it publishes the outcome that the expired
-lease would have caused later. The bus calls `report` once no earlier owner can dial. Invariant: a request that came
-after the takeover is never reported: here a newer request of the
-same URL in the log excludes it; in the scheduler, the start of its lease does.
-Requests that cannot be read are left to their leases.
+lane over from a crashed one reads it backwards, for all its partitions at once, to the first lease that has ended. For
+each request it publishes the outcome that the expired lease would have caused later. The bus calls `report` once no
+earlier owner can dial. Invariant: a request that came after the takeover is never reported: here a newer request of the
+same URL in the lane excludes it; in the scheduler, the start of its lease does. Requests that are not found are left to
+their leases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nephila.kernel.topics import OUTCOMES, REQUESTS, Topic
 log = logging.getLogger(__name__)
 
 CHUNK = 256
-"""Records per read, from the newest back to the first request whose lease has expired."""
+"""Records of a lane per read, from the newest back to those with a request whose lease has expired."""
 
 Key = tuple[str, bytes]
 
@@ -33,6 +33,8 @@ class Log(Protocol):
     """The part of a bus with logs that is used here."""
 
     def publish(self, topic: Topic, partition: int, message: FetchOutcome) -> Receipt: ...
+
+    def lanes(self, topic: Topic, partitions: Iterable[int]) -> dict[int, int]: ...
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]: ...
 
@@ -70,34 +72,39 @@ class LostRequests:
             log.info("reported %d requests that a crashed downloader may have had in flight", count)
 
     async def _read(self, starts: Mapping[int, int]) -> list[tuple[int, FetchRequest]]:
+        lanes = self._bus.lanes(self._topic, starts)
         bounds = await self._bus.bounds(self._topic, starts)
-        newer: dict[int, set[Key]] = {p: set() for p in starts}
+        newer: dict[int, set[Key]] = {lane: set() for lane in lanes.values()}
         async for partition, records in self._bus.read(
             self._topic, {p: (at, bounds[p][1]) for p, at in starts.items()}
         ):
-            newer[partition].update((request.job, request.url_key) for _, request in records)
+            newer[lanes[partition]].update((request.job, request.url_key) for _, request in records)
         lost: list[tuple[int, FetchRequest]] = []
         left = {p: min(at, bounds[p][1]) for p, at in starts.items()}
         while left := {p: at for p, at in left.items() if at > bounds[p][0]}:
             ranges = {p: (max(at - CHUNK, bounds[p][0]), at) for p, at in left.items()}
-            read: dict[int, list[FetchRequest]] = {p: [] for p in left}
+            read: dict[int, list[tuple[int, FetchRequest]]] = {lanes[p]: [] for p in left}
             async for partition, records in self._bus.read(self._topic, ranges):
-                read[partition] += [request for _, request in records]
-            for partition, requests in read.items():
-                more, live = self._waited_for(requests, newer[partition])
-                lost += [(partition, request) for request in live]
-                left[partition] = ranges[partition][0] if more else 0
+                read[lanes[partition]] += [(partition, request) for _, request in records]
+            ended = set()
+            for lane, requests in read.items():
+                more, live = self._waited_for(requests, newer[lane])
+                lost += live
+                if not more:
+                    ended.add(lane)
+            left = {p: start for p, (start, _) in ranges.items() if lanes[p] not in ended}
         return lost
 
-    def _waited_for(self, requests: list[FetchRequest], newer: set[Key]) -> tuple[bool, list[FetchRequest]]:
-        """(whether older requests may have a valid lease, those with one whose URL has no newer request)."""
+    def _waited_for(
+        self, requests: list[tuple[int, FetchRequest]], newer: set[Key]
+    ) -> tuple[bool, list[tuple[int, FetchRequest]]]:
+        """(whether older requests may have a valid lease, those with one whose URL has no newer request). The requests
+        of one lane come nearly in the order of their leases."""
         now = self._clock.now()
-        live: list[FetchRequest] = []
-        for request in reversed(requests):
-            if request.lease_until < now:
-                return False, live
+        live: list[tuple[int, FetchRequest]] = []
+        for partition, request in reversed(requests):
             key = (request.job, request.url_key)
-            if key not in newer:
-                newer.add(key)
-                live.append(request)
-        return True, live
+            if request.lease_until >= now and key not in newer:
+                live.append((partition, request))
+            newer.add(key)
+        return all(request.lease_until >= now for _, request in requests), live

@@ -83,10 +83,10 @@ PARTITIONS_PER_MEMBER = Figure(16, "docs/adr/0014-ring-with-a-memory.md")
 ROBOTS_DAYS = Figure(1.0, "docs/configuration.md")
 """Days until a robots.txt is fetched again (scheduler.robots_ttl_s)."""
 
-KEYED_TOPICS = 5
-LANED_TOPICS = 8
+KEYED_TOPICS = 3
+LANED_TOPICS = 10
 LANES_PER_MEMBER = Figure(4, "docs/adr/0274-lanes.md")
-"""Lanes per scheduler, parser or storage for an even load."""
+"""Lanes per member of a service for an even load."""
 ROWS_PER_S = Limit(5_000, "rows/s per database", SCALE, "give --databases and as many addresses in `store`")
 DATABASE_BYTES = Limit(20e12, "B per database", SCALE, "give --databases, or keep text out of the rows")
 MEMBERS = Limit(1_000, "schedulers", SCALE, "give each scheduler more memory (--scheduler-memory-gb)")

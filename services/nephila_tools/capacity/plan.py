@@ -94,7 +94,7 @@ class Size:
     @property
     def lanes(self) -> int:
         """Partitions of the topics with lanes."""
-        members = max(self.replicas[service] for service in ("scheduler", "parser", "storage"))
+        members = max(self.replicas.values())
         return min(max(DEFAULT_LANES, power_of_two(f.LANES_PER_MEMBER.value * members)), self.partitions)
 
 

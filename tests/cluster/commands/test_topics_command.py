@@ -44,7 +44,7 @@ def test_another_number_of_partitions_is_refused(nephila, broker):
     nephila("service", "topics", "apply", *where, "--partitions", "4")
     ran = nephila("service", "topics", "apply", *where, "--partitions", "8")
     assert ran.code == 2
-    assert f"topic {config.prefix}requests has 4 partitions, not 8" in ran.err
+    assert f"topic {config.prefix}frontier has 4 partitions, not 8" in ran.err
     assert "--partitions 4" in ran.err
     assert ran.err.count("\n") == 1
 

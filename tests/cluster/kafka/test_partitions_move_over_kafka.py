@@ -56,13 +56,13 @@ class Member:
         return self.bus.held("downloader")
 
 
-@pytest.fixture
-async def rig(broker):
+@pytest.fixture(params=[PARTITIONS, 4], ids=["a lane each", "two in a lane"])
+async def rig(request, broker):
     """Members, and what they say."""
 
     class Rig:
         def __init__(self) -> None:
-            self.config = config_for(broker, partitions=PARTITIONS)
+            self.config = config_for(broker, partitions=PARTITIONS, lanes=request.param)
             self.said: list[tuple[int, FetchOutcome]] = []
             self.scheduler = KafkaBus(msgspec.structs.replace(self.config, name="s"), SystemClock())
             self.members: list[Member] = []

@@ -7,6 +7,7 @@ web keeps a log of fetches by host and time, as a server would.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 from collections import defaultdict
@@ -115,6 +116,8 @@ class World:
         """Requests that the downloader gives back at once, because their address is in use."""
         self.away = False
         """No downloader is there."""
+        self.served = 1 << 16
+        """Partitions that downloaders have read of; the first request of another one waits in its lane."""
         self.downloaders = [FetchEnds()]
         self.downloader_of: Callable[[int], int] = lambda partition: 0
         """Partition → number of its downloader."""
@@ -227,19 +230,21 @@ class World:
             happened |= member.deliver() > 0
             if self.rng is not None and member.slow:
                 happened |= member.take(self.rng.randrange(1, 4)) > 0
-        for p in range(self.broker.partitions):
-            happened |= not self.away and self._read(REQUESTS, p, self._fetch)
-            happened |= self._read(RECORDS, p, self._store)
+        for lane in range(self.broker.lanes or self.broker.partitions):
+            happened |= not self.away and self._read(REQUESTS, lane, self._fetch, self.served)
+            happened |= self._read(RECORDS, lane, self._store)
         return happened
 
-    def _read(self, topic: Any, partition: int, handler: Callable[[int, Any], None]) -> bool:
-        start = self.done[topic.name, partition]
-        messages = self.broker.all(topic, partition, start)
-        self.done[topic.name, partition] += len(messages)
-        self.broker.committed[READERS[topic], topic.name, partition] = self.done[topic.name, partition]
-        for message in messages:
+    def _read(self, topic: Any, lane: int, handler: Callable[[int, Any], None], served: int = 1 << 16) -> bool:
+        messages = self.broker.in_lane(topic, lane, self.done[topic.name, lane])
+        ready = list(itertools.takewhile(lambda routed: routed[0] < served, messages))
+        self.done[topic.name, lane] += len(ready)
+        # The record that waits was committed before its partition was looked at, as all requests are.
+        waits = len(ready) < len(messages)
+        self.broker.committed[READERS[topic], topic.name, lane] = self.done[topic.name, lane] + waits
+        for partition, message in ready:
             handler(partition, message)
-        return bool(messages)
+        return bool(ready)
 
     def _fetch(self, partition: int, request: FetchRequest) -> None:
         if request.epoch < self.epochs[partition]:

@@ -1,7 +1,8 @@
 """Model test of lanes: members own whole lanes, get new partitions when they read the layout, and lose all of a lane.
 
-Messages of a partition that the owner of its lane does not serve yet wait in the lane. The rows are those of an
-undisturbed crawl in every order of growths, moves, kills and snapshots.
+Messages of a partition that the owner of its lane does not serve yet wait in the lane, at a scheduler and at a
+downloader, which reads of a growth at an instant of its own. The rows are those of an undisturbed crawl in every order
+of growths, moves, kills and snapshots.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from nephila.kernel.topics import REQUESTS, TOPICS
 
 from tests.cluster.scheduler.cluster_rig import FetchEnds
 from tests.cluster.scheduler.test_orders_of_growth import GROWTHS, SEEDS, Group, right
 
 LANES = 4
+OWNED = {topic.name for topic in TOPICS if topic.owned}
+SEE = 0.01
+"""Chance in each step that the downloaders read the layout."""
 
 
 class LaneGroup(Group):
@@ -22,8 +27,10 @@ class LaneGroup(Group):
     def __init__(self, root, seed: int, growths: list[int], lanes: int, **config: object) -> None:
         super().__init__(root, seed, growths, lanes=lanes, **config)
         self.lanes = lanes
-        self.waited = False
-        """Whether a message has waited in a lane for its partition."""
+        self.waited = self.requests_waited = False
+        """Whether a message for a scheduler, a request, has waited in a lane for its partition."""
+        self.world.served = self.world.broker.partitions
+        self.world.downloader_of = lambda partition: (partition % lanes + self.shift) % len(self.world.downloaders)
 
     def within(self, name: str, lanes: set[int]) -> set[int]:
         """The partitions of these lanes that a member knows."""
@@ -35,11 +42,17 @@ class LaneGroup(Group):
     async def step(self, seconds: float = 0.05) -> None:
         await super().step(seconds)
         self.extend()
+        world = self.world
+        for lane in range(self.lanes):
+            requests = world.broker.in_lane(REQUESTS, lane, world.done[REQUESTS.name, lane])
+            self.requests_waited |= any(partition >= world.served for partition, _ in requests)
+        if self.rng.random() < SEE:
+            world.served = world.broker.partitions
         for member, _ in self.world.members.values():
             for (name, partition), log in list(self.world.broker.logs.items()):
                 at = self.world.broker.committed["scheduler", name, partition]
                 ours = {p % self.lanes for p in member.held}
-                if name == "outcomes" and partition in ours and at < len(log):
+                if name in OWNED and partition in ours and at < len(log):
                     self.waited |= log[at].partition - 1 not in member.held
 
     def extend(self) -> None:
@@ -94,11 +107,13 @@ async def test_a_beat_keeps_rows_and_gaps_in_every_order_of_operations_on_lanes(
 
 
 async def test_messages_wait_in_their_lane_in_the_model(tmp_path):
-    """The model reaches the state that it is about. What threads do in real time decides the run in which it does."""
+    """The model reaches the states that it is about. What threads do in real time decides the runs in which it does."""
+    waited = requests_waited = False
     for seed in range(3, 13):
         group = LaneGroup(tmp_path / str(seed), seed, [16, 32], 2, kills=0)
         await group.run()
         right(group)
-        if group.waited:
+        waited, requests_waited = waited or group.waited, requests_waited or group.requests_waited
+        if waited and requests_waited:
             return
-    raise AssertionError("no message waited in its lane in ten runs")
+    raise AssertionError(f"in ten runs: a message waited for a scheduler {waited}, for a downloader {requests_waited}")

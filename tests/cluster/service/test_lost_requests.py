@@ -15,10 +15,12 @@ from nephila_cluster.service.lost_requests import LostRequests
 
 
 class Log:
-    """Partitions of requests, a record for each."""
+    """Lanes of requests, a record for each; a lane has one partition, or all that are equal to it by `count`."""
 
     def __init__(self) -> None:
         self.first = 0
+        self.count = 1 << 16
+        self.partition_of = lambda request, lane: lane
         self.records: dict[int, list[FetchRequest]] = {}
         self.said: list[tuple[int, FetchOutcome]] = []
         self.read_records = 0
@@ -30,19 +32,29 @@ class Log:
         self.said.append((partition, message))
         return Receipt()
 
+    def lanes(self, topic, partitions):
+        """Partition → its lane."""
+        assert topic is REQUESTS
+        return {p: p % self.count for p in partitions}
+
     async def bounds(self, topic, partitions):
         """What is there."""
-        assert topic is REQUESTS
-        return {p: (self.first, len(self.records[p])) for p in partitions}
+        lanes = self.lanes(topic, partitions)
+        return {p: (self.first, len(self.records[lane])) for p, lane in lanes.items()}
 
     async def read(self, topic, ranges) -> AsyncIterator:
-        """A record at a time."""
-        for p, (start, end) in ranges.items():
-            for offset in range(start, end):
+        """A record at a time; a lane is read once for all its partitions."""
+        lanes = self.lanes(topic, ranges)
+        for lane in sorted(set(lanes.values())):
+            starts, ends = zip(*(ranges[p] for p in lanes if lanes[p] == lane), strict=True)
+            for offset in range(min(starts), max(ends)):
                 if self.error is not None:
                     raise self.error
                 self.read_records += 1
-                yield p, [(offset, self.records[p][offset])]
+                request = self.records[lane][offset]
+                p = self.partition_of(request, lane)
+                if p in ranges and ranges[p][0] <= offset < ranges[p][1]:
+                    yield p, [(offset, request)]
 
 
 @pytest.fixture
@@ -98,6 +110,18 @@ async def test_reading_ends_at_the_first_lease_that_is_over(log, clock, monkeypa
     log.records = {0: [*old, *live]}
     await LostRequests(log, clock).report({0: 106}, clock.now())
     assert [url for _, url, _ in said(log)] == [str(200 + number) for number in range(6)]
+    assert log.read_records == 8
+
+
+async def test_a_lane_is_read_for_all_its_partitions_as_far_as_its_leases_reach(log, clock, monkeypatch):
+    """A partition with few requests has none in the last records; the leases of the others say where to end."""
+    monkeypatch.setattr(module, "CHUNK", 4)
+    log.count, log.partition_of = 2, lambda request, lane: lane if b"7" not in request.url_key else lane + 2
+    old = [request(clock, number, lease_s=-1.0) for number in (7, *range(100, 196))]
+    log.records = {1: [*old, request(clock, 77), *(request(clock, number) for number in range(200, 206))]}
+    ends = {1: len(log.records[1]), 3: len(log.records[1])}
+    await LostRequests(log, clock).report(ends, clock.now())
+    assert said(log) == [*((1, str(number), 1) for number in range(200, 206)), (3, "77", 1)]
     assert log.read_records == 8
 
 

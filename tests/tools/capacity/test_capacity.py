@@ -78,7 +78,7 @@ def test_a_billion_pages_in_a_hundred_days_by_hand():
     assert value(BILLION, "scheduler", "memory") == pytest.approx(71.2e9 + 1e5 * 284 + 18 * 200e6)
     assert value(BILLION, "scheduler", "disk") == pytest.approx(3e9 * 144)
     assert value(BILLION, "kafka", "partitions") == 512
-    assert value(BILLION, "kafka", "partition replicas") == (5 * 512 + 8 * 128) * 3
+    assert value(BILLION, "kafka", "partition replicas") == (3 * 512 + 10 * 128) * 3
     assert value(BILLION, "database", "size") == pytest.approx(1e9 * (3_440 + 80_000 * 15_921 / 81_793))
 
 

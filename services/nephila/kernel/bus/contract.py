@@ -234,8 +234,11 @@ class LogReader(Protocol):
         """Offset of the last record of the partition that the broker took from this program; -1: none. When a receipt
         has resolved, its message is at or below this offset."""
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """Partition → (offset of the oldest record, offset of the next record). Raises `TemporaryError`."""
+    async def bounds(
+        self, topic: Topic, partitions: Iterable[int], since: float = 0.0
+    ) -> dict[int, tuple[int, int]]:
+        """Partition → (offset of the oldest record, offset of the next record). `since`: records that the broker took
+        before this instant (seconds since 1970 UTC) are left out. Raises `TemporaryError`."""
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """All records from the first offset of each pair up to, and without, the second; of a compacted topic those
@@ -246,10 +249,6 @@ class LogReader(Protocol):
 
     async def has_read_to(self, group: str, ends: EndOffsets) -> bool:
         """Whether the members of a group together have processed everything before these ends. Raises
-        `TemporaryError`."""
-
-    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """Partitions of which a group, in any program, has read everything that existed at the call. Raises
         `TemporaryError`."""
 
     async def read_up_to(self, group: str, topic: Topic, ends: Mapping[int, int]) -> frozenset[int]:

@@ -55,7 +55,7 @@ class Inbox:
         self.beat = beat or Beat(clock, 0.0)
         self.config = config
         self.claim_store = claim_store
-        self._owned = owned or OwnedPartitions(Lanes())
+        self.owned = owned or OwnedPartitions(Lanes())
         self.topics: dict[str, KafkaSubscription] = {}
         """The readers, by the broker's names of their topics."""
         self.partition_states: dict[TopicPartition, PartitionState] = {}
@@ -105,7 +105,8 @@ class Inbox:
     def leased_offsets(self, batches: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> dict[TopicPartition, int]:
         """Offsets behind the records read of leased topics. They are committed before delivery: if this member then
         dies, the leases bring its messages back after everyone has stopped working on them. Read again at once by a
-        successor, they would be processed twice, the second time without the politeness gap to what followed."""
+        successor, they would be processed twice, the second time without the politeness gap to what followed. A record
+        that waits for its partition is committed too, until its lane is released."""
         return {
             tp: records[-1].offset + 1
             for tp, records in batches.items()
@@ -151,7 +152,7 @@ class Inbox:
         try:
             frames = unseal(reader.topic.message, record.value, record.headers)
             partitions = [partition_of(frame, record.partition) for frame in frames]
-            routes = [self._owned.route(record.partition, partition) for partition in partitions]
+            routes = [self.owned.route(record.partition, partition) for partition in partitions]
             if Route.WAIT in routes:
                 log.info("%s: a message of a partition that is not served yet waits", where)
                 state.waits_at = record.offset
@@ -163,7 +164,10 @@ class Inbox:
             for frame, partition, route in zip(frames, partitions, routes, strict=True):
                 try:
                     routed = Routed(partition, self._message(reader, state, frame))
-                    (messages if route is Route.DELIVER else others).append(routed)
+                    if route is Route.DELIVER:
+                        messages.append(routed)
+                    elif not reader.topic.leased:  # its lease repeats it, and it must not come beside that
+                        others.append(routed)
                 except PermanentError as error:
                     unreadable.append((partition, seal([frame]), str(error)))
         except PermanentError as error:

@@ -3,8 +3,8 @@
 A lane moves between members as a whole. The service gets callbacks for partitions: for all of a lane at its assignment,
 and for the new ones after a growth. Invariant: no message of a partition is delivered before the service serves it. The
 record waits in its lane, with all behind it, and its offset is not committed. A message in another lane than that of
-its partition was written before its writer knew of more lanes, and is published again. A service without callbacks
-keeps no state of partitions and gets every message at once.
+its partition was written before its writer knew of more lanes, and is published again; of a leased topic its lease
+repeats it. A service without callbacks keeps no state of partitions and gets every message at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Route(Enum):
     WAIT = "wait"
     """Its partition is not served here yet, or this member does not know yet that there is such a partition."""
     FORWARD = "forward"
-    """It belongs to another lane."""
+    """It belongs to another lane; see the module."""
 
 
 class OwnedPartitions:

@@ -55,9 +55,11 @@ async def start_positions(
 def crashed_partitions(
     inbox: Inbox, tps: Iterable[TopicPartition], positions: Mapping[TopicPartition, StartPosition]
 ) -> dict[int, int]:
-    """Partitions of leased topics that their last members did not release, with their start offsets."""
+    """The partitions in the lanes of leased topics that their last members did not release, with the start offsets of
+    their lanes."""
     leased = [tp for tp in tps if inbox.topics[tp.topic].topic.leased]
-    return {tp.partition: positions[tp].start for tp in leased if positions[tp].crashed}
+    crashed = {tp.partition: positions[tp].start for tp in leased if positions[tp].crashed}
+    return {partition: start for lane, start in crashed.items() for partition in inbox.owned.of([lane])}
 
 
 def pardon(mine: Mapping[TopicPartition, PartitionState], positions: dict[TopicPartition, StartPosition]) -> bool:

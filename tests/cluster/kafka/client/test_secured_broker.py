@@ -34,7 +34,7 @@ async def passes_a_message(config, count: int = 1) -> None:
             await bus.publish(SEEDS, number % 4, Seed("j", str(number)))
         await until(lambda: len(got) == count, 60.0)
         assert (await bus.bounds(SEEDS, [0]))[0] == (0, 1)
-        assert await bus.fully_read("reader", SEEDS, [3]) <= {3}
+        assert await bus.read_up_to("reader", SEEDS, {3: 1}) <= {3}
     finally:
         await bus.close()
     assert [one async for one in scan(config)] == []

@@ -6,8 +6,8 @@ import asyncio
 
 from aiokafka import TopicPartition
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import Page, Seed
-from nephila.kernel.topics import PAGES, SEEDS
+from nephila.kernel.messages import FetchRequest, Page, Seed
+from nephila.kernel.topics import PAGES, REQUESTS, SEEDS
 from nephila_cluster.kafka.consumer.owned_partitions import OwnedPartitions, Route
 from nephila_cluster.kafka.lanes import Lanes
 from nephila_cluster.kafka.wire import frame_of
@@ -129,6 +129,25 @@ async def test_a_record_waits_in_its_lane_without_a_commit_and_is_read_again():
     assert rig.inbox.open(tp)
     rig.take_frames(tp, records)
     assert [(d.partition, d.message.url) for d in rig.got[1:]] == [(0, "b"), (4, "c"), (0, "d")]
+
+
+async def test_a_leased_message_in_the_lane_of_before_is_left_to_its_lease():
+    """Published again, it could come beside the request that repeats its lease."""
+    counts = Lanes()
+    counts.set({REQUESTS.name: 4}, 4)
+    parts = OwnedPartitions(counts)
+    parts.listener = Service()
+    parts.read([REQUESTS])
+    rig, again = Rig(REQUESTS, credits=99, owned=parts), []
+    rig.bus.subscribe(REQUESTS, "g", again.append, credits=9)
+    tp = rig.open(0)
+    await parts.assign({0})
+    frames = [frame_of(FetchRequest, FetchRequest(url=url)) for url in "ab"]
+    frames[0].partition = 3
+    rig.take_frames(tp, {0: frames})
+    assert rig.urls == ["b"]
+    assert again == []
+    assert rig.inbox.offsets() == {tp: 1}
 
 
 async def test_a_message_in_the_lane_of_before_is_published_again_and_its_record_is_done_with_that():
