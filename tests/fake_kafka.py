@@ -189,9 +189,7 @@ class FakeKafkaBus:
         """See `LogReader`."""
         return self._last.get((topic.name, self.broker.lane(topic, partition)), -1)
 
-    async def bounds(
-        self, topic: Topic, partitions: Iterable[int], since: float = 0.0
-    ) -> dict[int, tuple[int, int]]:
+    async def bounds(self, topic: Topic, partitions: Iterable[int], since: float = 0.0) -> dict[int, tuple[int, int]]:
         """See `LogReader`."""
         self.broker.fail_once()
         lanes = {p: self.broker.lane(topic, p) for p in partitions}

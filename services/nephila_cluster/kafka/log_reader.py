@@ -62,9 +62,7 @@ class KafkaLogReader:
             with contextlib.suppress(KafkaError):
                 await consumer.stop()
 
-    async def bounds(
-        self, topic: Topic, partitions: Iterable[int], since: float = 0.0
-    ) -> dict[int, tuple[int, int]]:
+    async def bounds(self, topic: Topic, partitions: Iterable[int], since: float = 0.0) -> dict[int, tuple[int, int]]:
         tps = [self._tp(topic, partition) for partition in partitions]
         async with self._connected() as consumer:
             first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)

@@ -1,7 +1,7 @@
 """Whether a group has read what a topic held at one instant, by the offsets that it has committed at the broker.
 
-A lane of many partitions is rarely read to its end: something has always come since. So the ends are looked up once, and
-the group gets time to reach them.
+A lane of many partitions is rarely read to its end: something has always come since. So the ends are looked up once,
+and the group gets time to reach them.
 """
 
 from __future__ import annotations

@@ -289,7 +289,9 @@ class Takeover:
         for opening in openings:
             assert opening.found is not None
             # Leases of the parent are in the log of its requests.
-            own = [pair for pair in opening.found.to_republish.requests if pair[1].lease_until > opening.store.leases_until]
+            own = [
+                pair for pair in opening.found.to_republish.requests if pair[1].lease_until > opening.store.leases_until
+            ]
             opening.found.to_republish.requests = own
             requests += own
         if not requests:

@@ -126,7 +126,7 @@ def test_hosts_cost_a_robots_txt_a_day():
         (CrawlVolume(1e9, 1, hosts=1e5), ["11,574 rows/s per database", "docs/scale.md", "--databases"]),
         (CrawlVolume(1e8, 100), ["B per database are more than 20,000,000,000,000", "--databases"]),
         (CrawlVolume(1e8, 1000, databases=20), ["1,781 schedulers are more than 1,000", "--scheduler-memory-gb"]),
-        (CrawlVolume(1e7, 10, partitions=16384), ["246,144 partition replicas", "several systems"]),
+        (CrawlVolume(1e7, 10, partitions=32768), ["295,392 partition replicas", "several systems"]),
     ],
 )
 def test_a_plan_beyond_a_limit_is_refused_with_the_limit_its_source_and_the_remedy(target, words):

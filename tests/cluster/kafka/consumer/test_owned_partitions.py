@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 from aiokafka import TopicPartition
 from nephila.kernel.bus.local import LocalBus
@@ -131,13 +132,37 @@ async def test_a_record_waits_in_its_lane_without_a_commit_and_is_read_again():
     assert [(d.partition, d.message.url) for d in rig.got[1:]] == [(0, "b"), (4, "c"), (0, "d")]
 
 
-async def test_a_leased_message_in_the_lane_of_before_is_left_to_its_lease():
-    """Published again, it could come beside the request that repeats its lease."""
+def owned_requests(partitions: int, lanes: int) -> OwnedPartitions:
+    """A group of downloaders."""
     counts = Lanes()
-    counts.set({REQUESTS.name: 4}, 4)
+    counts.set({REQUESTS.name: lanes}, partitions)
     parts = OwnedPartitions(counts)
     parts.listener = Service()
     parts.read([REQUESTS])
+    return parts
+
+
+async def test_requests_that_wait_for_their_partition_are_the_next_members_when_their_lane_is_released():
+    """Requests are committed before delivery; those that were never delivered are committed back."""
+    parts = owned_requests(4, 2)
+    rig = Rig(REQUESTS, credits=99, owned=parts)
+    tp = rig.open(0)
+    await parts.assign({0})
+    records = {at: [frame_of(FetchRequest, FetchRequest(url=str(at)))] for at in range(3)}
+    records[1][0].partition = 4 + 1
+    batch = [SimpleNamespace(offset=at) for at in records]
+    rig.inbox.committed(ahead := rig.inbox.leased_offsets({tp: batch}))
+    assert ahead == {tp: 3}
+    rig.take_frames(tp, records)
+    assert rig.urls == ["0"]
+    assert rig.inbox.offsets() == {}
+    rig.inbox.leave(frozenset({0}), has_listener=True)
+    assert rig.inbox.final_offsets(frozenset({0})) == {tp: 1}
+
+
+async def test_a_leased_message_in_the_lane_of_before_is_left_to_its_lease():
+    """Published again, it could come beside the request that repeats its lease."""
+    parts = owned_requests(4, 4)
     rig, again = Rig(REQUESTS, credits=99, owned=parts), []
     rig.bus.subscribe(REQUESTS, "g", again.append, credits=9)
     tp = rig.open(0)
