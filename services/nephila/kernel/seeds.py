@@ -28,7 +28,7 @@ _FILE_ENDINGS = late_pattern(r"^[^/]*\.(txt|csv|tsv|json|jsonl|ndjson|html?|xml|
 MAX_LINE = 1 << 24
 """Bytes of one line of a seed file. A file without line ends is not a list of URLs."""
 _SCHEME = late_pattern(
-    r"([a-z][a-z0-9+-]*):(?!\d)(?!(?<!mailto:)(?<!javascript:)(?<!data:)[^/]*@[^/]*\.)/{0,2}", re.IGNORECASE
+    r"([a-z][a-z0-9+-]*):(?!\d)(?!(?<!mailto:)(?<!javascript:)(?<!data:)[^/]*@[^/]*)/{0,2}", re.IGNORECASE
 )
 """A scheme in front of what is no port, and no password with a host behind it."""
 _PIECE = 1 << 18

@@ -89,7 +89,7 @@ def anchors(scheduler: Scheduler, uid: str) -> list[str]:
 
 
 def redirect_anchors(scheduler: Scheduler, uid: str) -> list[str]:
-    """Those of them that redirects of seeds have added in this run, the first ones."""
+    """Those of them that redirects of seeds have led to in this run, the first ones."""
     job = scheduler.frontier.jobs.get(uid)
     return sorted(job.redirect_anchors) if job is not None else []
 

@@ -87,7 +87,7 @@ def test_unconfirmed_messages_go_to_the_group_that_has_their_partition_now(tmp_p
 
 def test_counts_are_those_of_before_until_all_groups_have_reported(tmp_path):
     groups = Main(tmp_path)
-    before = of_job(ended={1: 10}, out_of_scope=3)
+    before = of_job(ended={1: 10}, out_of_scope=3, redirect_anchors=["b.test"])
     groups.on_control(groups.members[0], report(requests=7, first_fault="a.test: refused", jobs=[before]))
     groups.lost(groups.members[0])
     first, second = groups.divide_into(range(8), range(8, 16))
@@ -98,6 +98,7 @@ def test_counts_are_those_of_before_until_all_groups_have_reported(tmp_path):
     assert sum(groups.ended("j").values()) == 10
     assert sum(member.requests for member in groups.members) == 7
     assert sum(member.out_of_scope("j") for member in groups.members) == 4
+    assert [member.redirect_anchors("j") for member in groups.members] == [{"b.test"}, set()]
     assert [member.first_fault for member in groups.members] == ["a.test: refused", ""]
 
 

@@ -240,7 +240,7 @@ def remarks(run: RunFile, result: Result) -> list[str]:
         lines.append("No page was stored; see `nephila explain URL` for each URL.")
     if result.redirect_anchors:
         moved = sanitize(", ".join(result.redirect_anchors[:5]), 200)
-        lines.append(f"Seeds redirected, so these count as seed hosts too: {moved}")
+        lines.append(f"Seeds redirected to hosts that count as seed hosts too: {moved}")
     if result.out_of_scope:
         lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")
     if result.links_lost:

@@ -79,7 +79,7 @@ class Result(msgspec.Struct):
     anchors: list[str] = msgspec.field(default_factory=list)
     """Hosts, domains or directories the scope is anchored at."""
     redirect_anchors: list[str] = msgspec.field(default_factory=list)
-    """Of those, the first that redirects of seeds have added in this run."""
+    """Of those, the first that redirects of seeds have led to in this run."""
     dead_letters: Counter[str] = msgspec.field(default_factory=Counter)
     """Topic → messages of this run that no service could process."""
     elapsed_s: float = 0.0

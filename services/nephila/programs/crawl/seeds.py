@@ -111,7 +111,8 @@ def _opened(seeds: Iterator[Seed | Outlinks], plan: Plan) -> Iterator[Seed | Out
 
 
 async def publish(seeds: Iterator[Seed | Outlinks], bus: Bus, add: Callable[[Outlinks], Receipt]) -> None:
-    """Publish seeds, and hand packed ones to `add`, as they are read. Up to `UNCONFIRMED` of them wait for a log."""
+    """Publish seeds, and hand packed ones to `add`, as they are read; return when logs have all of them. Up to
+    `UNCONFIRMED` of them wait for a log."""
     unconfirmed: deque[tuple[Receipt, int]] = deque()
     waiting = number = 0
     async for seed in read_ahead(seeds, AHEAD):
@@ -130,3 +131,5 @@ async def publish(seeds: Iterator[Seed | Outlinks], bus: Bus, add: Callable[[Out
         if number >= BATCH:
             number = 0
             await asyncio.sleep(0)
+    for receipt, _ in unconfirmed:
+        await receipt

@@ -40,6 +40,7 @@ class GroupMember:
         self._errors: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
         self._out_of_scope: Counter[str] = Counter()
+        self._redirect_anchors: dict[str, set[str]] = {}
         self._first_fault = ""
         self.link: Channel | None = None
         """None while no process of it is ready."""
@@ -77,6 +78,11 @@ class GroupMember:
         """Links of a job that all processes of the group have refused by its scope."""
         job = self.jobs.get(uid)
         return self._out_of_scope[uid] + (job.out_of_scope if job is not None else 0)
+
+    def redirect_anchors(self, uid: str) -> set[str]:
+        """Anchors of a job that redirects of seeds have led to in all processes of the group."""
+        job = self.jobs.get(uid)
+        return self._redirect_anchors.get(uid, set()) | set(job.redirect_anchors if job is not None else ())
 
     @property
     def idle(self) -> bool:
@@ -143,6 +149,7 @@ class GroupMember:
         self._requests, self._errors, self._causes = self.requests, self.errors, self.causes
         self._wire_bytes, self._first_fault = self.wire_bytes, self.first_fault
         self._out_of_scope = Counter({uid: self.out_of_scope(uid) for uid in self.jobs})
+        self._redirect_anchors = {uid: self.redirect_anchors(uid) for uid in self.jobs}
         replace = msgspec.structs.replace
         jobs = [replace(job, out_of_scope=0) for job in self.report.jobs]
         self.take(replace(self.report, idle=False, requests=0, wire_bytes=0, errors={}, causes={}, jobs=jobs))

@@ -121,7 +121,7 @@ class GroupedFrontier:
         return sorted(self.anchors_of.get(uid, ()))
 
     def redirect_anchors(self, uid: str) -> list[str]:
-        return sorted(self._groups.redirect_anchors.get(uid, ()))
+        return sorted({anchor for member in self._groups.members for anchor in member.redirect_anchors(uid)})
 
     def next_fetch(self) -> float | None:
         instants = [member.report.next_fetch for member in self._groups.members]

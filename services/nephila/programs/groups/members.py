@@ -66,8 +66,6 @@ class Groups:
         self._new_reports: dict[int, p.GroupReport] | None = None
         """Reports of the groups of a new division, until all have one: a part of them would be a part of the counts."""
         self.refused_seeds: list[tuple[str, str]] = []
-        self.redirect_anchors: dict[str, set[str]] = {}
-        """Job → anchors that redirects of seeds have added, also in processes that have ended since."""
         self._bus = bus
         self._clock = clock
         self.layout = layout
@@ -147,7 +145,6 @@ class Groups:
         self._restored.pop(job.uid, None)
         if job.deleted:
             self.budgets.pop(job.uid, None)
-            self.redirect_anchors.pop(job.uid, None)
             return
         if job.uid not in self.budgets:
             claimed = self._claimed(job.uid)
@@ -270,8 +267,6 @@ class Groups:
             return
         member.take(report)
         for job in report.jobs:
-            if job.redirect_anchors:
-                self.redirect_anchors.setdefault(job.uid, set()).update(job.redirect_anchors)
             budget = self.budgets.get(job.uid)
             if budget is not None and budget.max_pages:
                 budget.request(member.number, job.requested)

@@ -71,7 +71,6 @@ def add_seed(
     if excluded:
         return f"excluded by {excluded!r}"
     anchor_scope(frontier, job, host_key, path_query)
-    job.redirect_anchors.discard(job.scope.anchor_of(host_key, path_query))
     if url_key not in job.seen:
         flags = entry_flags(True, render)
         entry = Entry(url_key, flags=flags, priority=SEED_PRIORITY, url=url, context=packed_context)
@@ -102,13 +101,12 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
             admit(frontier, job, entry, parts.host_key)
 
 
-def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> str:
-    """Add the host or directory of a seed to the job's scope; returns it when it is new, else the empty string."""
+def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
+    """Add the host or directory of a seed to the job's scope."""
     anchor = job.scope.add_seed(host_key, path_query)
     if anchor:
         note_anchors(frontier, job, (anchor,))
         frontier.on_anchors(job.uid, (anchor,))
-    return anchor
 
 
 def note_anchors(frontier: Frontier, job: Job, anchors: Sequence[str]) -> None:

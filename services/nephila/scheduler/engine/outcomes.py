@@ -408,7 +408,8 @@ class OutcomeHandler:
         if seed:
             if job.scope.excluded(target.href):
                 return
-            job.note_redirect_anchor(anchor_scope(self.frontier, job, target.host_key, target.path_query))
+            anchor_scope(self.frontier, job, target.host_key, target.path_query)
+            job.note_redirect(entry.url, target)
         elif self.frontier.is_other_partition(target.fingerprint):
             pass  # the partition of the target checks the scope
         elif not job.admits(target.href, target.host_key, entry.depth, is_requisite(entry.context)):

@@ -26,7 +26,6 @@ def add_seeds(frontier: Frontier, job: Job, links: Outlinks) -> list[tuple[str, 
     spans, urls = memoryview(links.host_spans).cast("I"), links.urls.decode("ascii")
     hosts = [urls[start:end] for start, end in zip(spans[::2], spans[1::2], strict=True)]
     anchors = job.scope.anchors_of(hosts)
-    job.redirect_anchors.difference_update(job.redirect_anchors & anchors.keys())
     new = [anchor for anchor in anchors if anchor and anchor not in job.scope.anchors]
     note_anchors(frontier, job, new)
     if new:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from nephila.kernel.documents.job_document import spec_of
+from nephila.kernel.fragment_routes import Routed, parse_for
 from nephila.kernel.messages import CrawlJob, Quarantine
-from nephila.native import HostStore
+from nephila.native import HostStore, UrlParts
 from nephila.scheduler.domains.domain_table import LATEST, DomainTable, table_of
 from nephila.scheduler.jobs.compiled_job import compiled_job
 from nephila.scheduler.jobs.job_holds import Hold, JobHolds
@@ -63,16 +64,18 @@ class Job:
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
         """(host, path pattern) → the quarantine, also after its release."""
         self.redirect_anchors: set[str] = set()
-        """Anchors that redirects of seeds have added in this run, REDIRECT_ANCHORS at most."""
+        """Anchors that redirects of seeds have led to in this run, REDIRECT_ANCHORS at most."""
         # An earlier generation may have queued URLs under another scope.
         self.rechecks_scope = spec.generation > 1
         """Queued URLs may have left the scope."""
         self._apply(spec)
         self.note_change()
 
-    def note_redirect_anchor(self, anchor: str) -> None:
-        """The redirect of a seed has added an anchor; empty: it was there already."""
-        if anchor and len(self.redirect_anchors) < REDIRECT_ANCHORS:
+    def note_redirect(self, url: str, target: UrlParts | Routed) -> None:
+        """A seed has a redirect to a target."""
+        source, anchor_of = parse_for(self.compiled.routes, url), self.scope.anchor_of
+        anchor = anchor_of(target.host_key, target.path_query)
+        if anchor != anchor_of(source.host_key, source.path_query) and len(self.redirect_anchors) < REDIRECT_ANCHORS:
             self.redirect_anchors.add(anchor)
 
     def note_change(self) -> None:

@@ -102,7 +102,7 @@ class JobReport(_Control):
     window: str
     """Which window the job waits for, in words; empty: none."""
     redirect_anchors: list[str]
-    """Anchors that redirects of seeds have added in the life of the process, the first ones."""
+    """Anchors that redirects of seeds have led to in the life of the process, the first ones."""
 
 
 class GroupReport(_Control):

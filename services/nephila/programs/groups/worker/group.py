@@ -363,8 +363,6 @@ class _Services:
         self._wider.add(uid)
 
     def _send_wider(self) -> None:
-        # Main has the anchors of redirects from the report, should this process die.
-        self._report()
         wider, self._wider = self._wider, set()
         for uid in sorted(wider):
             self._link.send_control(p.Forget(uid))
