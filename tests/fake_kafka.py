@@ -39,8 +39,6 @@ class FakeKafka:
         self.logs: dict[tuple[str, int], list[Any]] = defaultdict(list)
         self.first: dict[tuple[str, int], int] = defaultdict(int)
         """Offset of the oldest record."""
-        self.taken_at: dict[tuple[str, int, int], float] = {}
-        """By topic, lane and offset: seconds since 1970 UTC at which a member's record was taken."""
         self.committed: dict[tuple[str, str, int], int] = defaultdict(int)
         """By group, topic and partition."""
         self.beat_s = 0.0
@@ -82,12 +80,6 @@ class FakeKafka:
         """(partition, message) of the records of a lane from an offset on."""
         frames = self.logs[topic.name, lane][start:]
         return [(frame.partition - 1, message_of(topic.message, frame)) for frame in frames]
-
-    def since(self, topic: Topic, lane: int, instant: float) -> int:
-        """Offset of the first record that was taken at or after an instant."""
-        first, end = self.first[topic.name, lane], len(self.logs[topic.name, lane])
-        taken = (at for at in range(first, end) if self.taken_at.get((topic.name, lane, at), instant) >= instant)
-        return next(taken, end)
 
     def compact(self, topic: Topic, partition: int = 0) -> int:
         """Remove the records of a compacted topic that a later one of their key replaces, as the broker's cleaner does
@@ -189,12 +181,12 @@ class FakeKafkaBus:
         """See `LogReader`."""
         return self._last.get((topic.name, self.broker.lane(topic, partition)), -1)
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int], since: float = 0.0) -> dict[int, tuple[int, int]]:
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """See `LogReader`."""
         self.broker.fail_once()
         lanes = {p: self.broker.lane(topic, p) for p in partitions}
         ends = {p: len(self.broker.logs[topic.name, lane]) for p, lane in lanes.items()}
-        return {p: (self.broker.since(topic, lane, since), ends[p]) for p, lane in lanes.items()}
+        return {p: (self.broker.first[topic.name, lane], ends[p]) for p, lane in lanes.items()}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """See `LogReader`."""
@@ -238,7 +230,6 @@ class FakeKafkaBus:
             topic, partition, message, receipt = self.unsent.pop(self._next())
             lane, offset = self.broker.lane(topic, partition), self.broker.append(topic, partition, message)
             self._last[topic.name, lane] = offset
-            self.broker.taken_at[topic.name, lane, offset] = self.clock.now()
             receipt.resolve_one()
             done += 1
         return done

@@ -156,11 +156,6 @@ class KafkaRig:
         """It comes over the network."""
         await until(condition)
 
-    async def pass_time(self) -> None:
-        """The broker stamps the next record later than the last one."""
-        later = time.time() + 0.01
-        await until(lambda: time.time() > later)
-
     async def compact(self, topic: Topic, last: Any) -> None:
         """The broker compacts a topic: its oldest record is gone. `last` is published until a segment is closed."""
         await compacted(self.config, self.bus, topic, last)
@@ -192,10 +187,6 @@ class FakeKafkaRig:
         """After everything was handed over."""
         await self.settle()
         assert condition()
-
-    async def pass_time(self) -> None:
-        """The clock of members and broker."""
-        self.clock.advance(1.0)
 
     async def compact(self, topic: Topic, last: Any) -> None:
         """Remove what later records replace."""

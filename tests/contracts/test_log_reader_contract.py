@@ -57,19 +57,6 @@ async def test_a_range_is_read_in_order_and_no_more(rig):
         await read(rig, 0, 5)
 
 
-async def test_records_before_an_instant_are_left_out_of_the_bounds(rig):
-    """By the time at which the broker took them."""
-    await rig.start()
-    await publish(rig, FRONTIER, commit(1))
-    await rig.pass_time()
-    between = rig.clock.now()
-    await rig.pass_time()
-    await publish(rig, FRONTIER, commit(2))
-    assert await rig.bus.bounds(FRONTIER, [1, 2], between) == {1: (1, 2), 2: (0, 0)}
-    assert await rig.bus.bounds(FRONTIER, [1], between - 3600.0) == {1: (0, 2)}
-    assert await rig.bus.bounds(FRONTIER, [1], between + 3600.0) == {1: (2, 2)}
-
-
 async def test_a_compacted_topic_is_read_whole(rig):
     """The broker has removed the first records, which later ones replace: the newest of each key are left."""
     await rig.start()

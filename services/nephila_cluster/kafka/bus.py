@@ -237,9 +237,9 @@ class KafkaBus:
         """Partition → its lane: partitions of one lane have the same offsets."""
         return self.producer.lanes.of(topic, partitions)
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int], since: float = 0.0) -> dict[int, tuple[int, int]]:
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         lanes = self.producer.lanes.of(topic, partitions)
-        bounds = await self._log_reader.bounds(topic, set(lanes.values()), since)
+        bounds = await self._log_reader.bounds(topic, set(lanes.values()))
         return {partition: bounds[lane] for partition, lane in lanes.items()}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:

@@ -62,14 +62,10 @@ class KafkaLogReader:
             with contextlib.suppress(KafkaError):
                 await consumer.stop()
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int], since: float = 0.0) -> dict[int, tuple[int, int]]:
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         tps = [self._tp(topic, partition) for partition in partitions]
         async with self._connected() as consumer:
             first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-            if since and tps:
-                # None: every record is older.
-                at = await consumer.offsets_for_times(dict.fromkeys(tps, int(since * 1000)))
-                first = {tp: min(at[tp].offset, last[tp]) if at[tp] is not None else last[tp] for tp in tps}
         return {tp.partition: (first[tp], last[tp]) for tp in tps}
 
     async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:

@@ -1,15 +1,19 @@
 """Which requests of leases are at the broker: a search backwards in the lanes of their partitions.
 
 An owner publishes the requests of its partition in the order of their leases, so only the newest can be missing. Other
-partitions share the lane, so its last records may hold none of this one. The search of a partition ends at a request
-with an older lease than its newest ones, or where the broker took records before the oldest of the leases was given.
-Its cost follows the requests since then, not the length of the log. Rejected: a fixed number of records, which in a
-lane of busy partitions holds nothing of a quiet one.
+partitions share the lane, so its last records may hold none of this one. The search of a partition ends where all its
+requests are found, or at an older lease than that of its newest request, or at the begin of the lane, which the broker
+keeps for an hour. So only a partition that rested and lacks a request costs its lane.
+
+Leases tell the order of owners only where their lengths are equal, and `lease_s` may be lowered: a lease that ends long
+after the newest request may be an earlier one, and is searched in the whole lane. A missing request of the shorter
+lease may count as sent beside longer ones: it is left to its lease. Rejected: a fixed number of records, which in a
+lane of busy partitions holds nothing of a quiet one; the instant at which a lease was given, which needs its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.messages import FetchRequest
@@ -17,8 +21,8 @@ from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER, Topic, requests_to
 
 TAIL = 64
 """Records at the end of a lane that are read first; each further step reads four times as many."""
-CLOCKS_S = 30.0
-"""Most that the clocks of scheduler and broker, and an earlier `lease_s`, are thought to differ."""
+NEAR_S = 5.0
+"""A lease that ends this much later than the newest one was given after a rest, or by an owner with longer leases."""
 SAME_S = 1e-3
 """Leases of one turn differ by less."""
 
@@ -30,53 +34,68 @@ def name_of(request: FetchRequest) -> RequestName:
     return request.job, request.url_key, request.fetch_no, request.attempt, request.lease_until
 
 
-async def sent_requests(
-    bus: LogReader, requests: Iterable[tuple[int, FetchRequest]], lease_s: float
-) -> frozenset[RequestName]:
-    """The names of those of these requests, each with its partition, that are published. `lease_s`: the length of a
-    lease. Raises `TemporaryError`."""
-    by_topic: dict[Topic, dict[int, list[FetchRequest]]] = {REQUESTS: {}, REQUESTS_BROWSER: {}}
+async def sent_requests(bus: LogReader, requests: Iterable[tuple[int, FetchRequest]]) -> frozenset[RequestName]:
+    """The names of those of these requests, each with its partition, that are published. Raises `TemporaryError`."""
+    searches: dict[Topic, dict[int, _Search]] = {REQUESTS: {}, REQUESTS_BROWSER: {}}
     for partition, request in requests:
-        by_topic[requests_topic(request)].setdefault(partition, []).append(request)
-    names: set[RequestName] = set()
-    for topic, by_partition in by_topic.items():
-        if not by_partition:
-            continue
-        oldest = min(request.lease_until for leased in by_partition.values() for request in leased)
-        newest = await _newest(bus, topic, by_partition, oldest - lease_s - CLOCKS_S)
-        for partition, leased in by_partition.items():
-            names |= _sent(leased, newest[partition])
-    return frozenset(names)
+        searches[requests_topic(request)].setdefault(partition, _Search()).add(request)
+    for topic, by_partition in searches.items():
+        if by_partition:
+            await _search(bus, topic, by_partition)
+    return frozenset(
+        name for by_partition in searches.values() for search in by_partition.values() for name in search.sent
+    )
 
 
-def _sent(leased: list[FetchRequest], newest: list[FetchRequest]) -> set[RequestName]:
-    """Names of the requests that are among the newest of their partition, or older than those."""
-    if not newest:
-        return set()
-    published, until = set(map(name_of, newest)), newest[-1].lease_until - SAME_S
-    return {name for request in leased if (name := name_of(request)) in published or request.lease_until < until}
+class _Search:
+    """The search for the requests of one partition. Pure."""
+
+    def __init__(self) -> None:
+        self.sent: set[RequestName] = set()
+        self._missing: dict[RequestName, float] = {}
+        """`lease_until` of each request that is not found yet."""
+        self._newest: float | None = None
+        """`lease_until` of the last request in the lane."""
+        self._oldest = float("inf")
+
+    def add(self, request: FetchRequest) -> None:
+        self._missing[name_of(request)] = request.lease_until
+
+    def take(self, requests: list[FetchRequest]) -> None:
+        """The next requests of the partition, older than those before, in the order of the lane."""
+        for request in requests:
+            if self._missing.pop(name := name_of(request), None) is not None:
+                self.sent.add(name)
+            self._oldest = min(self._oldest, request.lease_until)
+        if requests and self._newest is None:
+            self._newest = requests[-1].lease_until
+
+    @property
+    def is_done(self) -> bool:
+        """Whether older records of the lane would change nothing."""
+        if not self._missing or self._newest is None:
+            return not self._missing
+        return self._oldest < self._newest - SAME_S and max(self._missing.values()) <= self._newest + NEAR_S
+
+    def finish(self) -> None:
+        """Requests with an older lease than the newest one were published before it."""
+        if self._newest is not None:
+            self.sent.update(name for name, until in self._missing.items() if until < self._newest - SAME_S)
 
 
-async def _newest(
-    bus: LogReader, topic: Topic, partitions: Iterable[int], since: float
-) -> dict[int, list[FetchRequest]]:
-    """The newest requests of each partition since an instant, up to an older lease; none where it has none."""
-    left = await bus.bounds(topic, partitions, since)
-    newest: dict[int, list[FetchRequest]] = {partition: [] for partition in left}
+async def _search(bus: LogReader, topic: Topic, searches: Mapping[int, _Search]) -> None:
+    left = await bus.bounds(topic, searches)
     records = TAIL
     while left:
         ranges = {partition: (max(first, end - records), end) for partition, (first, end) in left.items()}
-        older: dict[int, list[FetchRequest]] = {partition: [] for partition in left}
+        requests: dict[int, list[FetchRequest]] = {partition: [] for partition in left}
         async for partition, messages in bus.read(topic, ranges):
-            older[partition] += [request for _, request in messages]
+            requests[partition] += [request for _, request in messages]
         for partition, (start, _) in ranges.items():
-            newest[partition] = older[partition] + newest[partition]
+            searches[partition].take(requests[partition])
             first = left.pop(partition)[0]
-            if start > first and not _has_older_lease(newest[partition]):
+            if start > first and not searches[partition].is_done:
                 left[partition] = first, start
         records *= 4
-    return newest
-
-
-def _has_older_lease(requests: list[FetchRequest]) -> bool:
-    return bool(requests) and requests[0].lease_until < requests[-1].lease_until - SAME_S
+    for search in searches.values():
+        search.finish()

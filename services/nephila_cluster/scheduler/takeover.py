@@ -296,8 +296,7 @@ class Takeover:
             requests += own
         if not requests:
             return
-        config = openings[0].owner.frontier.config
-        sent = await sent_requests(self._bus, requests, config.start_by_s + config.lease_s)
+        sent = await sent_requests(self._bus, requests)
         for opening in openings:
             assert opening.found is not None
             own = [pair for pair in opening.found.to_republish.requests if name_of(pair[1]) not in sent]

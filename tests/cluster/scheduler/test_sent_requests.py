@@ -1,4 +1,4 @@
-"""Requests that are at the broker already: found in lanes that others use, and no further back than leases reach."""
+"""Requests that are at the broker already: found in lanes that others use, whatever the length of their leases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nephila.kernel.messages import FetchRequest, Render
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import REQUESTS, Topic, requests_topic
 from nephila_cluster.scheduler import sent_requests as module
-from nephila_cluster.scheduler.sent_requests import CLOCKS_S, name_of, sent_requests
+from nephila_cluster.scheduler.sent_requests import NEAR_S, name_of, sent_requests
 
 from tests.fake_kafka import FakeKafka, FakeKafkaBus
 
@@ -34,10 +34,10 @@ class Room:
         self.bus.read = counting
         self.number = 0
 
-    def lease(self, render: Render = Render.NEVER) -> FetchRequest:
+    def lease(self, render: Render = Render.NEVER, lease_s: float = LEASE_S) -> FetchRequest:
         self.number += 1
         request = FetchRequest("j", b"%16d" % self.number, f"http://a.test/{self.number}", "a.test", fetch_no=1)
-        request.attempt, request.render, request.lease_until = 1, render, self.clock.now() + LEASE_S
+        request.attempt, request.render, request.lease_until = 1, render, self.clock.now() + lease_s
         return request
 
     def publish(self, partition: int, request: FetchRequest, seconds: float = 1.0) -> FetchRequest:
@@ -46,7 +46,7 @@ class Room:
         return request
 
     async def sent(self, *requests: tuple[int, FetchRequest]) -> list[FetchRequest]:
-        names = await sent_requests(self.bus, requests, LEASE_S)
+        names = await sent_requests(self.bus, requests)
         return [request for _, request in requests if name_of(request) in names]
 
 
@@ -89,15 +89,52 @@ async def test_an_older_lease_than_the_newest_was_published(room):
     assert await room.sent((4, first), (4, second), (4, third), (6, third)) == [first, second]
 
 
-async def test_the_search_reaches_back_to_the_oldest_lease_and_no_further(room):
-    """A partition without a request costs the requests of its lane since then."""
+async def test_a_partition_without_a_request_costs_its_lane(room):
+    """No record says that the search may end."""
+    for _ in range(1000):
+        room.publish(2, room.lease(), 0.01)
+    assert await room.sent((4, room.lease())) == []
+    assert room.read_records == 1000
+
+
+async def test_the_search_ends_where_all_requests_of_a_partition_are_found(room):
+    """A quiet partition costs the records since its last requests."""
     for _ in range(3000):
-        room.publish(2, room.lease())
+        room.publish(2, room.lease(), 0.01)
+    sent = room.publish(4, room.lease())
+    for _ in range(module.TAIL - 1):
+        room.publish(2, room.lease(), 0.01)
+    assert await room.sent((4, sent)) == [sent]
+    assert room.read_records == module.TAIL
+
+
+LONG_S = 4 * LEASE_S
+
+
+async def test_leases_of_an_owner_with_longer_ones_were_published(room):
+    """Its settings have been lowered since."""
+    sent = room.publish(4, room.lease(lease_s=LONG_S))
+    room.clock.advance(LEASE_S / 2)
+    missing = room.lease(lease_s=LONG_S)
+    assert await room.sent((4, sent), (4, missing)) == [sent]
+
+
+async def test_leases_of_an_owner_with_longer_ones_were_published_before_shorter_ones_of_the_next(room):
+    """The last requests of the partition have older leases, and this one is not among them."""
+    sent = room.publish(4, room.lease(lease_s=LONG_S))
+    for _ in range(5 * module.TAIL):
+        room.publish(4, room.lease(), 0.01)
+    room.clock.advance(0.01)
     missing = room.lease()
-    for _ in range(100):
-        room.publish(2, room.lease())
-    assert await room.sent((4, missing)) == []
-    assert room.read_records == 100 + CLOCKS_S
+    assert await room.sent((4, sent), (4, missing)) == [sent]
+
+
+async def test_the_request_of_a_partition_that_rested_is_missing(room):
+    """Its lease ends long after those of the last requests."""
+    for _ in range(5 * module.TAIL):
+        room.publish(4, room.lease(), 0.01)
+    room.clock.advance(2 * NEAR_S)
+    assert await room.sent((4, room.lease())) == []
 
 
 async def test_a_partition_with_many_requests_costs_its_last_records(room):

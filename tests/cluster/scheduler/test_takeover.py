@@ -10,6 +10,7 @@ import pytest
 from nephila.kernel.documents.job_schema import Politeness, Scope
 from nephila.kernel.messages import CrawlJob, Seed
 from nephila.kernel.topics import FRONTIER, JOBS, SEEDS
+from nephila.scheduler.config import SchedulerConfig
 
 from tests.cluster.scheduler.cluster_rig import PARTITIONS, World, ends, jobs_of, web
 from tests.jobs import crawl_job
@@ -117,9 +118,10 @@ async def test_a_scheduler_is_killed(world, rows):
     assert len(world.fetches) == URLS
 
 
-async def test_requests_are_published_again_only_when_they_were_not(world):
-    """The log of requests says which of the leases have one."""
-    await world.start("a")
+@pytest.mark.parametrize("lease_s", [SchedulerConfig().lease_s, 2000.0])
+async def test_requests_are_published_again_only_when_they_were_not(world, lease_s):
+    """The log of requests says which of the leases have one, also after `lease_s` was lowered."""
+    await world.start("a", lease_s=lease_s)
     await world.give("a")
     begin(world)
     await world.until(10)

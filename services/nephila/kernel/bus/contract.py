@@ -234,9 +234,8 @@ class LogReader(Protocol):
         """Offset of the last record of the partition that the broker took from this program; -1: none. When a receipt
         has resolved, its message is at or below this offset."""
 
-    async def bounds(self, topic: Topic, partitions: Iterable[int], since: float = 0.0) -> dict[int, tuple[int, int]]:
-        """Partition → (offset of the oldest record, offset of the next record). `since`: records that the broker took
-        before this instant (seconds since 1970 UTC) are left out. Raises `TemporaryError`."""
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Partition → (offset of the oldest record, offset of the next record). Raises `TemporaryError`."""
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """All records from the first offset of each pair up to, and without, the second; of a compacted topic those

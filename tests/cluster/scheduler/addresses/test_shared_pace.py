@@ -76,11 +76,11 @@ async def test_a_take_over_that_fails_leaves_nothing_in_flight(world, monkeypatc
     member, owners = world.members["b"]
     bounds, failing = member.bounds, [3]
 
-    async def failing_bounds(topic, partitions, since=0.0):
+    async def failing_bounds(topic, partitions):
         if topic is REQUESTS and failing[0]:
             failing[0] -= 1
             raise TemporaryError("the broker is away")
-        return await bounds(topic, partitions, since)
+        return await bounds(topic, partitions)
 
     member.bounds = failing_bounds
     world.hold_outcomes = True
