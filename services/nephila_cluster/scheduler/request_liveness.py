@@ -16,16 +16,16 @@ from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.runtime.waits import OneTimer
-from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER
+from nephila.kernel.topics import REQUESTS, REQUESTS_BROWSER, Topic
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.frontier import Frontier
 
-from nephila_cluster.scheduler.read_progress import read_by_now
+from nephila_cluster.scheduler.read_progress import read_partitions
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 20.0
-LANES = (("downloader", REQUESTS), ("browser", REQUESTS_BROWSER))
+READERS = (("downloader", REQUESTS), ("browser", REQUESTS_BROWSER))
 """Consumer groups of the downloaders without and with a browser, and their topics."""
 
 
@@ -62,21 +62,30 @@ class RequestLiveness:
     def _look(self) -> None:
         self.start()
         before = self._clock.monotonic() - self._config.start_by_s
-        silent = [number for number, owner in self._owners.items() if owner.frontier.in_flight.waits_since(before)]
+        silent = {
+            number: owner for number, owner in self._owners.items() if owner.frontier.in_flight.waits_since(before)
+        }
         if silent and (self._question is None or self._question.done()):
             self._question = asyncio.get_running_loop().create_task(self._ask(silent, before))
 
-    async def _ask(self, silent: list[int], before: float) -> None:
+    async def _ask(self, silent: Mapping[int, HasFrontier], before: float) -> None:
         """Requests leased by `before` have been published by now."""
-        for rendered, (group, topic) in enumerate(LANES):
-            try:
-                # Before a split, requests were published on the partition that was split.
-                lines = {number: self._bus.layout.lineage(number) for number in silent}
-                ancestors = {ancestor for line in lines.values() for ancestor in line}
-                read = await read_by_now(self._bus, self._clock, group, topic, ancestors)
-                taken = {number for number, line in lines.items() if read.issuperset(line)}
-            except TemporaryError as error:
-                log.info("the offsets of the group %s cannot be read: %s", group, error)
-                return
-            for number in taken & self._owners.keys():
-                self._owners[number].frontier.in_flight.note_consumed(before, bool(rendered))
+        topics = enumerate(READERS)
+        await asyncio.gather(*(self._ask_of(silent, before, *reader, bool(number)) for number, reader in topics))
+
+    async def _ask_of(
+        self, silent: Mapping[int, HasFrontier], before: float, group: str, topic: Topic, rendered: bool
+    ) -> None:
+        """Note each partition as soon as its requests are read: others may be in a lane without reader."""
+        # Before a split, requests were published on the partition that was split.
+        left = {number: self._bus.layout.lineage(number) for number in silent}
+        ancestors = {ancestor for line in left.values() for ancestor in line}
+        try:
+            async for read in read_partitions(self._bus, self._clock, group, topic, ancestors):
+                for number in [number for number, line in left.items() if read.issuperset(line)]:
+                    del left[number]
+                    # A newer owner of the partition may have published requests again since the call.
+                    if self._owners.get(number) is silent[number]:
+                        silent[number].frontier.in_flight.note_consumed(before, rendered)
+        except TemporaryError as error:
+            log.info("the offsets of the group %s cannot be read: %s", group, error)

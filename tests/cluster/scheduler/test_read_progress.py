@@ -1,4 +1,4 @@
-"""What a group has read by now: in a log that never ends, and in one that nobody reads."""
+"""What a group has read by now: in a log that never ends, and in one without reader."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_a_lane_whose_end_is_never_reached_is_read_once_the_end_of_the_cal
     assert len(room.bus.broker.logs[REQUESTS.name, 0]) == 11
 
 
-async def test_a_lane_that_nobody_reads_is_not_read_and_an_empty_one_is(room):
+async def test_a_lane_without_reader_is_not_read_and_an_empty_one_is(room):
     room.publish(0)
     assert await room.asked(lambda: None) == {1, 3}
 
