@@ -9,6 +9,7 @@ subscribe first, then `start` is called; messages published before are kept.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
 from collections import Counter
@@ -47,6 +48,8 @@ from nephila_cluster.kafka.wire import FORMATS, frame_of, seal
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+REFRESH_S = 10.0
+"""Longest time for the clients to ask for the topics after a growth."""
 CLOSE_S = 5.0
 """Longest time to send the remaining messages at the end."""
 
@@ -79,7 +82,7 @@ class KafkaBus:
         self.producer = BatchingProducer(self.config, clock, claim_store, self.beat, self._on_lost)
         self.groups: dict[str, ConsumerGroup] = {}
         self.compacted = CompactedTopics(self.config, clock, self._on_fatal)
-        self._started = False
+        self._started = self._is_connected = False
         self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
         self.agreed = {BEAT: f"{config.beat_s:g}", **agreed} if agreed else {}
@@ -166,7 +169,7 @@ class KafkaBus:
             return
         self.layout = layout_of(setting.base, setting.count)
         log.info("the system has %d partitions now", setting.count)
-        if any(group.consumer is not None for group in self.groups.values()):
+        if self._is_connected:
             self._spawn(self._grow())
         else:
             self._report_layout()
@@ -174,7 +177,10 @@ class KafkaBus:
     async def _grow(self) -> None:
         """Let the clients see the new partitions before anything is published on them."""
         consumers = [group.consumer for group in self.groups.values() if group.consumer is not None]
-        await asyncio.gather(self.producer.refresh(), *map(client.refresh, consumers))
+        # A client that is replaced meanwhile never ends this question; the one after it asks at its start.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(REFRESH_S):
+                await asyncio.gather(self.producer.refresh(), *map(client.refresh, consumers))
         await self._count_lanes()
         self._report_layout()
         await asyncio.gather(*(group.grow() for group in self.groups.values()))
@@ -330,6 +336,7 @@ class KafkaBus:
             await self.producer.start()
             await self.compacted.start()
             await self._count_lanes()
+            self._is_connected = True
             for group in self.groups.values():
                 await group.start()
             if self.claim_store is not None:

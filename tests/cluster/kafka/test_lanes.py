@@ -13,9 +13,11 @@ from nephila.kernel.messages import FetchRequest, Page, Record, Seed
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError
 from nephila.kernel.topics import OUTCOMES, PAGES, RECORDS, REQUESTS, SEEDS, TOPICS
+from nephila_cluster.kafka import bus as module
 from nephila_cluster.kafka import grow
 from nephila_cluster.kafka.admin import topics as admin
 from nephila_cluster.kafka.bus import KafkaBus
+from nephila_cluster.kafka.client import consumer as client
 from nephila_cluster.kafka.config import checked
 
 from tests.contracts.buses import config_for
@@ -217,6 +219,75 @@ async def test_messages_of_new_partitions_wait_until_their_reader_serves_them(br
     finally:
         await reader.close()
         await writer.close()
+
+
+async def grow_to_eight(config, bus) -> None:
+    await grow.grow(config, 8, wait_s=0.0)
+    bus.set_layout(await admin.stored_layout(config))
+
+
+async def test_a_growth_is_seen_while_a_consumer_is_replaced(broker, monkeypatch):
+    """The group has no consumer meanwhile, and messages of new partitions come once it has one."""
+    config = config_for(broker, partitions=4, lanes=2)
+    await admin.apply(config)
+    reader, urls = reader_of(config, SEEDS)
+    listener, stops, stop_consumer = Listener(), asyncio.Event(), client.stop_consumer
+    reader.watch_partitions("seeds", listener)
+
+    async def stop_late(consumer, *, leave) -> None:
+        await stops.wait()
+        await stop_consumer(consumer, leave=leave)
+
+    await reader.start()
+    try:
+        await until(lambda: len(reader.held("seeds")) == 4)
+        monkeypatch.setattr(client, "stop_consumer", stop_late)
+        group = reader.groups["seeds"]
+        renewal = asyncio.create_task(group._renew(group.consumer, []))
+        await until(lambda: group.consumer is None)
+        await grow_to_eight(config, reader)
+        await until(lambda: listener.assigned == list(range(8)))
+        stops.set()
+        await renewal
+        for number in (6, 2):
+            reader.publish(SEEDS, number, Seed("j", str(number)))
+        await until(lambda: urls == ["6 6", "2 2"])
+    finally:
+        stops.set()
+        await reader.close()
+
+
+async def test_a_member_without_groups_has_the_lanes_of_a_growth(broker):
+    config = config_for(broker, partitions=4, lanes=16)
+    await admin.apply(config)
+    writer = KafkaBus(config, SystemClock())
+    await writer.start()
+    try:
+        await grow_to_eight(config, writer)
+        await until(lambda: writer.lanes(SEEDS, [6]) == {6: 6})
+    finally:
+        await writer.close()
+
+
+async def test_a_consumer_that_answers_no_more_holds_no_growth_up(broker, monkeypatch):
+    """It is replaced before it has asked for the topics: its client never ends that question."""
+
+    async def never(consumer) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(module, "REFRESH_S", 0.1)
+    monkeypatch.setattr(client, "refresh", never)
+    config = config_for(broker, partitions=4, lanes=2)
+    await admin.apply(config)
+    bus, urls = reader_of(config, PAGES)
+    await bus.start()
+    try:
+        await grow_to_eight(config, bus)
+        await until(lambda: bus.producer.lanes.partitions == 8)
+        bus.publish(PAGES, 6, Page(url="6"))
+        await until(lambda: urls == ["6 6"])
+    finally:
+        await bus.close()
 
 
 async def test_lanes_that_are_fewer_than_the_partitions_keep_their_number(broker):
