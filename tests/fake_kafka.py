@@ -181,6 +181,10 @@ class FakeKafkaBus:
         """See `LogReader`."""
         return self._last.get((topic.name, self.broker.lane(topic, partition)), -1)
 
+    def lanes(self, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """See `LogReader`."""
+        return {partition: self.broker.lane(topic, partition) for partition in partitions}
+
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """See `LogReader`."""
         self.broker.fail_once()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from nephila.kernel.bus.contract import LogBus
+from nephila.kernel.layout import Layout
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.topics import Topic
 from nephila_stores.remote.blobs import Blobs, open_blobs
 
 from nephila_cluster.kafka.admin import topics as admin
@@ -17,6 +20,9 @@ from nephila_cluster.kafka.bus import KafkaBus
 from nephila_cluster.kafka.claim_check import open_claim_store
 from nephila_cluster.kafka.config import KafkaConfig, checked
 from nephila_cluster.service import settings
+
+SETS: Final = 16
+"""Most sets of partitions that a command reads one after another: each costs connections, and saves memory."""
 
 
 class System(NamedTuple):
@@ -61,3 +67,10 @@ async def open_log(system: System, config: KafkaConfig, clock: Clock | None = No
         yield bus
     finally:
         await bus.close()
+
+
+def sets_of(bus: LogBus, layout: Layout, *topics: Topic) -> list[range]:
+    """All partitions, in sets that are read one after another: each lane of these topics is read once. A partition is
+    in the set of those that it was split from."""
+    lanes = (len(set(bus.lanes(topic, range(layout.count)).values())) for topic in topics)
+    return layout.sets(math.gcd(SETS, *lanes))

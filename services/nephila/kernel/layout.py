@@ -92,7 +92,7 @@ class Layout:
 
     def sets(self, most: int) -> list[range]:
         """All partitions in at most so many sets (a power of two): those that a partition was split from are in its
-        set, and so are its lane's, where there are as many lanes."""
+        set, and so are all of its lane, in a topic with as many lanes or more."""
         count = min(most, self.base)
         return [range(first, self.count, count) for first in range(count)]
 

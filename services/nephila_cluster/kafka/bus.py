@@ -240,7 +240,6 @@ class KafkaBus:
         return self.producer.last_offset(topic, partition)
 
     def lanes(self, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
-        """Partition → its lane: partitions of one lane have the same offsets."""
         return self.producer.lanes.of(topic, partitions)
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:

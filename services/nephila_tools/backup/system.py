@@ -54,7 +54,7 @@ from nephila_cluster.kafka.grow import grow
 from nephila_cluster.kafka.wire import CODECS, FORMATS
 from nephila_cluster.scheduler.changelog import LogFilter
 from nephila_cluster.scheduler.snapshot_store import SnapshotStore
-from nephila_cluster.system_log import System, open_log, read
+from nephila_cluster.system_log import System, open_log, read, sets_of
 from nephila_stores.remote.blobs import Blobs
 
 from nephila_tools.backup import archive, rows
@@ -64,8 +64,6 @@ KIND: Final = "system"
 INPUTS: Final = (SEEDS, OUTLINKS)
 STATES: Final = (JOBS, RULES, SETTINGS, RULE_VERDICTS)
 TRIES: Final = 10
-SETS: Final = 16
-"""Sets of partitions whose links and seeds are read one after another: as many as lanes."""
 BATCH: Final = 200
 """Messages that are published before the broker has confirmed the first of them."""
 MEMBER: Final = "restore"
@@ -159,7 +157,7 @@ async def save(bus: LogBus, system: System, written: Archive) -> None:
         await _save_frontier(bus, system, partition, written)
     for topic, first in starts.items():
         bounds = await bus.bounds(topic, partitions)
-        for part in layout.sets(SETS):
+        for part in sets_of(bus, layout, topic):
             unread = {partition: (first[partition], bounds[partition][1]) for partition in part}
             await _save_ranges(bus, topic, unread, written)
     for topic in STATES:

@@ -3,7 +3,8 @@
 A receipt says that a row is durable. A row that is missing, or older than its receipt, was lost by the database: a
 forced deletion, a restore of an older state. The broker keeps records as long as receipts (seven days), so a lost row
 is written again from its record, without a fetch. With `storage.retention` below seven days, rows that it has dropped
-are found as well. Each record is read once. Memory: the receipts of a sixteenth of the system.
+are found as well. Each record is read at most once. Memory: the receipts of one set of partitions, a sixteenth of the
+system, or of one lane where there are fewer lanes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,11 @@ from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import JOBS, RECEIPTS, RECORDS
 from nephila.storage.ledgers.read_connection import ReadConnection, open_each
 from nephila.storage.source import shard_of
-from nephila_cluster.system_log import open_log, read
+from nephila_cluster.system_log import open_log, read, sets_of
 
 from nephila_tools.check.result import JobCheck
 
 Key = tuple[str, bytes]
-SETS: Final = 16
-"""Sets of partitions that are compared one after another: as many as lanes."""
 _KEYS: Final = 500
 """Keys in one query."""
 
@@ -80,7 +79,7 @@ async def check_log(bus: LogBus, rows: Rows, *, repair: bool) -> list[JobCheck]:
     """Compare one set of partitions after another. Raises `TemporaryError`."""
     jobs: dict[str, CrawlJob] = await newest(bus, JOBS)
     checks = {uid: JobCheck(job=uid, ended=0) for uid, job in sorted(jobs.items()) if not job.deleted}
-    for partitions in bus.layout.sets(SETS):
+    for partitions in sets_of(bus, bus.layout, RECEIPTS, RECORDS):
         lost = _missing(await _receipts(bus, partitions, checks), rows, checks)
         if lost:
             records = await _records(bus, partitions, lost)

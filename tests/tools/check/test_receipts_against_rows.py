@@ -90,9 +90,10 @@ class _NotingBus(FakeKafkaBus):
             yield part
 
 
-async def test_a_lane_is_read_once_for_all_its_partitions() -> None:
-    """A system of many partitions was read once for each of them."""
-    broker = FakeKafka(64, lanes=16)
+@pytest.mark.parametrize(("lanes", "sets"), [(2, 2), (16, 16), (64, 16)])
+async def test_a_lane_is_read_once_for_all_its_partitions(lanes, sets) -> None:
+    """Also where there are fewer lanes than a check has sets of partitions, or more."""
+    broker = FakeKafka(64, lanes=lanes)
     bus = _NotingBus(broker)
     bus.publish(JOBS, 0, CrawlJob("a", "a"))
     keys = [bytes([number]) * 16 for number in range(256)]
@@ -105,8 +106,8 @@ async def test_a_lane_is_read_once_for_all_its_partitions() -> None:
     (found,) = await check_log(bus, rows(dict.fromkeys(set(keys) - lost, 1)), repair=True)
     assert (found.ended, found.lost, found.repaired) == (256, len(lost), len(lost))
     for topic in (RECEIPTS, RECORDS):
-        lanes = [{partition % 16 for partition in together} for name, together in bus.calls if name == topic.name]
-        assert len(lanes) == 16
-        assert all(len(together) == 1 for together in lanes)
+        read = [{partition % lanes for partition in together} for name, together in bus.calls if name == topic.name]
+        assert len(read) == sets
+        assert sorted(lane for together in read for lane in together) == list(range(lanes))
     again = [record for p in range(64) for record in broker.all(RECORDS, p)[4:]]
     assert {record.url_key for record in again} == lost

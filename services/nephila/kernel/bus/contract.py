@@ -234,6 +234,9 @@ class LogReader(Protocol):
         """Offset of the last record of the partition that the broker took from this program; -1: none. When a receipt
         has resolved, its message is at or below this offset."""
 
+    def lanes(self, topic: Topic, partitions: Iterable[int]) -> dict[int, int]:
+        """Partition → its lane: partitions of one lane have the same offsets, and are read together."""
+
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
         """Partition → (offset of the oldest record, offset of the next record). Raises `TemporaryError`."""
 
