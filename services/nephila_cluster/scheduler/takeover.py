@@ -171,7 +171,8 @@ class Takeover:
         count = owner.layout.base
         if (birth := await self._birth(partition)) is not None:
             await self._load_part(owner, store, birth, partition)
-            count, store.leases_until = birth.partitions, birth.leases_until
+            # The parent may have given longer leases than its owner at the birth.
+            count, store.leases_until = birth.partitions, max(birth.leases_until, owner.leases_until)
         return _Opening(owner, store, epoch, LogFilter(partition), bounds[0], count)
 
     @staticmethod

@@ -178,12 +178,39 @@ async def test_requests_of_the_partition_before_are_not_published_again(tmp_path
         await complete(world)
         world.away = False
         await world.run(0.5)
+    check_published_once(world)
+    await world.until(URLS)
+    right(world)
+
+
+def check_published_once(world: World) -> None:
     published = [
-        (one.url, one.fetch_no, one.attempt)
+        (request.url, request.fetch_no, request.attempt)
         for p in range(world.broker.partitions)
-        for one in world.broker.all(REQUESTS, p)
+        for request in world.broker.all(REQUESTS, p)
     ]
     assert len(published) == len(set(published))
+
+
+async def test_longer_leases_of_the_partition_before_are_not_published_again(tmp_path):
+    """`lease_s` was lowered before the growth."""
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), blobs="", lease_s=5.0, start_by_s=5.0)
+    scheduler = await world.start("a", lease_s=2000.0)
+    await world.give("a")
+    world.away = True
+    begin(world)
+    await world.run(1.0)
+    layout = layout_of(PARTITIONS, GROWN)
+    leases = [key for owner in scheduler.owners.values() for _, key in owner.frontier.in_flight.leases]
+    assert any(layout.of(key) >= PARTITIONS for key in leases)
+    world.kill("a")
+    await world.start("b")
+    world.grow(GROWN)
+    await world.give("b")
+    await complete(world)
+    world.away = False
+    await world.run(0.5)
+    check_published_once(world)
     await world.until(URLS)
     right(world)
 

@@ -125,6 +125,12 @@ class PartitionOwner:
         if not born:
             self._anchors = {uid: list(job.scope.anchors) for uid, job in self.frontier.jobs.items()}
 
+    @property
+    def leases_until(self) -> float:
+        """The latest `lease_until` in the state so far, before `recovered`; 0.0 without a lease. O(URLs in flight)."""
+        assert self._replay is not None
+        return max((leased.lease_until for leased in self._replay.found.leases.values()), default=0.0)
+
     def recovered(self) -> Restored:
         """All entries of the log are applied. O(hosts + outstanding URLs)."""
         assert self._replay is not None
