@@ -1,4 +1,4 @@
-"""Requests that are at the broker already: found in lanes that others use, whatever the length of their leases."""
+"""Requests that are at the broker already: found in lanes that others use, by owners with leases of any length."""
 
 from __future__ import annotations
 
